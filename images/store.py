@@ -16,7 +16,7 @@ from threading import Lock
 from typing import TypeAlias
 
 from images.decode import Facts, Limits, bound, check, inspect
-from mmconv.core.atomic_writes import whole
+from mmconv.core.atomic_writes import atomic_write
 from mmconv.core.errors import ConfigError, ImageError
 from mmconv.core.keys import hash_bytes
 from mmconv.core.types import Image
@@ -172,7 +172,7 @@ def _path(folder: Path, sha256: str) -> Path:
 def _write(place: Path, data: bytes) -> None:
     """Write so that `place` holds all of `data` or its earlier content, whatever happens."""
     place.parent.mkdir(parents=True, exist_ok=True)
-    with whole(place, sync=True) as part:
+    with atomic_write(place, sync=True) as part:
         part.write_bytes(data)
 
 

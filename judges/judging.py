@@ -86,7 +86,10 @@ class Judge:
             parser=self.parser,
             verdict_last=self.verdict_last,
             prompt=prompt.label,
-            rescues=(*self._repeats(call_id, messages, prompt.label), *self._extractions(call_id)),
+            fallbacks=(
+                *self._repeats(call_id, messages, prompt.label),
+                *self._extractions(call_id),
+            ),
         )
 
     def _repeats(self, call_id: str, messages: tuple[Message, ...], label: str) -> Iterator[Call]:
@@ -135,9 +138,9 @@ def read_verdict(call: Call, outcomes: Mapping[str, Outcome]) -> Reading:
     Without one, `why` is the reason for the call itself: `failed: kind`, `skipped: call` or
     `unparsed`. A call that has no outcome raises `KeyError`: it was never in the run.
     """
-    calls = [call, *(rescue for rescue in call.rescues if rescue.id in outcomes)]
+    calls = [call, *(fallback for fallback in call.fallbacks if fallback.id in outcomes)]
     readings = [_read(one, outcomes[one.id]) for one in calls]
-    missing = {place: read.verdict.lacks for place, read in enumerate(readings) if read.verdict}
+    missing = {place: read.verdict.missing for place, read in enumerate(readings) if read.verdict}
     return readings[min(missing, key=missing.__getitem__, default=0)]
 
 
@@ -177,7 +180,7 @@ def _cached(parser: Parser, text: str) -> Verdict:
 def is_settled(call: Call, reply: Reply) -> bool:
     """Whether a reply to a judge's call holds a complete verdict, so that no fallback is due."""
     try:
-        return read_reply(call, reply).lacks == 0
+        return read_reply(call, reply).missing == 0
     except Unparsed:
         return False
 

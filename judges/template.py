@@ -30,11 +30,12 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, cast
 
+from mmconv.core.documents import nearest
+
 from mmconv.core.errors import PromptError
 from mmconv.core.graph import join_texts
 from mmconv.core.keys import hash_bytes
 from mmconv.core.types import Image, Message, Part, Ref, Role, Text, escape_json
-from mmconv.core.validation import nearest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

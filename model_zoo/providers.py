@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from mmconv.core.config import ModelSpec
-from mmconv.core.errors import ConfigError, OwnCodeError
+from mmconv.core.errors import ConfigError, UserCodeError
 from mmconv.core.imports import find_named
 from mmconv.core.protocols import Backend, ImageSource, Renderer
 from mmconv.core.types import Message
@@ -79,7 +79,7 @@ DEFAULTS: Mapping[str, Any] = {field.name: field.default for field in fields(Pro
 def find_provider(name: str) -> ProviderFunctions:
     """The provider of this name; raises `ConfigError` listing the known ones.
 
-    A custom one raises `OwnCodeError` for what its functions and its backend raise.
+    A custom one raises `UserCodeError` for what its functions and its backend raise.
     """
     module: Any = find_named(name, "provider", PROVIDERS)
     if not (hasattr(module, "fingerprint") and hasattr(module, "open_backend")):
@@ -89,7 +89,7 @@ def find_provider(name: str) -> ProviderFunctions:
         for function in names.difference(_AWAITED):
             if iscoroutinefunction(getattr(module, function, None)):
                 message = f"{name}.{function} is `async def`, and never awaited: write `def`"
-                raise OwnCodeError(message)
+                raise UserCodeError(message)
         module = told_provider(name, module)
     functions = {key: getattr(module, key) for key in names if hasattr(module, key)}
     options = tuple(

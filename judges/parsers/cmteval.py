@@ -69,7 +69,7 @@ class TurnsParser:
         names = [f"{turn}/{name}" for turn in range(1, self.turns + 1) for name in DIMENSIONS]
         values = [verdict.scores.get(name) for name in names]
         return replace(
-            verdict, lacks=sum(value is None or not is_on_scale(value) for value in values)
+            verdict, missing=sum(value is None or not is_on_scale(value) for value in values)
         )
 
 

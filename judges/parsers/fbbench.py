@@ -78,7 +78,7 @@ class ChecklistParser:
         return Verdict(
             scores={**scores, OFFICIAL: _official(entries), **counts},
             rationale="\n".join(f"{entry.name}: {entry.reason}" for entry in entries),
-            lacks=counts["missing"],
+            missing=counts["missing"],
         )
 
 

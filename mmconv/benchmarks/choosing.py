@@ -18,9 +18,9 @@ from typing import TypeAlias
 from mmconv.benchmarks.data_files.bad_records import name_few
 from mmconv.benchmarks.data_files.records import Record, Unreadable
 from mmconv.core.config import RunSpec
+from mmconv.core.documents import nearest
 from mmconv.core.errors import ConfigError, DataError
 from mmconv.core.keys import hash_json
-from mmconv.core.validation import nearest
 
 KeyOf: TypeAlias = Callable[[Record], str | None]
 """Reads the key that a record's sample has; None, or a `DataError`, where it has none."""

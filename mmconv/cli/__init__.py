@@ -21,7 +21,7 @@ import click
 
 from mmconv import __version__
 from mmconv.cli.shared.basics import describe_file_error, require_utf8, visible
-from mmconv.core.errors import ConfigError, DataError, InputError, MmconvError, OwnCodeError
+from mmconv.core.errors import ConfigError, DataError, InputError, MmconvError, UserCodeError
 
 COMMANDS = {
     "run": ("evaluating", "Run a benchmark; the same command resumes it."),
@@ -172,7 +172,7 @@ def main() -> None:
         sys.exit(commands.main(standalone_mode=False))
     except MmconvError as error:
         click.echo(visible(f"Error: {error}"), err=True)
-        if isinstance(error, OwnCodeError):
+        if isinstance(error, UserCodeError):
             click.echo("`mmconv --traceback COMMAND ...` shows the whole traceback.", err=True)
         if isinstance(error, DataError) and error.is_cut:
             click.echo("`mmconv --all-problems COMMAND ...` lists every problem.", err=True)

@@ -23,11 +23,12 @@ from mmconv.cli.shared.options import SAMPLE_OPTIONS, with_options
 from mmconv.cli.shared.progress import counted, line, progress
 from mmconv.cli.shared.run_folders import place
 from mmconv.cli.shared.session import EXIT_FAILURES, stopped_by_interrupt, tell_stopped, typed
-from mmconv.core.config import RunSpec, override, validate
+from mmconv.core.config import RunSpec, override
+from mmconv.core.documents import validate
 from mmconv.core.errors import ConfigError
-from mmconv.core.run_stats import Halt
+from mmconv.core.run_stats import StopReason
 from mmconv.core.types import Sampling
-from mmconv.engine.resources import Equipment, open_equipment
+from mmconv.engine.resources import Resources, open_resources
 from mmconv.engine.run import Place
 from mmconv.engine.setup import check_calls, check_keys
 
@@ -120,7 +121,7 @@ async def _annotate(args: SimpleNamespace) -> int:
         return Drafting(annotator=annotator, file=DraftFile(args.out, args.annotations))
 
     where = place(Place().out, args.store)
-    async with open_equipment(spec, where.store_url) as equipment:
+    async with open_resources(spec, where.store_url) as resources:
         source = Source(
             data=args.data,
             images=args.images,
@@ -128,41 +129,41 @@ async def _annotate(args: SimpleNamespace) -> int:
             annotations=args.annotations,
             skip_bad=args.skip_bad_records,
         )
-        checked = await equipment.read_data(partial(load_rows, source, spec))
+        checked = await resources.read_data(partial(load_rows, source, spec))
         rows = checked.samples
         check_calls(spec, (call for row in rows for call in annotator.calls(row)))
         if args.dry_run:
-            plans, runner = drafting().plans(rows), equipment.runner(offline=True)
+            plans, runner = drafting().plans(rows), resources.runner(offline=True)
             await print_forecast(spec, runner, plans, partial(check_keys, spec, [SEAT]))
             return 0
         with held(args.out):
             drafts = drafting()
-            complete, halt = await _draft(drafts, equipment, rows, budget)
+            complete, stop_reason = await _draft(drafts, resources, rows, budget)
     for sentence in _summary(args, drafts, checked):
         click.echo(sentence)
-    return _exit_code(args.store, drafts, complete, halt)
+    return _exit_code(args.store, drafts, complete, stop_reason)
 
 
 async def _draft(
     drafting: Drafting,
-    equipment: Equipment,
+    resources: Resources,
     rows: Sequence[Row],
     budget: Budget | None,
-) -> tuple[bool, Halt | None]:
+) -> tuple[bool, StopReason | None]:
     """Request the drafts; returns whether all were requested, and why the run stopped by itself."""
     started = time.monotonic()
     drafting.settle(rows)
-    runner = equipment.runner(before_asking=partial(check_keys, equipment.spec, [SEAT]))
+    runner = resources.runner(before_asking=partial(check_keys, resources.spec, [SEAT]))
     if budget is not None:
         runner.enough = budget.spent
-    async with progress(equipment.spec, runner.tally, drafting.lacking):
+    async with progress(resources.spec, runner.stats, drafting.lacking):
         with stopped_by_interrupt(runner):
             complete = await runner.run(drafting.plans(rows), drafting.finish)
-    if complete and budget is not None and (spent := budget.spent(runner.tally)):
+    if complete and budget is not None and (spent := budget.spent(runner.stats)):
         click.echo(spent, err=True)
-    click.echo(line(equipment.spec, runner.tally, time.monotonic() - started))
+    click.echo(line(resources.spec, runner.stats, time.monotonic() - started))
     drafting.arrange()
-    return complete, runner.tally.halt
+    return complete, runner.stats.stop_reason
 
 
 def _summary(args: SimpleNamespace, drafting: Drafting, checked: Dataset[Row]) -> Iterator[str]:
@@ -199,7 +200,9 @@ def _summary(args: SimpleNamespace, drafting: Drafting, checked: Dataset[Row]) -
         )
 
 
-def _exit_code(store: str, drafting: Drafting, complete: bool, halt: Halt | None) -> int:
+def _exit_code(
+    store: str, drafting: Drafting, complete: bool, stop_reason: StopReason | None
+) -> int:
     """The exit code; what prevents 0 is printed on standard error."""
     if drafting.faults:
         failed = counted(len(drafting.faults), "row")
@@ -210,7 +213,7 @@ def _exit_code(store: str, drafting: Drafting, complete: bool, halt: Halt | None
         for faults, rows in alike.items():
             click.echo(f"  {_listed(rows)}: {'; '.join(faults)}", err=True)
     if not complete:
-        return tell_stopped(store, halt)
+        return tell_stopped(store, stop_reason)
     if drafting.faults:
         click.echo(f"Replies are cached. Request the rest with:\n  {typed(store)}", err=True)
         return EXIT_FAILURES

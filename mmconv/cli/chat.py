@@ -12,7 +12,7 @@ from images import ImageStore
 from mmconv.cli.shared.basics import FILE, visible
 from mmconv.core.config import ModelSpec, SamplingSpec, load_model
 from mmconv.core.errors import ConfigError, ImageError
-from mmconv.core.run_stats import SeatTally
+from mmconv.core.run_stats import SeatStats
 from mmconv.core.types import Failure, Message, Part, Reply, Sampling, Text
 from mmconv.engine import Seat
 from mmconv.engine.setup import build_model, build_seat, check_key, check_sight
@@ -117,7 +117,7 @@ async def _answer(seat: Seat, messages: tuple[Message, ...]) -> Reply | None:
     """Request a reply and print it; after a failure, print that and return None."""
     prompt, sampling = seat.prompt(messages, DEFAULT)
     reply = await seat.model.ask(
-        prompt, sampling, priority=0, affinity="chat", pinned=None, tally=SeatTally()
+        prompt, sampling, priority=0, affinity="chat", pinned=None, stats=SeatStats()
     )
     if isinstance(reply, Failure):
         click.echo(visible(f"({reply.kind}: {reply.message})"), err=True)

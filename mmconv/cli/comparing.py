@@ -103,7 +103,7 @@ async def _write_page(comparison: Comparison, page: Path) -> Path:
     async with data_of(runs[0].folder) as evaluation:
         if evaluation is None:
             return write_comparison(page, comparison)
-        library = evaluation.equipment.library
+        library = evaluation.resources.library
         return write_comparison(page, comparison, library, evaluation.about())
 
 

@@ -11,7 +11,7 @@ from images.scenes import DIFFICULTIES, Difficulty
 from mmconv.benchmarks.cmteval.perturbation import VARIANTS, Perturbation, read_confusables
 from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.cli.shared.basics import FILE, writing_option
-from mmconv.core.atomic_writes import whole
+from mmconv.core.atomic_writes import atomic_write
 from mmconv.core.errors import ConfigError
 
 SEED = click.option("--seed", type=int, default=0, show_default=True, help="Random seed.")
@@ -102,7 +102,7 @@ def perturb_command(
         content = b"".join(orjson.dumps(record) + b"\n" for record in records)
     with writing_option("--out", out):
         out.parent.mkdir(parents=True, exist_ok=True)
-        with whole(out) as part:
+        with atomic_write(out) as part:
             part.write_bytes(content)
     click.echo(
         f"{changes.dialogues} dialogues, {changes.changed_queries} of {changes.queries} queries "

@@ -24,7 +24,8 @@ from mmconv.cli.shared.options import (
 from mmconv.cli.shared.run_folders import open_existing, open_new, place
 from mmconv.cli.shared.session import MAX_FAILURES, evaluate, exit_code, run_new
 from mmconv.cli.shared.table_output import print_tables
-from mmconv.core.config import ModelSpec, RunSpec, validate
+from mmconv.core.config import ModelSpec, RunSpec
+from mmconv.core.documents import validate
 from mmconv.core.errors import ConfigError
 from mmconv.core.protocols import ImageSource
 from mmconv.engine.run import Place
@@ -123,7 +124,7 @@ async def _check(spec: RunSpec, where: Place, *, models: bool, servers: bool) ->
         click.echo(f"A run would be written to {evaluation.folder}")
         evaluation.check_keys()
     check_ready(spec)
-    await _check_models(spec, evaluation.equipment.library, models=models, servers=servers)
+    await _check_models(spec, evaluation.resources.library, models=models, servers=servers)
 
 
 async def _check_models(spec: RunSpec, images: ImageSource, *, models: bool, servers: bool) -> None:

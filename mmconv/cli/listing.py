@@ -14,7 +14,8 @@ from mmconv.benchmarks.registry import TITLES
 from mmconv.benchmarks.shared.options import Description, describe
 from mmconv.cli.shared.options import BENCHMARKS, SHORT_FORMS
 from mmconv.cli.shared.table_output import form_option, print_tables, terminal_width
-from mmconv.core.config import YAML_FILES, ModelSpec, load_model, model_files, read_document
+from mmconv.core.config import YAML_FILES, ModelSpec, load_model, model_files
+from mmconv.core.documents import read_document
 from mmconv.core.errors import ConfigError
 from mmconv.core.types import Cell, Table
 from mmconv.engine.setup import find_benchmark

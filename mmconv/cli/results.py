@@ -19,7 +19,7 @@ from mmconv.report.changed_inputs import check_exported
 from mmconv.report.page import write_page
 from mmconv.run_folder.layout import MANIFEST, PAGE
 from mmconv.run_folder.saved_run import read_finished
-from mmconv.store.address import require_folder, without_password
+from mmconv.store.connections import require_folder, without_password
 from mmconv.store.merging import merge
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ async def _samples(evaluation: Evaluation, written: datetime) -> list[EvalSample
     setting = Setting(
         benchmark=evaluation.benchmark,
         labels={role: model.label for role, model in evaluation.spec.seats.items()},
-        pictures=data_uris(evaluation.equipment.library),
+        pictures=data_uris(evaluation.resources.library),
         written=written,
     )
     samples: dict[int, EvalSample] = {}
@@ -113,9 +113,9 @@ async def _samples(evaluation: Evaluation, written: datetime) -> list[EvalSample
     runner = evaluation.runner(offline=True)
     await evaluation.carry_out(runner, finish)
     store = evaluation.place.absolute_store
-    if not runner.tally.replies:
+    if not runner.stats.replies:
         raise StoreError(f"{store} has no reply of {evaluation.run_id}")
-    check_exported(evaluation.folder, evaluation.manifest(), runner.tally.unasked, store)
+    check_exported(evaluation.folder, evaluation.manifest(), runner.stats.unasked, store)
     return [samples[order] for order in sorted(samples)]
 
 

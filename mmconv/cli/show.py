@@ -17,14 +17,12 @@ import click
 from mmconv.cli.shared.basics import FILE, visible
 from mmconv.cli.shared.progress import counted
 from mmconv.cli.shared.run_folders import open_existing
+from mmconv.core.documents import nearest
 from mmconv.core.errors import ConfigError, ImageError, Refused
-from mmconv.core.plans import Asked, Finished, Origin
-from mmconv.core.protocols import Renderer
-from mmconv.core.raw_prompts import RawImage, RawPrompt
-from mmconv.core.trials import read_trial
+from mmconv.core.plans import Finished, Origin, ResolvedCall, read_trial
+from mmconv.core.protocols import RawImage, RawPrompt, Renderer
 from mmconv.core.turns import without_oldest
 from mmconv.core.types import Call, Failure, Image, Outcome, Reply, Skipped, Text
-from mmconv.core.validation import nearest
 from mmconv.engine.run import Evaluation
 from mmconv.report.changed_inputs import check_shown, check_there, tell_gone
 from mmconv.run_folder.transcripts import judged_as
@@ -32,7 +30,7 @@ from model_zoo.providers import provider_of
 
 Kept = TypeVar("Kept")
 
-PromptPrinter: TypeAlias = Callable[[Asked, Outcome], Iterator[str]]
+PromptPrinter: TypeAlias = Callable[[ResolvedCall, Outcome], Iterator[str]]
 """The lines of one prompt."""
 
 INDENT = "    "
@@ -120,7 +118,7 @@ async def _finished(
     runner = evaluation.runner(offline=True)
     await runner.run(plans, take)
     store = evaluation.place.absolute_store
-    check_shown(evaluation.folder, evaluation.manifest(), runner.tally.unasked, store)
+    check_shown(evaluation.folder, evaluation.manifest(), runner.stats.unasked, store)
     return [kept[order] for order in sorted(kept)]
 
 
@@ -173,7 +171,7 @@ def _outcome(outcome: Outcome) -> Iterator[str]:
     yield ", ".join(facts)
 
 
-def as_messages(asked: Asked, outcome: Outcome) -> Iterator[str]:
+def as_messages(asked: ResolvedCall, outcome: Outcome) -> Iterator[str]:
     """The lines of the messages that were sent, and the form in which images were sent."""
     for message, origin in zip(asked.messages, asked.origins, strict=True):
         yield f"[{message.role}{_ORIGINS[origin]}]"
@@ -212,7 +210,7 @@ def _open_raw(
     renderers: dict[str, Renderer | None] = {}
     for role in roles:
         model = evaluation.spec.seats[role]
-        renderer = provider_of(model).open_renderer(model, evaluation.equipment.library)
+        renderer = provider_of(model).open_renderer(model, evaluation.resources.library)
         renderers[role] = renderer
         note = f"no raw prompts: the provider {model.provider} does not write them"
         if renderer is not None:
@@ -225,7 +223,7 @@ def _open_raw(
 def as_raw(renderers: Mapping[str, Renderer | None]) -> PromptPrinter:
     """Prints raw prompts, and messages if there is no renderer or it refuses them."""
 
-    def lines(asked: Asked, outcome: Outcome) -> Iterator[str]:
+    def lines(asked: ResolvedCall, outcome: Outcome) -> Iterator[str]:
         renderer = renderers[asked.call.seat]
         if renderer is None:
             yield from as_messages(asked, outcome)

@@ -14,8 +14,7 @@ from mmconv.client.results import read
 from mmconv.client.transport import Transport
 from mmconv.client.waiting import naming, wait
 from mmconv.core.types import Score, Table
-from mmconv.run_folder.records import ScoreRecord
-from mmconv.run_folder.transcripts import score_of
+from mmconv.run_folder.transcripts import ScoreRecord, score_of
 
 
 @dataclass(slots=True)

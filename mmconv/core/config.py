@@ -29,10 +29,8 @@ from pydantic import (
     model_validator,
 )
 
+from mmconv.core.documents import Misleading, describe_problems, nearest, parse_yaml
 from mmconv.core.errors import ConfigError
-from mmconv.core.image_tokens import ImageTokens
-from mmconv.core.strict_yaml import Misleading, parse_yaml
-from mmconv.core.validation import nearest, tell_problems
 
 Spec = TypeVar("Spec", bound=BaseModel)
 
@@ -391,5 +389,5 @@ def validate(kind: type[Spec], document: Mapping[str, Any], where: str) -> Spec:
     try:
         return kind.model_validate(document)
     except ValidationError as error:
-        lines = [f"  {problem}" for problem in tell_problems(error, kind)]
+        lines = [f"  {problem}" for problem in describe_problems(error, kind)]
         raise ConfigError("\n".join([f"{where}: wrong configuration", *lines])) from error

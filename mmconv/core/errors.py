@@ -125,7 +125,7 @@ _OWN_TO_IT = re.compile(r"""'[^']*'|"[^"]*"|\([^()]*\)|\bimage .+?\.\w+|\S*[\d./
 """What tells a problem from its kind: quotations, brackets, numbers, images and other files."""
 
 
-class OwnCodeError(MmconvError):
+class UserCodeError(MmconvError):
     """The code of a benchmark or a provider of one's own raises, or returns what it must not.
 
     The message names the function and what it was asked for, and shows the lines of that code.

@@ -38,18 +38,18 @@ def check(calls: Sequence[Call]) -> tuple[Call, ...]:
     by_id: dict[str, Call] = {}
     needs: dict[str, frozenset[str]] = {}
     for call in calls:
-        for each in (call, *call.rescues):
+        for each in (call, *call.fallbacks):
             if each.id in by_id:
                 raise PlanError(f"two calls are named {each.id!r}")
             by_id[each.id] = each
         needs[call.id] = dependencies(call)
     for call in calls:
         _check_known(call.id, needs[call.id], needs)
-        for rescue in call.rescues:
-            if rescue.rescues:
-                raise PlanError(f"rescue {rescue.id!r} has rescues of its own")
-            if rescue.messages is not call.messages:  # A repeat needs what the call itself needs.
-                _check_rescue(rescue, call, needs)
+        for fallback in call.fallbacks:
+            if fallback.fallbacks:
+                raise PlanError(f"rescue {fallback.id!r} has rescues of its own")
+            if fallback.messages is not call.messages:  # A repeat needs what the call itself needs.
+                _check_fallback(fallback, call, needs)
     if _is_ordered(needs):
         return tuple(calls)
     graph = {call_id: sorted(needed) for call_id, needed in needs.items()}
@@ -151,14 +151,14 @@ def _check_known(call_id: str, needed: Collection[str], known: Collection[str]) 
             raise PlanError(f"call {call_id!r} refers to {name!r}, which no call is named")
 
 
-def _check_rescue(rescue: Call, call: Call, needs: Mapping[str, frozenset[str]]) -> None:
+def _check_fallback(fallback: Call, call: Call, needs: Mapping[str, frozenset[str]]) -> None:
     """Raise `PlanError` for a reference to no call, or to what may not have replied by then."""
-    needed = dependencies(rescue)
-    _check_known(rescue.id, needed, needs)
+    needed = dependencies(fallback)
+    _check_known(fallback.id, needed, needs)
     other = needed - needs[call.id] - {call.id}
     for name in other and other - _before(call.id, needs):
         raise PlanError(
-            f"rescue {rescue.id!r} refers to {name!r}, which {call.id!r} does not wait for"
+            f"rescue {fallback.id!r} refers to {name!r}, which {call.id!r} does not wait for"
         )
 
 

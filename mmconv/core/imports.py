@@ -10,16 +10,16 @@ import sys
 from collections.abc import Mapping
 from importlib import import_module
 
+from mmconv.core.documents import nearest
 from mmconv.core.errors import ConfigError
 from mmconv.core.user_code import telling
-from mmconv.core.validation import nearest
 
 
 def find_named(name: str, what: str, known: Mapping[str, str]) -> object:
     """The module, or what is in it, that a name stands for; `known` are the paths of short names.
 
     Raises `ConfigError` that names `what` is looked for (a provider, a benchmark) where there is
-    none, and `OwnCodeError` where importing it fails.
+    none, and `UserCodeError` where importing it fails.
     """
     path = known.get(name, name)
     module, _, attribute = path.partition(":")

@@ -32,26 +32,26 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class ResolvedCall:
     """One call as it is sent: resolved messages, effective sampling, content key.
 
-    A `stored` one was not asked for itself: its reply was there, or an equal call brought it.
+    A `cached` one was not asked for itself: its reply was there, or an equal call brought it.
     """
 
     call: Call
     key: str
     messages: tuple[Message, ...]
     sampling: Sampling
-    stored: bool = False
+    cached: bool = False
 
-    def as_stored(self) -> Asked:
+    def as_cached(self) -> ResolvedCall:
         """The same, whose reply was there."""
-        return Asked(
+        return ResolvedCall(
             call=self.call,
             key=self.key,
             messages=self.messages,
             sampling=self.sampling,
-            stored=True,
+            cached=True,
         )
 
     @property
@@ -70,7 +70,7 @@ class Exchange:
 
     call: Call
     outcome: Outcome
-    asked: Asked | None
+    asked: ResolvedCall | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,12 +79,12 @@ class Finished:
 
     plan: Plan
     outcomes: Mapping[str, Outcome]
-    asked: Mapping[str, Asked]
+    asked: Mapping[str, ResolvedCall]
 
     def exchanges(self) -> Iterator[Exchange]:
         """All calls with outcomes in the plan's order, rescues after what they rescue."""
         for call in self.plan.calls:
-            for each in (call, *call.rescues):
+            for each in (call, *call.fallbacks):
                 if (outcome := self.outcomes.get(each.id)) is not None:
                     yield Exchange(call=each, outcome=outcome, asked=self.asked.get(each.id))
 

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
-from mmconv.core.raw_prompts import RawPrompt
 from mmconv.core.types import Call, Failure, Image, Message, Outcome, Reply, Sampling, Score, Table
 
 Sample = TypeVar("Sample")

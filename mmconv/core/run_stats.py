@@ -24,7 +24,7 @@ JobState: TypeAlias = Literal["queued", "running", "done", "stopped", "failed"]
 
 
 @dataclass(slots=True, kw_only=True)
-class SeatTally:
+class SeatStats:
     """One seat's counts: calls by how they ended, retries, tokens.
 
     `stored` calls were not asked for themselves: the store held their reply, or an equal call that
@@ -134,20 +134,20 @@ def _is_unmetered(reply: Reply) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Halt:
+class StopReason:
     """Why a run stopped by itself, and the failure that was the last to show it, if one did."""
 
     reason: str
     failure: Failure | None = None
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """All of it, for whoever runs it."""
-        return self.reason if self.failure is None else f"{self.reason}: {self.failure.told}"
+        return self.reason if self.failure is None else f"{self.reason}: {self.failure.description}"
 
 
 @dataclass(slots=True, kw_only=True)
-class Tally:
+class RunStats:
     """A run's counts: plans opened and finished, calls by seat; and why it stopped by itself.
 
     `planned` are the calls of the plans opened, and the rescues that were needed.
@@ -156,12 +156,12 @@ class Tally:
     plans: int = 0
     finished: int = 0
     planned: int = 0
-    halt: Halt | None = None
-    seats: dict[str, SeatTally] = field(default_factory=dict)
+    stop_reason: StopReason | None = None
+    seats: dict[str, SeatStats] = field(default_factory=dict)
 
-    def seat(self, name: str) -> SeatTally:
+    def seat(self, name: str) -> SeatStats:
         """The counts of one seat."""
-        return self.seats.setdefault(name, SeatTally())
+        return self.seats.setdefault(name, SeatStats())
 
     @property
     def ended(self) -> int:
@@ -201,7 +201,7 @@ class Tally:
 
 
 @dataclass(slots=True)
-class Pace:
+class Throughput:
     """How fast a run gets on, from the calls answered within the last seconds.
 
     Cached replies do not count: they come at once and say nothing about the model.
@@ -209,9 +209,9 @@ class Pace:
 
     _marks: deque[tuple[float, int]] = field(default_factory=deque)
 
-    def mark(self, now: float, tally: Tally) -> None:
+    def mark(self, now: float, stats: RunStats) -> None:
         """Note what has been counted at a time in seconds."""
-        self._marks.append((now, tally.asked))
+        self._marks.append((now, stats.asked))
         while len(self._marks) > 2 and self._marks[1][0] <= now - WINDOW_SECONDS:
             self._marks.popleft()
 
@@ -221,7 +221,7 @@ class Pace:
         (then, asked), (now, more_asked) = self._marks[0], self._marks[-1]
         return (more_asked - asked) / (now - then) if now > then else 0.0
 
-    def seconds_left(self, tally: Tally, plans: int) -> float | None:
+    def seconds_left(self, stats: RunStats, plans: int) -> float | None:
         """How long the calls of so many plans still take; None if none was answered of late."""
-        left = tally.planned_in(plans) - tally.ended
+        left = stats.planned_in(plans) - stats.ended
         return left / self.rate if self.rate else None

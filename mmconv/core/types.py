@@ -116,14 +116,14 @@ class Sampling:
 class Verdict:
     """What a judge's reply was read as: a label, scores by name, and the reasons given.
 
-    `lacks` counts what the judge was asked for and the verdict has not, or not on the scale: scores
+    `missing` counts what the judge was asked for and the verdict has not, or not on the scale: scores
     of turns, criteria. Such a verdict is asked for again, and used where none lacks less.
     """
 
     label: str | None = None
     scores: Mapping[str, float] = field(default_factory=dict)
     rationale: str = ""
-    lacks: int = 0
+    missing: int = 0
 
 
 Parser: TypeAlias = Callable[[str], Verdict]
@@ -134,7 +134,7 @@ Parser: TypeAlias = Callable[[str], Verdict]
 class Call:
     """One request to one seat; what it depends on is the `Ref`s inside its messages.
 
-    `rescues` are asked in order, each only if no reply before it could be read by its parser as a
+    `fallbacks` are asked in order, each only if no reply before it could be read by its parser as a
     verdict that lacks nothing; they may hold a `Ref` to this call. `verdict_last` says that replies
     close with the verdict, so that one that was cut off is read only if its last words are one.
     `overflow` says what happens when the prompt does not fit the model's context: the call fails,
@@ -152,7 +152,7 @@ class Call:
     sampling: Sampling = Sampling()
     parser: Parser | None = None
     verdict_last: bool = True
-    rescues: tuple[Call, ...] = ()
+    fallbacks: tuple[Call, ...] = ()
     overflow: Literal["fail", "drop_oldest"] = "fail"
     pinned: str = ""
     prompt: str | None = None
@@ -214,7 +214,7 @@ class Failure:
         return f"failed: {self.kind}"
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """What happened, for a reader."""
         many = "s" if self.attempts > 1 else ""
         return f"{self.kind} after {self.attempts} attempt{many}: {self.message}"

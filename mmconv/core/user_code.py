@@ -15,7 +15,7 @@ from traceback import StackSummary, format_exception_only, walk_tb
 from types import SimpleNamespace
 from typing import Any, get_args
 
-from mmconv.core.errors import ConfigError, MmconvError, OwnCodeError
+from mmconv.core.errors import ConfigError, MmconvError, UserCodeError
 from mmconv.core.protocols import Backend, ImageSource
 from mmconv.core.types import Finish, Message, Reply, Sampling
 
@@ -45,7 +45,7 @@ _FAILURES = (
 
 @contextmanager
 def telling(what: str, advice: str = "") -> Iterator[None]:
-    """Have what is raised here come out as an `OwnCodeError`; mmconv's own errors stay as they are.
+    """Have what is raised here come out as an `UserCodeError`; mmconv's own errors stay as they are.
 
     `what` is told to fail, with the lines of one's own code; `advice` stands below them. So it is
     where that code exits, or has itself cancelled.
@@ -61,13 +61,13 @@ def telling(what: str, advice: str = "") -> Iterator[None]:
         lines = "".join(StackSummary.extract(own).format())
         raised = "".join(format_exception_only(error)).strip()
         told = f"{what} fails\n{lines}{raised}"
-        raise OwnCodeError("\n".join(filter(None, (told, advice)))) from error
+        raise UserCodeError("\n".join(filter(None, (told, advice)))) from error
 
 
 def checked(what: str, made: Any, kind: type) -> Any:
-    """What one's own code has made; raises `OwnCodeError` where it is not of this kind."""
+    """What one's own code has made; raises `UserCodeError` where it is not of this kind."""
     if not isinstance(made, kind):
-        raise OwnCodeError(f"{what} gives {made!r}, which is no {kind.__name__}")
+        raise UserCodeError(f"{what} gives {made!r}, which is no {kind.__name__}")
     return made
 
 
@@ -85,7 +85,9 @@ def told_provider(name: str, provider: Any) -> Any:
         with _without_key(spec), telling(what):
             backend = await _awaitable(what, provider.open_backend(spec, images))
         if lacking := [each for each in _BACKEND if not hasattr(backend, each)]:
-            raise OwnCodeError(f"{what} gives {backend!r}, which has no {' and no '.join(lacking)}")
+            raise UserCodeError(
+                f"{what} gives {backend!r}, which has no {' and no '.join(lacking)}"
+            )
         return _OwnBackend(name, spec, backend)
 
     public = (each for each in dir(provider) if not each.startswith("_"))
@@ -112,7 +114,7 @@ class _OwnBackend:
         with telling(what):
             most = self._backend.max_concurrency
         if not _is_count(most) or most < 1:
-            raise OwnCodeError(f"{what} is {most!r}; it must be an int of at least 1")
+            raise UserCodeError(f"{what} is {most!r}; it must be an int of at least 1")
         return most
 
     async def generate(
@@ -131,12 +133,12 @@ class _OwnBackend:
 
 def _awaitable(what: str, made: Any) -> Any:
     if not isinstance(made, Awaitable):
-        raise OwnCodeError(f"{what} gives {made!r} at once: write `async def`")
+        raise UserCodeError(f"{what} gives {made!r} at once: write `async def`")
     return made
 
 
 def _checked_reply(what: str, made: Any) -> Reply:
-    """The reply; raises `OwnCodeError` for one that the store could not keep, or a report read."""
+    """The reply; raises `UserCodeError` for one that the store could not keep, or a report read."""
     reply: Reply = checked(what, made, Reply)
     given = {name: getattr(reply, name) for name in _REPLY}
     wrong = [f"{name} is {given[name]!r}" for name, fits in _REPLY.items() if not fits(given[name])]
@@ -144,7 +146,7 @@ def _checked_reply(what: str, made: Any) -> Reply:
         texts = ("text", "reasoning", "answered_by")
         wrong = [told for name in texts for told in _not_unicode(name, given[name])]
     if wrong:
-        raise OwnCodeError(f"{what} gives a Reply that cannot be kept: {', '.join(wrong)}")
+        raise UserCodeError(f"{what} gives a Reply that cannot be kept: {', '.join(wrong)}")
     return reply
 
 
@@ -161,12 +163,12 @@ def _is_count(given: Any) -> bool:
 
 
 def _texts(what: str, function: Callable[[Any], Any]) -> Callable[[Any], Mapping[str, str]]:
-    """The function, which raises `OwnCodeError` where it does not give a mapping of texts."""
+    """The function, which raises `UserCodeError` where it does not give a mapping of texts."""
 
     def told(spec: Any) -> Mapping[str, str]:
         made: Mapping[str, str] = checked(what, function(spec), Mapping)
         if not all(isinstance(text, str) for item in made.items() for text in item):
-            raise OwnCodeError(f"{what} gives {made!r}, of which not all are texts")
+            raise UserCodeError(f"{what} gives {made!r}, of which not all are texts")
         return made
 
     return told

@@ -192,7 +192,7 @@ def _usage(finished: Iterable[Finished]) -> CallUsage:
         for call_id, outcome in each.outcomes.items():
             if not isinstance(outcome, Reply):
                 continue
-            if each.asked[call_id].stored:
+            if each.asked[call_id].cached:
                 stored += 1
                 continue
             asked += 1

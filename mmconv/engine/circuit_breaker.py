@@ -11,7 +11,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 from mmconv.core.errors import FailureKind
-from mmconv.core.plans import Asked
+from mmconv.core.plans import ResolvedCall
 from mmconv.core.types import Failure, Outcome, Reply
 
 MOST_FAILED = 20
@@ -55,19 +55,19 @@ class _Streak:
     rejected: int = 0
 
 
-class Streaks:
+class CircuitBreaker:
     """How many calls of each model have failed in a row; a model is any number that names it."""
 
     def __init__(self) -> None:
-        self._streaks: defaultdict[int, _Streak] = defaultdict(_Streak)
-        self._able: dict[int, Asked] = {}
+        self._breaker: defaultdict[int, _Streak] = defaultdict(_Streak)
+        self._able: dict[int, ResolvedCall] = {}
 
-    def note_stored(self, model: int, asked: Asked) -> None:
+    def note_cached(self, model: int, asked: ResolvedCall) -> None:
         """The store has a reply of the model: it was able to answer, whether or not it is now."""
         self._able.setdefault(model, asked)
 
     def note(
-        self, model: int, asked: Asked, outcome: Outcome, *, first_under_way: bool = False
+        self, model: int, asked: ResolvedCall, outcome: Outcome, *, first_under_way: bool = False
     ) -> int:
         """Count how a call of the model ended; how many failed in a row if those are too many.
 
@@ -75,13 +75,13 @@ class Streaks:
         """
         if isinstance(outcome, Reply):
             self._able[model] = asked
-            self._streaks.pop(model, None)
+            self._breaker.pop(model, None)
         elif isinstance(outcome, Failure) and outcome.kind == UNSUITED and model in self._able:
-            streak = self._streaks[model]
+            streak = self._breaker[model]
             streak.rejected += 1
             return streak.rejected if asked is self._able[model] else 0
         elif isinstance(outcome, Failure) and outcome.kind in COUNTED | {UNSUITED}:
-            streak = self._streaks[model]
+            streak = self._breaker[model]
             streak.failed += 1
             streak.hopeless += self._is_hopeless(model, outcome)
             is_early = first_under_way and model not in self._able
@@ -90,13 +90,13 @@ class Streaks:
                 return streak.failed
         return 0
 
-    def doubt(self, model: int, failure: Failure) -> Asked | None:
+    def doubt(self, model: int, failure: Failure) -> ResolvedCall | None:
         """What to ask the model again, and to note, after a failure that was noted just now.
 
         That is what it answered before, each time when it has rejected `MOST_FAILED` more calls
         and answered none. If it rejects that too, the calls are not what is wrong.
         """
-        rejected = self._streaks[model].rejected if failure.kind == UNSUITED else 0
+        rejected = self._breaker[model].rejected if failure.kind == UNSUITED else 0
         return self._able[model] if rejected and rejected % MOST_FAILED == 0 else None
 
     def _is_hopeless(self, model: int, failure: Failure) -> bool:

@@ -17,14 +17,12 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 from mmconv.core.graph import check, dependencies, resolve
 from mmconv.core.keys import content_key
-from mmconv.core.plans import Asked, Finished, Plan
+from mmconv.core.plans import Finished, Plan, ResolvedCall
 from mmconv.core.protocols import Replies
-from mmconv.core.run_stats import Halt, Tally
+from mmconv.core.run_stats import RunStats, StopReason
 from mmconv.core.types import UNASKED, Call, Failure, Outcome, Reply, Skipped
-from mmconv.engine.circuit_breaker import MOST_FAILED, Streaks
-from mmconv.engine.foremost import foremost
+from mmconv.engine.circuit_breaker import MOST_FAILED, CircuitBreaker
 from mmconv.engine.limiter import Stopped
-from mmconv.engine.open_plan import OpenPlan
 from mmconv.engine.seat import Seat
 
 _LOGGER = logging.getLogger(__name__)
@@ -79,19 +77,19 @@ class Runner:
         self.offline = offline
         self._before_asking = before_asking
         self._goes_on = goes_on
-        self._streaks = Streaks()
-        self.enough: Callable[[Tally], str | None] | None = None
+        self._breaker = CircuitBreaker()
+        self.enough: Callable[[RunStats], str | None] | None = None
         self._errors: list[Exception] = []
         self._under_way = 0
         self._extra_plans = 0
         self._stopping: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.tally = Tally()
+        self.stats = RunStats()
 
     async def run(self, plans: Iterable[Plan], on_finished: Callable[[Finished], None]) -> bool:
         """Run all plans; `on_finished` gets each as it ends, in any order.
 
         Returns whether the run went to its end, False if `stop` ended it early, or the run itself
-        (then `tally.halt` tells why). What was to stop with its last calls has come to its end.
+        (then `stats.halt` tells why). What was to stop with its last calls has come to its end.
         Exceptions other than a model's failure come out as they are, once the calls under way are
         kept; after the first of them `on_finished` gets no more. A call that somebody cancelled, so
         that its plan has no end, is a `RuntimeError`.
@@ -109,7 +107,7 @@ class Runner:
         if self._errors:
             errors, self._errors = self._errors, []
             raise foremost(errors)
-        lost = self.tally.plans - self.tally.finished
+        lost = self.stats.plans - self.stats.finished
         if self._stopping.done() and (lost or not taken_in):
             self._look_again_at_enough()
             return False
@@ -117,8 +115,8 @@ class Runner:
             raise RuntimeError(f"{lost} plans have no end: their calls were cancelled")
         if self._is_unable():
             return False
-        self.tally.halt = None if self.offline or self._goes_on else self._unanswered()
-        return self.tally.halt is None
+        self.stats.stop_reason = None if self.offline or self._goes_on else self._unanswered()
+        return self.stats.stop_reason is None
 
     async def _open(
         self,
@@ -131,7 +129,7 @@ class Runner:
             await self._room.acquire()
             if self._stopping.done():
                 return False
-            self.tally.plans += 1
+            self.stats.plans += 1
             OpenPlan(plan, self, group, on_finished).start()
             # Opening the first plans takes a while, in which their first calls can go out.
             await asyncio.sleep(0)
@@ -155,21 +153,23 @@ class Runner:
 
     def _is_unable(self) -> bool:
         """Whether the run stopped because a model cannot answer: asked again, it may."""
-        return self.tally.halt is not None and self.tally.halt.failure is not None
+        return self.stats.stop_reason is not None and self.stats.stop_reason.failure is not None
 
     def _look_again_at_enough(self) -> None:
         """Have the halt count the calls, too, that were under way when it was enough."""
-        if self.tally.halt is None or self._is_unable() or self.enough is None:
+        if self.stats.stop_reason is None or self._is_unable() or self.enough is None:
             return
-        if reason := self.enough(self.tally):
-            self.tally.halt = Halt(reason=reason)
+        if reason := self.enough(self.stats):
+            self.stats.stop_reason = StopReason(reason=reason)
 
-    def _unanswered(self) -> Halt | None:
+    def _unanswered(self) -> StopReason | None:
         """Why a run of too few calls to stop it midway is none: not one of them was answered."""
-        if self.tally.replies or not self.tally.lost:
+        if self.stats.replies or not self.stats.lost:
             return None
-        last = (seat.last_failure for seat in self.tally.seats.values())
-        return Halt(reason="not one call was answered", failure=next(filter(None, last), None))
+        last = (seat.last_failure for seat in self.stats.seats.values())
+        return StopReason(
+            reason="not one call was answered", failure=next(filter(None, last), None)
+        )
 
     def stop(self) -> None:
         """Ask nothing more; calls under way are awaited and kept. Safe to call from a signal."""
@@ -186,7 +186,7 @@ class Runner:
         else:
             self._room.release()
 
-    async def outcome(self, plan: Plan, asked: Asked, chain: int) -> tuple[Outcome, bool]:
+    async def outcome(self, plan: Plan, asked: ResolvedCall, chain: int) -> tuple[Outcome, bool]:
         """Find or ask one resolved call; with it True if the reply was free.
 
         That is one that was stored, or that an equal call under way brought. `chain` counts the
@@ -212,7 +212,7 @@ class Runner:
                     reply = found.reply or await self._wait_for_others(asked.key)
                 else:
                     return outcome, False
-            self._streaks.note_stored(id(self._seats[asked.call.seat].model), asked)
+            self._breaker.note_cached(id(self._seats[asked.call.seat].model), asked)
             outcome = reply
             return outcome, True
         finally:
@@ -255,7 +255,7 @@ class Runner:
         finally:
             waiting.cancel()
 
-    async def _ask(self, plan: Plan, asked: Asked, chain: int) -> Outcome:
+    async def _ask(self, plan: Plan, asked: ResolvedCall, chain: int) -> Outcome:
         if self.is_failing:
             raise Stopped
         if self._before_asking is not None:
@@ -265,7 +265,7 @@ class Runner:
         model = seat.model
         if id(model) not in self._slots:
             self._make_room(id(model), await model.open())
-        tally = self.tally.seat(asked.call.seat)
+        stats = self.stats.seat(asked.call.seat)
 
         async def claim() -> None:
             won = await self._store.claim(asked.key)
@@ -273,7 +273,7 @@ class Runner:
                 raise _Elsewhere(won or None)
 
         async def ask(
-            asked: Asked, claim: Callable[[], Awaitable[None]] | None = None
+            asked: ResolvedCall, claim: Callable[[], Awaitable[None]] | None = None
         ) -> Reply | Failure:
             self._under_way += 1
             try:
@@ -283,7 +283,7 @@ class Runner:
                     priority=plan.order - LEAD * chain,
                     affinity=f"{plan.sample}/{plan.condition}",
                     pinned=asked.call.kept,
-                    tally=tally,
+                    stats=stats,
                     claim=claim,
                 )
             finally:
@@ -293,33 +293,33 @@ class Runner:
         self._note(asked, outcome, asked.call.seat)
         if isinstance(outcome, Reply):
             return await self._store.put(asked.key, model.fingerprint, outcome)
-        known = None if self._goes_on else self._streaks.doubt(id(model), outcome)
+        known = None if self._goes_on else self._breaker.doubt(id(model), outcome)
         if known is not None:
             again = await ask(known)
             self._note(known, again, asked.call.seat)
             if isinstance(again, Reply):
-                tally.count_paid(again)
+                stats.count_paid(again)
         await self._store.add_failure(asked.key, outcome)
         return outcome
 
-    def _note(self, asked: Asked, outcome: Reply | Failure, seat: str) -> None:
+    def _note(self, asked: ResolvedCall, outcome: Reply | Failure, seat: str) -> None:
         """Count how a call ended for its model, and stop where that one cannot answer."""
         model = self._seats[seat].model
         is_early = isinstance(outcome, Failure) and model.has_under_way(MOST_FAILED)
-        failed = self._streaks.note(id(model), asked, outcome, first_under_way=is_early)
+        failed = self._breaker.note(id(model), asked, outcome, first_under_way=is_early)
         if failed and not self._goes_on and isinstance(outcome, Failure):
             label = self._seats[seat].label
             self._stop_because(_cannot_answer(seat, label, failed, outcome))
 
     def count(self, seat: str, outcome: Outcome, *, stored: bool) -> None:
         """Count how a call ended, and stop where that is enough."""
-        self.tally.seat(seat).count(outcome, stored=stored)
-        if self.enough is not None and not stored and (reason := self.enough(self.tally)):
-            self._stop_because(Halt(reason=reason))
+        self.stats.seat(seat).count(outcome, stored=stored)
+        if self.enough is not None and not stored and (reason := self.enough(self.stats)):
+            self._stop_because(StopReason(reason=reason))
 
-    def _stop_because(self, halt: Halt) -> None:
+    def _stop_because(self, stop_reason: StopReason) -> None:
         if not self._stopping.done():
-            self.tally.halt = halt
+            self.stats.stop_reason = stop_reason
             self.stop()
 
     def _make_room(self, model: int, slots: int) -> None:
@@ -339,16 +339,16 @@ class Runner:
                     replies[call.id] = reply
         return replies
 
-    def address(self, call: Call, replies: Mapping[str, Reply]) -> Asked:
+    def address(self, call: Call, replies: Mapping[str, Reply]) -> ResolvedCall:
         """Resolve a call whose needs are met, as its seat would send it."""
         seat = self._seats[call.seat]
         messages, sampling = seat.prompt(resolve(call.messages, replies), call.sampling)
         key = content_key(seat.model.fingerprint, messages, sampling, pinned=call.kept)
-        return Asked(call=call, key=key, messages=messages, sampling=sampling)
+        return ResolvedCall(call=call, key=key, messages=messages, sampling=sampling)
 
 
-def _cannot_answer(seat: str, label: str, failed: int, last: Failure) -> Halt:
+def _cannot_answer(seat: str, label: str, failed: int, last: Failure) -> StopReason:
     named = f"{seat} ({label})" if label else seat
-    return Halt(
+    return StopReason(
         reason=f"{named} cannot answer: {failed} calls failed, one after the other", failure=last
     )

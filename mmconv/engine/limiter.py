@@ -67,7 +67,7 @@ def longest_delay(attempt: int) -> float:
 
 
 @dataclass(slots=True)
-class Pace:
+class RateLimiter:
     """How soon calls follow each other to a server that refuses them now and then.
 
     `gap` is the time between two calls, 0 where they need not be kept apart; before `opens_at` none
@@ -122,7 +122,7 @@ class Pace:
         self.opens_at = max(self.opens_at, until)
 
 
-class Slots:
+class ConcurrencyLimiter:
     """A semaphore that serves the smallest priority first, at the pace that the server bears.
 
     Every slot is held in an epoch; a refusal ends the epoch, so that the many calls that are
@@ -138,7 +138,7 @@ class Slots:
         self._closed = False
         self._waiting: list[tuple[int, int, object, asyncio.Future[None]]] = []
         self._ticket = count()
-        self._pace = Pace()
+        self._rate_limiter = RateLimiter()
         self._timer: asyncio.TimerHandle | None = None
         # A model that has answered nothing yet is one from which nothing was heard for ever.
         self._is_strained = self._may_shrink = True
@@ -196,25 +196,25 @@ class Slots:
             self._silent_since = now
         if self._is_given_up:
             return True
-        self._pace.extend(now + (asked_for or 0.0))
-        if not self._pace.gap and self._refused_in_a_row < REFUSALS_IN_A_ROW:
+        self._rate_limiter.extend(now + (asked_for or 0.0))
+        if not self._rate_limiter.gap and self._refused_in_a_row < REFUSALS_IN_A_ROW:
             return False
         if epoch == self._epoch:
             self._epoch += 1
-            was_paced = bool(self._pace.gap)
+            was_paced = bool(self._rate_limiter.gap)
             self._end_epoch(now, asked_for)
-            if was_paced and not self._pace.gap:
+            if was_paced and not self._rate_limiter.gap:
                 self._refused_in_a_row = 0
         self._limit = max(self._least, min(self._limit, self._held - 1))
         self._make_room()
-        return bool(self._pace.gap)
+        return bool(self._rate_limiter.gap)
 
     def _end_epoch(self, now: float, asked_for: float | None) -> None:
         """Close the gate, and have the slots halved once for every round that was answered.
 
         They are as many, though, as calls are under way that the server has not refused.
         """
-        passed = self._pace.close(now, asked_for, self._limit, self._random.random())
+        passed = self._rate_limiter.close(now, asked_for, self._limit, self._random.random())
         self._least = self._limit
         if passed and self._may_shrink:
             self._may_shrink = False
@@ -255,7 +255,7 @@ class Slots:
 
     def _make_room(self) -> None:
         """Calls are kept apart by `_serve` alone, so that none gets a slot without waiting."""
-        self._room = 0 if self._pace.gap else int(self._limit)
+        self._room = 0 if self._rate_limiter.gap else int(self._limit)
 
     async def _turn(self, priority: int, asker: object) -> None:
         """Wait until a slot is held for this call."""
@@ -274,7 +274,7 @@ class Slots:
         while self._waiting and self._held < int(self._limit):
             future = self._waiting[0][-1]
             if not future.done():
-                if self._pace.gap and not self._may_send():
+                if self._rate_limiter.gap and not self._may_send():
                     return
                 self._held += 1
                 future.set_result(None)
@@ -283,11 +283,11 @@ class Slots:
     def _may_send(self) -> bool:
         """Whether a call goes out now; if not, `_serve` is called when one may."""
         loop = asyncio.get_running_loop()
-        if (now := loop.time()) >= self._pace.opens_at:
-            self._pace.send(now)
+        if (now := loop.time()) >= self._rate_limiter.opens_at:
+            self._rate_limiter.send(now)
             return True
         if self._timer is None:
-            self._timer = loop.call_at(self._pace.opens_at, self._ring)
+            self._timer = loop.call_at(self._rate_limiter.opens_at, self._ring)
         return False
 
     def _ring(self) -> None:

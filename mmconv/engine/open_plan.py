@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from judges import is_settled
 from mmconv.core.errors import PlanError
 from mmconv.core.graph import chain_lengths, check, dependencies, is_needless
-from mmconv.core.plans import Asked, Finished, Plan
+from mmconv.core.plans import Finished, Plan, ResolvedCall
 from mmconv.core.types import SAME_TEXT, Call, Failure, Outcome, Reply, Skipped
 from mmconv.engine.limiter import Stopped
 
@@ -36,7 +36,7 @@ class OpenPlan:
     left: int = 0
     replies: dict[str, Reply] = field(default_factory=dict)
     outcomes: dict[str, Outcome] = field(default_factory=dict)
-    asked: dict[str, Asked] = field(default_factory=dict)
+    asked: dict[str, ResolvedCall] = field(default_factory=dict)
     unmet: dict[str, set[str]] = field(default_factory=dict)
     waiting: dict[str, list[Call]] = field(default_factory=dict)
     chains: Mapping[str, int] = field(default_factory=dict)
@@ -49,7 +49,7 @@ class OpenPlan:
             where = f"sample {self.plan.sample}, {self.plan.condition}"
             raise PlanError(f"{where}: {error}") from error
         self.left = len(calls)
-        self.runner.tally.planned += len(calls)
+        self.runner.stats.planned += len(calls)
         needs = {call.id: dependencies(call) for call in calls}
         self.chains = chain_lengths(needs)
         for call in calls:
@@ -82,14 +82,14 @@ class OpenPlan:
             return
         asked = self.runner.address(call, self.replies)
         outcome, stored = await self.runner.outcome(self.plan, asked, self.chains[root.id])
-        self.asked[call.id] = asked.as_stored() if stored else asked
+        self.asked[call.id] = asked.as_cached() if stored else asked
         self._settle(call, outcome, stored=stored)
-        rescue = _next_rescue(call, root, outcome)
-        if rescue is None:
+        fallback = _next_fallback(call, root, outcome)
+        if fallback is None:
             self._count_down()
         else:
-            self.runner.tally.planned += 1
-            self._launch(rescue, root)
+            self.runner.stats.planned += 1
+            self._launch(fallback, root)
 
     def _settle(self, call: Call, outcome: Outcome, *, stored: bool) -> None:
         self.outcomes[call.id] = outcome
@@ -121,17 +121,17 @@ class OpenPlan:
             self._finish()
 
     def _finish(self) -> None:
-        self.runner.tally.finished += 1
+        self.runner.stats.finished += 1
         self.runner.close_plan()
         if not self.runner.is_failing:  # else nobody uses it, and what is done with it may fail too
             self.on_finished(Finished(plan=self.plan, outcomes=self.outcomes, asked=self.asked))
 
 
-def _next_rescue(call: Call, root: Call, outcome: Outcome) -> Call | None:
+def _next_fallback(call: Call, root: Call, outcome: Outcome) -> Call | None:
     """The rescue to ask after `call`, if its reply gives no whole verdict and one is left."""
-    if call.parser is None or not root.rescues:
+    if call.parser is None or not root.fallbacks:
         return None
     if is_settled(call, outcome) if isinstance(outcome, Reply) else call is root:
         return None
-    position = 0 if call is root else root.rescues.index(call) + 1
-    return root.rescues[position] if position < len(root.rescues) else None
+    position = 0 if call is root else root.fallbacks.index(call) + 1
+    return root.fallbacks[position] if position < len(root.fallbacks) else None

@@ -22,7 +22,7 @@ Data = TypeVar("Data")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Equipment:
+class Resources:
     """The store, the library and the seats of one run; `facts` are those of images, by hash."""
 
     spec: RunSpec
@@ -58,9 +58,9 @@ class Equipment:
 
 
 @asynccontextmanager
-async def open_equipment(
+async def open_resources(
     spec: RunSpec, store_url: str, *, create: bool = True
-) -> AsyncIterator[Equipment]:
+) -> AsyncIterator[Resources]:
     """Open the store and name the models; close all of it afterwards.
 
     Without `create` the store must be there. Raises `ConfigError` for a model's
@@ -71,10 +71,10 @@ async def open_equipment(
         facts = {key: Facts(**values) for key, values in store.image_facts().items()}
         library = ImageStore(facts=facts)
         seats = build_seats(spec, library)
-        equipment = Equipment(spec=spec, store=store, library=library, seats=seats, facts=facts)
+        resources = Resources(spec=spec, store=store, library=library, seats=seats, facts=facts)
         try:
-            yield equipment
+            yield resources
         finally:
-            await equipment.close_models()
+            await resources.close_models()
     finally:
         await store.aclose()

@@ -19,15 +19,14 @@ from typing import Any, TypeVar
 
 from mmconv.benchmarks.shared.options import options_in_force
 from mmconv.core.config import CANDIDATE, RunSpec, database_url
-from mmconv.core.errors import ConfigError, InputError, OwnCodeError, StoreError
-from mmconv.core.plans import Finished, Plan, score_finished
+from mmconv.core.errors import ConfigError, InputError, StoreError, UserCodeError
+from mmconv.core.plans import Finished, Plan, name_trial, score_finished
 from mmconv.core.protocols import Benchmark
-from mmconv.core.run_stats import Tally
-from mmconv.core.trials import name_trial
+from mmconv.core.run_stats import RunStats
 from mmconv.core.types import Call, Table
 from mmconv.engine import Runner
 from mmconv.engine.identity import depends_on_folder, identify
-from mmconv.engine.resources import Equipment, open_equipment
+from mmconv.engine.resources import Resources, open_resources
 from mmconv.engine.setup import about_models, build_benchmark, check_calls, check_keys
 from mmconv.report.changed_inputs import (
     check_kept,
@@ -60,7 +59,7 @@ from mmconv.run_folder.layout import (
     Start,
 )
 from mmconv.run_folder.saved_run import read_start
-from mmconv.store.address import with_password, without_password
+from mmconv.store.connections import with_password, without_password
 
 Entered = TypeVar("Entered")
 
@@ -94,7 +93,7 @@ class Result:
 
     folder: Path
     tables: tuple[Table, ...]
-    tally: Tally
+    stats: RunStats
     complete: bool
     seconds: float
     scores: int
@@ -108,7 +107,7 @@ class Evaluation:
 
     spec: RunSpec
     place: Place
-    equipment: Equipment
+    resources: Resources
     benchmark: Benchmark[Any]
     shard: Shard = WHOLE
     named: Path | None = None
@@ -124,7 +123,7 @@ class Evaluation:
     @property
     def fingerprints(self) -> dict[str, str]:
         """Those of the models, by seat."""
-        return {name: seat.model.fingerprint for name, seat in self.equipment.seats.items()}
+        return {name: seat.model.fingerprint for name, seat in self.resources.seats.items()}
 
     @property
     def folder(self) -> Path:
@@ -205,7 +204,7 @@ class Evaluation:
 
     def runner(self, *, offline: bool = False) -> Runner:
         """A runner for this evaluation; with `offline` it asks nothing and reads the store."""
-        return self.equipment.runner(offline=offline, before_asking=self.check_models)
+        return self.resources.runner(offline=offline, before_asking=self.check_models)
 
     def check_models(self) -> None:
         """Raise `ConfigError` for models that cannot answer what the first sample asks of them.
@@ -241,7 +240,7 @@ class Evaluation:
         output = RunFolder(self.folder)
         if not runner.offline:
             await asyncio.to_thread(
-                self.equipment.store.add_run, self.run_id, self.spec.model_dump_json()
+                self.resources.store.add_run, self.run_id, self.spec.model_dump_json()
             )
             start = await asyncio.to_thread(self._start)
             output.write_json(SPEC, start.model_dump(mode="json"))
@@ -249,19 +248,19 @@ class Evaluation:
             records, complete = await self._collect(runner, output, results, page=page)
             # of a run that was stopped, earlier scores stay, and so does what they were made from
             if complete or not (self.folder / SCORES).exists():
-                output.write_json(MANIFEST, self.manifest(runner.tally).model_dump())
-            await self.equipment.close_models()
-            tables = await self._report(output, records, runner.tally) if complete else ()
+                output.write_json(MANIFEST, self.manifest(runner.stats).model_dump())
+            await self.resources.close_models()
+            tables = await self._report(output, records, runner.stats) if complete else ()
             seconds = time.monotonic() - started
             if not runner.offline:
-                told = summary(self.spec, runner.tally, complete, seconds)
+                told = summary(self.spec, runner.stats, complete, seconds)
                 output.write_json(SUMMARY, told.model_dump())
             if complete and page:
                 await asyncio.to_thread(self.write_page)
         return Result(
             folder=self.folder,
             tables=tables,
-            tally=runner.tally,
+            stats=runner.stats,
             complete=complete,
             seconds=seconds,
             scores=len(records.scores),
@@ -279,10 +278,10 @@ class Evaluation:
                 if not complete:
                     records.discard()
                 if runner.offline:
-                    self._check_kept(runner.tally)
+                    self._check_kept(runner.stats)
                 await asyncio.to_thread(results.enter_context, output.alone())
-        except (InputError, OwnCodeError, StoreError):
-            if not runner.tally.replies:
+        except (InputError, UserCodeError, StoreError):
+            if not runner.stats.replies:
                 output.withdraw()
             raise
         return records, complete
@@ -300,11 +299,11 @@ class Evaluation:
         gone = self._gone(recorded_samples(self.folder))
         return tell_changed(self.folder, today.model_copy(update={"gone": gone}))
 
-    def _check_kept(self, tally: Tally) -> None:
+    def _check_kept(self, stats: RunStats) -> None:
         """Refuse to write results of no reply, or of fewer than a finished run has."""
         store = self.place.absolute_store
-        check_kept(self.folder, self.manifest(), tally, store)
-        if not tally.replies:
+        check_kept(self.folder, self.manifest(), stats, store)
+        if not stats.replies:
             raise StoreError(f"{store} holds no reply of {self.run_id}")
 
     def write_page(self) -> Path:
@@ -312,18 +311,20 @@ class Evaluation:
         # The page's template and plots are loaded where a page is made, and nowhere else.
         from mmconv.report.page import write_page
 
-        return write_page(self.folder, self.equipment.library, self.about())
+        return write_page(self.folder, self.resources.library, self.about())
 
     def about(self) -> dict[str, Mapping[str, str]]:
         """Texts that help to read the samples' conversations, by sample and name."""
         samples = self.benchmark.load()
         return {self.benchmark.key(sample): self.benchmark.about(sample) for sample in samples}
 
-    async def _report(self, output: RunFolder, records: Records, tally: Tally) -> tuple[Table, ...]:
+    async def _report(
+        self, output: RunFolder, records: Records, stats: RunStats
+    ) -> tuple[Table, ...]:
         path = self.folder / TRANSCRIPTS
         trials = await asyncio.to_thread(tell_trials, self.spec, self.samples, path)
-        told = (*self._told_first(), *other_models(self.spec, tally.answered_by), *trials)
-        facts = headline(self.spec, self.benchmark, self.samples, tally.answered_by)
+        told = (*self._told_first(), *other_models(self.spec, stats.answered_by), *trials)
+        facts = headline(self.spec, self.benchmark, self.samples, stats.answered_by)
         return await output.conclude(self.benchmark.tables, records, told, facts)
 
     def _told_first(self) -> tuple[str, ...]:
@@ -344,9 +345,9 @@ class Evaluation:
             samples=self._all_keys(),
         )
 
-    def manifest(self, tally: Tally | None = None) -> Manifest:
+    def manifest(self, stats: RunStats | None = None) -> Manifest:
         """What the run is made from as it is today, and who answered, as far as a tally tells."""
-        answered_by = {} if tally is None else tally.answered_by
+        answered_by = {} if stats is None else stats.answered_by
         return Manifest(
             run=self.run_id,
             benchmark=self.benchmark.name,
@@ -414,12 +415,12 @@ async def open_evaluation(
     """
     if CANDIDATE not in spec.seats:
         raise ConfigError("nothing to evaluate: name the model (--candidate, or seats.candidate)")
-    async with open_equipment(spec, place.store_url, create=create) as equipment:
+    async with open_resources(spec, place.store_url, create=create) as resources:
         yield Evaluation(
             spec=spec,
             place=place,
-            equipment=equipment,
-            benchmark=await equipment.read_data(partial(build_benchmark, spec)),
+            resources=resources,
+            benchmark=await resources.read_data(partial(build_benchmark, spec)),
             shard=shard,
             named=folder,
         )
@@ -451,5 +452,5 @@ def _repeated(call: Call, trial: int) -> Call:
     return replace(
         call,
         sampling=replace(call.sampling, trial=call.sampling.trial + 1000 * trial),
-        rescues=tuple(_repeated(rescue, trial) for rescue in call.rescues),
+        fallbacks=tuple(_repeated(fallback, trial) for fallback in call.fallbacks),
     )

@@ -14,10 +14,10 @@ from typing import Any
 
 from mmconv.core.errors import ImageError, Refused, Transient
 from mmconv.core.protocols import Backend
-from mmconv.core.run_stats import SeatTally
+from mmconv.core.run_stats import SeatStats
 from mmconv.core.turns import without_oldest
 from mmconv.core.types import Failure, Message, Reply, Sampling, Text
-from mmconv.engine.limiter import LONGEST_WAIT, Slots, Stopped, longest_delay
+from mmconv.engine.limiter import LONGEST_WAIT, ConcurrencyLimiter, Stopped, longest_delay
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +55,7 @@ class Model:
 
     `fingerprint` names it in content keys; `open_backend` loads or connects it, once. `attempts`
     bounds how often one call is asked; what an overloaded server refuses counts only where it
-    answers nobody else (see `Slots.is_given_up`).
+    answers nobody else (see `ConcurrencyLimiter.is_given_up`).
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class Model:
         self._backend: Backend | None = None
         self._opening = asyncio.Lock()
         self._stopping = asyncio.Event()
-        self._slots = Slots()
+        self._limiter = ConcurrencyLimiter()
         self._begun = 0
         self._under_way: dict[object, int] = {}
         # Jitter spreads retries over time; it decides no result, so it needs no seed.
@@ -88,7 +88,7 @@ class Model:
         priority: int,
         affinity: str,
         pinned: str | None,
-        tally: SeatTally,
+        stats: SeatStats,
         claim: Callable[[], Awaitable[None]] | None = None,
     ) -> Reply | Failure:
         """Ask until there is an answer, a refusal, or no attempt left; the least `priority` first.
@@ -107,28 +107,28 @@ class Model:
                         reply = await backend.generate(messages, sampling, affinity=affinity)
                     except Transient as error:
                         # before the slot is released, so that no other call is refused too
-                        waits = self._slots.note_failure(epoch, error)
+                        waits = self._limiter.note_failure(epoch, error)
                         raise
                     finally:
-                        self._slots.release()
+                        self._limiter.release()
                 except ImageError as error:
                     return Failure(kind="image", message=str(error), attempts=attempt)
                 except Refused as error:
-                    tally.count_unanswered(error)
+                    stats.count_unanswered(error)
                     shorter = None if pinned is None else without_oldest(messages, pinned)
                     if error.kind != "context" or shorter is None:
                         return Failure(kind=error.kind, message=str(error), attempts=attempt)
                     messages, dropped, attempt = shorter, dropped + 1, attempt - 1
                 except Transient as error:
-                    tally.count_unanswered(error)
+                    stats.count_unanswered(error)
                     refused += error.overloaded
                     if (failure := self._last(error, attempt, refused)) is not None:
                         return failure
-                    tally.count_retry(error.kind, str(error))
+                    stats.count_retry(error.kind, str(error))
                     if not waits:
                         await self._wait(self._delay(error, attempt, refused))
                 else:
-                    self._slots.grow()
+                    self._limiter.grow()
                     return replace(reply, dropped=dropped) if dropped else reply
 
     def has_under_way(self, first: int) -> bool:
@@ -150,12 +150,12 @@ class Model:
         """Wait for a slot; returns its epoch. Calls are numbered as they get their first."""
         if self._stopping.is_set():
             raise Stopped
-        epoch = await self._slots.acquire(priority, self)
+        epoch = await self._limiter.acquire(priority, self)
         if claim is not None:
             try:
                 await claim()
             except BaseException:
-                self._slots.release()
+                self._limiter.release()
                 raise
         if call not in self._under_way:
             self._begun += 1
@@ -165,7 +165,7 @@ class Model:
     def stop(self) -> None:
         """Give no more slots: calls under way finish, calls that wait raise `Stopped`."""
         self._stopping.set()
-        self._slots.close()
+        self._limiter.close()
 
     async def aclose(self) -> None:
         """Close the model, if it was opened."""
@@ -180,7 +180,7 @@ class Model:
                     raise Stopped
                 if self._backend is None:
                     backend = await self._opened()
-                    self._slots.open(backend.max_concurrency)
+                    self._limiter.open(backend.max_concurrency)
                     self._backend = backend
         return self._backend
 
@@ -216,7 +216,7 @@ class Model:
         if (wait := error.retry_after or 0.0) > LONGEST_WAIT:
             told = f"{error} (it asks to wait for {wait:,.0f} s)"
         elif error.overloaded:
-            if not self._slots.is_given_up(spent=attempt >= self._attempts):
+            if not self._limiter.is_given_up(spent=attempt >= self._attempts):
                 return None
         elif attempt - refused < self._attempts:
             return None

@@ -14,11 +14,11 @@ from typing import Any, Protocol, cast
 from mmconv.benchmarks.base import Benchmark as BaseBenchmark
 from mmconv.benchmarks.registry import CLASSES, TITLES
 from mmconv.core.config import ModelSpec, RunSpec, SamplingSpec
+from mmconv.core.documents import nearest
 from mmconv.core.errors import BackendError, ConfigError
 from mmconv.core.imports import find_named
 from mmconv.core.protocols import Backend, Benchmark, ImageSink, ImageSource
 from mmconv.core.types import Call
-from mmconv.core.validation import nearest
 from mmconv.engine import Model, Seat
 from model_zoo.providers import provider_of
 

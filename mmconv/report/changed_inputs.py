@@ -13,7 +13,7 @@ from typing import Any
 
 from mmconv.benchmarks.data_files.bad_records import name_few
 from mmconv.core.errors import ConfigError, DataError
-from mmconv.core.run_stats import Tally
+from mmconv.core.run_stats import RunStats
 from mmconv.report.data_quality import read_shortfall
 from mmconv.run_folder.layout import MANIFEST, SCORES, TRANSCRIPTS, Manifest, Start
 from mmconv.run_folder.saved_run import read_manifest, read_start, read_summary
@@ -34,10 +34,10 @@ _UNEXPORTED = (
 )
 
 
-def check_kept(folder: Path, today: Manifest, tally: Tally, store: str) -> None:
+def check_kept(folder: Path, today: Manifest, stats: RunStats, store: str) -> None:
     """Raise `DataError` where scoring a run would leave it with fewer results than it has.
 
-    `today` is the manifest that would be written, `tally` what was found in the store, `store`
+    `today` is the manifest that would be written, `stats` what was found in the store, `store`
     what that is called. A run that neither came to its end nor was scored has nothing to lose. Of
     one that lost calls some may be unasked today: another run of the same models has got what they
     waited for. A run of other models has got answers that are not this one's.
@@ -46,7 +46,7 @@ def check_kept(folder: Path, today: Manifest, tally: Tally, store: str) -> None:
     if not finished and not (folder / TRANSCRIPTS).exists():
         return
     saved = _manifest(folder)
-    losses = list(_losses(folder, saved, today, tally, store, finished=finished))
+    losses = list(_losses(folder, saved, today, stats, store, finished=finished))
     if losses or any(_other_models(saved, today)):
         raise DataError(str(folder), [*losses, *_causes(saved, today)], _ADVICE)
 
@@ -170,13 +170,13 @@ def _losses(
     folder: Path,
     saved: Manifest | None,
     today: Manifest,
-    tally: Tally,
+    stats: RunStats,
     store: str,
     *,
     finished: bool,
 ) -> Iterator[str]:
-    unasked = tally.unasked
-    more = tally.lost - _lost(folder)
+    unasked = stats.unasked
+    more = stats.lost - _lost(folder)
     if finished and unasked and (more > 0 or saved is None or any(_differences(saved, today))):
         yield _unanswered(finished, unasked, store)
     if not finished and more > 0:

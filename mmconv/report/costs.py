@@ -10,11 +10,10 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from images.policy import Policy, fit
-from mmconv.core.config import ModelSpec, RunSpec, load_model, model_files
+from mmconv.core.config import PIXELS_PER_TOKEN, ModelSpec, RunSpec, load_model, model_files
 from mmconv.core.graph import dependencies, is_needless
-from mmconv.core.image_tokens import PIXELS_PER_TOKEN
 from mmconv.core.plans import Plan
-from mmconv.core.run_stats import Tally
+from mmconv.core.run_stats import RunStats
 from mmconv.core.types import Call, Cell, Image, Part, Ref, Reply, Table, Text
 
 
@@ -44,25 +43,25 @@ def tell_dollars(amount: float) -> str:
     return f"{Decimal(f'{amount:.2g}'):f}"
 
 
-def session_cost(spec: RunSpec, tally: Tally) -> float | None:
+def session_cost(spec: RunSpec, stats: RunStats) -> float | None:
     """Price in US dollars of the calls asked now; None where no model's file gives a price.
 
     Calls without tokens add nothing: `tell_session_cost` mentions them.
     """
     prices = [
         cost(spec.seats[name], seat.input_tokens, seat.output_tokens)
-        for name, seat in tally.seats.items()
+        for name, seat in stats.seats.items()
     ]
     known = [price for price in prices if price is not None]
     return sum(known) if known else None
 
 
-def tell_session_cost(spec: RunSpec, tally: Tally) -> str:
+def tell_session_cost(spec: RunSpec, stats: RunStats) -> str:
     """What the calls asked now cost, as far as that is known; "" if no model's file has a price."""
-    paid = [seat for name, seat in tally.seats.items() if cost(spec.seats[name], 1, 1)]
+    paid = [seat for name, seat in stats.seats.items() if cost(spec.seats[name], 1, 1)]
     if unmetered := sum(seat.unmetered for seat in paid):
         return tell_unmetered(unmetered, sum(seat.asked for seat in paid))
-    if (dollars := session_cost(spec, tally)) is None:
+    if (dollars := session_cost(spec, stats)) is None:
         return ""
     text = f"${tell_dollars(dollars)}"
     if timed_out := sum(seat.timed_out for seat in paid):

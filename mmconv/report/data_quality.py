@@ -65,8 +65,8 @@ def fate_of(tries: Sequence[Mapping[str, Any]]) -> str:
     if read is not None:
         if _lacks(read):
             return LACKING
-        _, rescue = _parted(read)
-        return EXTRACTED if rescue == _EXTRACTION else AGAIN if rescue else AT_ONCE
+        _, fallback = _parted(read)
+        return EXTRACTED if fallback == _EXTRACTION else AGAIN if fallback else AT_ONCE
     if any(each["problem"] == SAME_TEXT for each in tries):
         return NEEDLESS
     states = {each["state"] for each in tries}
@@ -85,15 +85,15 @@ def _lacks(call: Mapping[str, Any]) -> int | None:
 
 def _parted(call: Mapping[str, Any]) -> tuple[str, str]:
     """The id of the call that was asked first, and what marks a rescue of it."""
-    name, _, rescue = call["call"].partition("~")
-    return name, rescue
+    name, _, fallback = call["call"].partition("~")
+    return name, fallback
 
 
 def _order(call: Mapping[str, Any]) -> tuple[bool, int]:
     """First the call, then its repeats by number, the extraction at last."""
-    _, rescue = _parted(call)
-    number = rescue.rpartition("_")[2]
-    return rescue == _EXTRACTION, int(number) if number.isdigit() else 0
+    _, fallback = _parted(call)
+    number = fallback.rpartition("_")[2]
+    return fallback == _EXTRACTION, int(number) if number.isdigit() else 0
 
 
 NOTABLE = 0.01

@@ -14,9 +14,9 @@ from typing import Any, TypeAlias
 
 from mmconv import __version__
 from mmconv.core.config import CANDIDATE, ModelSpec, RunSpec
+from mmconv.core.plans import read_trial
 from mmconv.core.protocols import Benchmark
-from mmconv.core.run_stats import OTHERS, SeatTally, Tally
-from mmconv.core.trials import read_trial
+from mmconv.core.run_stats import OTHERS, RunStats, SeatStats
 from mmconv.core.types import BY_HOST, FINGERPRINT
 from mmconv.report.costs import cost
 from mmconv.run_folder.layout import RunSummary, SeatSummary, Shard
@@ -168,13 +168,13 @@ def software() -> dict[str, Any]:
     }
 
 
-def summary(spec: RunSpec, tally: Tally, complete: bool, seconds: float) -> RunSummary:
+def summary(spec: RunSpec, stats: RunStats, complete: bool, seconds: float) -> RunSummary:
     """What came of a run, with cost where a model's file gives prices."""
     return RunSummary(
         complete=complete,
         seconds=round(seconds, 3),
-        plans=tally.finished,
-        seats={name: _seat(spec.seats[name], counts) for name, counts in tally.seats.items()},
+        plans=stats.finished,
+        seats={name: _seat(spec.seats[name], counts) for name, counts in stats.seats.items()},
     )
 
 
@@ -201,7 +201,7 @@ def headline(
     }
 
 
-def _seat(model: ModelSpec, counts: SeatTally) -> SeatSummary:
+def _seat(model: ModelSpec, counts: SeatStats) -> SeatSummary:
     return SeatSummary(
         model=model.label,
         asked=counts.asked,

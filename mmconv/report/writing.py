@@ -12,9 +12,9 @@ from pathlib import Path
 from types import NoneType, TracebackType
 from typing import IO, TYPE_CHECKING, Any, Self, get_args
 
-from mmconv.core.atomic_writes import whole
+from mmconv.core.atomic_writes import atomic_write
 from mmconv.core.errors import DataError
-from mmconv.run_folder.records import Entry
+from mmconv.run_folder.transcripts import Entry
 
 if TYPE_CHECKING:
     import pyarrow
@@ -36,8 +36,13 @@ from mmconv.core.types import Score, Table
 from mmconv.report.data_quality import Shortfall, tell_notable
 from mmconv.report.tables.formats import all_to_markdown, in_markdown, remove_tables, write_tables
 from mmconv.run_folder.layout import MANIFEST, REPORT, SCORES, TABLES, TRANSCRIPTS
-from mmconv.run_folder.records import CallRecord, ScoreRecord
-from mmconv.run_folder.transcripts import call_records, clustered, score_record
+from mmconv.run_folder.transcripts import (
+    CallRecord,
+    ScoreRecord,
+    call_records,
+    clustered,
+    score_record,
+)
 
 _BUFFER = 1 << 20
 
@@ -83,7 +88,7 @@ class OrderedLines:
     ) -> None:
         with self._spool:
             if kind is None:
-                with whole(self._path) as part, part.open("wb", buffering=_BUFFER) as target:
+                with atomic_write(self._path) as part, part.open("wb", buffering=_BUFFER) as target:
                     for block in self._sorted():
                         target.write(block)
 
@@ -120,7 +125,7 @@ def write_parquet(
     pyarrow.set_memory_pool(pyarrow.system_memory_pool())
     done = 0
     with (
-        whole(target) as part,
+        atomic_write(target) as part,
         lines.open("rb") as source,
         parquet.ParquetWriter(part, schema, compression="zstd") as writer,
     ):
@@ -231,7 +236,7 @@ class RunFolder:
         self._write(name, text + b"\n")
 
     def _write(self, name: str, content: bytes) -> None:
-        with whole(self.path / name) as part:
+        with atomic_write(self.path / name) as part:
             part.write_bytes(content)
 
     async def conclude(
@@ -249,9 +254,9 @@ class RunFolder:
 
         def make_tables() -> tuple[Table, ...]:
             # numpy comes with it, and only the end of a run needs it
-            from mmconv.stats import ScoreFrame, tell_intervals
+            from mmconv.stats import ScoreFrame, note_intervals
 
-            made = tell_intervals(tabulate(ScoreFrame(records.scores)))
+            made = note_intervals(tabulate(ScoreFrame(records.scores)))
             tables = tuple(replace(table, notes=(*notes, *table.notes)) for table in made)
             warning = " ".join(tell_notable(records.shortfall, tables))
             self._write_tables(tables, ({"warning": warning} if warning else {}) | dict(facts))

@@ -2,7 +2,7 @@
 
 What is written is what is read: `mmconv.engine.run` fills these types, `mmconv.report.writing`
 writes files, `mmconv.run_folder.saved_run` reads them. The lines of `SCORES` and `TRANSCRIPTS` are
-told in `mmconv.run_folder.records`, tables are made in `mmconv.report.tables`.
+told in `mmconv.run_folder.transcripts`, tables are made in `mmconv.report.tables`.
 """
 
 from __future__ import annotations

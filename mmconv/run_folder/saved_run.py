@@ -17,9 +17,9 @@ import orjson
 from pydantic import BaseModel, ValidationError
 
 from mmconv.core.config import CANDIDATE, RunSpec
+from mmconv.core.documents import describe_problems
 from mmconv.core.errors import ConfigError, DataError
 from mmconv.core.types import UNASKED, Score, Table
-from mmconv.core.validation import tell_problems
 from mmconv.run_folder.layout import (
     MANIFEST,
     SCORES,
@@ -34,9 +34,7 @@ from mmconv.run_folder.layout import (
     Specified,
     Start,
 )
-from mmconv.run_folder.records import CallRecord, ScoreRecord
-from mmconv.run_folder.tables import INDEX, read_tables
-from mmconv.run_folder.transcripts import score_of
+from mmconv.run_folder.transcripts import CallRecord, ScoreRecord, score_of
 
 Document = TypeVar("Document", bound=BaseModel)
 
@@ -201,7 +199,7 @@ def read_calls(folder: Path) -> Iterator[CallRecord]:
         try:
             call = CallRecord.model_validate(line.record)
         except ValidationError as error:
-            told = ", ".join(tell_problems(error, CallRecord))
+            told = ", ".join(describe_problems(error, CallRecord))
             raise _spoilt(path, line.begin, f"{told}; {_OTHER}") from error
         yield call
 
@@ -227,7 +225,7 @@ def _read_document(path: Path, kind: type[Document], advice: str) -> Document:
         return kind.model_validate(_parse(data))
     except ValidationError as error:
         told = f"A{_OTHER[1:]}. {advice}"
-        raise DataError(str(path), tell_problems(error, kind), told) from error
+        raise DataError(str(path), describe_problems(error, kind), told) from error
     except ValueError as error:
         raise DataError(str(path), [str(error)], advice) from error
 

@@ -2,7 +2,7 @@
 
 One record per call. What a prompt file filled is not repeated in it: the file's name and hash
 stand there, and `mmconv show` fills it again. What the fields are is told in
-`mmconv.run_folder.records`.
+`mmconv.run_folder.transcripts`.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from typing import Any
 
 from judges import read_reply
 from mmconv.core.errors import Unparsed
-from mmconv.core.plans import Asked, Finished
-from mmconv.core.trials import read_trial
+from mmconv.core.plans import Finished, ResolvedCall, read_trial
 from mmconv.core.types import (
     Call,
     Failure,
@@ -59,7 +58,7 @@ def judged_as(call: Call, reply: Reply) -> str:
     except Unparsed as error:
         return f"unparsed: {error}"
     scores = ", ".join(f"{name} {value:g}" for name, value in verdict.scores.items())
-    lacks = f" ({INCOMPLETE}{verdict.lacks})" if verdict.lacks else ""
+    lacks = f" ({INCOMPLETE}{verdict.missing})" if verdict.missing else ""
     return (verdict.label or scores) + lacks
 
 
@@ -103,13 +102,13 @@ def _part(part: Text | Image | Ref) -> dict[str, Any]:
     return {"image": part.sha256, "width": part.width, "height": part.height}
 
 
-def _sent(asked: Asked | None) -> dict[str, Any]:
+def _sent(asked: ResolvedCall | None) -> dict[str, Any]:
     if asked is None:
         return {"key": None, "stored": False, "messages": None}
     filled = asked.call.prompt is not None
     return {
         "key": asked.key,
-        "stored": asked.stored,
+        "stored": asked.cached,
         "messages": None if filled else [message_record(message) for message in asked.messages],
     }
 
@@ -136,7 +135,7 @@ def _came_back(outcome: Outcome) -> dict[str, Any]:
 
 def _problem(outcome: Outcome) -> str | None:
     if isinstance(outcome, Failure):
-        return outcome.told
+        return outcome.description
     return outcome.because if isinstance(outcome, Skipped) else None
 
 
@@ -149,7 +148,7 @@ def _read(call: Call, outcome: Outcome) -> dict[str, Any]:
         except Unparsed as error:
             parse = f"unparsed: {error}"
         else:
-            parse = f"{INCOMPLETE}{verdict.lacks}" if verdict.lacks else PARSED
+            parse = f"{INCOMPLETE}{verdict.missing}" if verdict.missing else PARSED
             label, rationale = verdict.label, verdict.rationale
             scores = [{"name": name, "value": value} for name, value in verdict.scores.items()]
     return {"parse": parse, "label": label, "scores": scores, "rationale": rationale}

@@ -12,7 +12,8 @@ from typing import Any
 
 import click
 
-from mmconv.core.config import override, read_document, validate
+from mmconv.core.config import override
+from mmconv.core.documents import read_document, validate
 from mmconv.core.errors import ConfigError
 from mmconv.service.settings import NAME, Settings
 

@@ -17,7 +17,7 @@ from prometheus_client import (
     generate_latest,
 )
 
-from mmconv.core.run_stats import Tally
+from mmconv.core.run_stats import RunStats
 from mmconv.store.jobs import ACTIVE, Backlog
 
 SECONDS = (0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
@@ -119,9 +119,9 @@ class RunnerMetrics:
         self._names = names
         self._told: dict[tuple[str, str], int] = {}
 
-    def tell(self, tally: Tally) -> None:
+    def tell(self, stats: RunStats) -> None:
         """Count the calls that were asked and have ended since the last time."""
-        for seat, counts in tally.seats.items():
+        for seat, counts in stats.seats.items():
             for outcome, calls in {"reply": counts.asked, **counts.failures}.items():
                 self._add(self._metrics.calls, seat, outcome, calls)
             self._add(self._metrics.tokens, seat, "input", counts.input_tokens)

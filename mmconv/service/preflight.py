@@ -13,8 +13,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from mmconv.core.config import RunSpec
+from mmconv.core.documents import nearest
 from mmconv.core.errors import ConfigError
-from mmconv.core.validation import nearest
 from mmconv.engine.setup import check_keys, find_benchmark
 from mmconv.service.errors.validation import plainly
 from mmconv.service.runs.requests import description, open_options

@@ -19,7 +19,7 @@ import uvicorn
 from uvicorn.loops.auto import auto_loop_factory
 
 from mmconv.core.errors import ConfigError
-from mmconv.engine import collect_rarely
+from mmconv.engine.garbage import collect_rarely
 from mmconv.service.app import open_app
 from mmconv.service.http.connection import CONNECTIONS, Connection
 from mmconv.service.settings import Settings

@@ -20,7 +20,7 @@ from mmconv.service.metrics import Metrics
 from mmconv.service.models.pool import ModelPool
 from mmconv.service.settings import Settings
 from mmconv.store import Store
-from mmconv.store.address import require_folder
+from mmconv.store.connections import require_folder
 from mmconv.store.queue import Queue
 
 log = logging.getLogger(__name__)

@@ -10,7 +10,8 @@ from pathlib import Path
 from sqlalchemy import URL
 
 from mmconv.core.errors import StoreError
-from mmconv.store.schema import SECRETS, read_address
+from mmconv.store.connections import read_address
+from mmconv.store.schema import SECRETS
 
 
 def require_folder(address: str, named: str, made: Path | None = None) -> None:

@@ -22,9 +22,10 @@ from sqlalchemy import (
 from sqlalchemy.exc import DatabaseError
 
 from mmconv.core.errors import StoreDamaged, StoreError
+from mmconv.store.connections import connect, read_address
 from mmconv.store.jobs import utc
 from mmconv.store.rows import BATCH, checksum_of, insert_new
-from mmconv.store.schema import connect, failures, images, read_address, replies, runs
+from mmconv.store.schema import failures, images, replies, runs
 
 _Read: TypeAlias = Callable[[Connection, Table], Iterator[list[dict[str, Any]]]]
 """Reads a table in parts."""

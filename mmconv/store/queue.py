@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 import orjson
 from sqlalchemy import Connection, case, delete, select, update
 
+from mmconv.store.connections import connect
 from mmconv.store.job_queries import (
     UNFIT_SECONDS,
     count_active,
@@ -49,7 +50,7 @@ from mmconv.store.jobs import (
     read_job,
 )
 from mmconv.store.rows import insert_new
-from mmconv.store.schema import SUBMITTING, connect, hold_alone, job_keys, jobs, now_of
+from mmconv.store.schema import SUBMITTING, hold_alone, job_keys, jobs, now_of
 
 log = logging.getLogger(__name__)
 

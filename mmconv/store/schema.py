@@ -51,7 +51,7 @@ from sqlalchemy.exc import (
 )
 
 from mmconv.core.errors import StoreAway, StoreDamaged, StoreError, StoreFull
-from mmconv.store.mounts import is_on_network
+from mmconv.store.connections import is_on_network
 
 HEAD = "0007"
 """The newest migration; a database that has it is opened without loading Alembic."""
@@ -243,7 +243,7 @@ def connect(url: str, *, create: bool = True) -> Engine:
     event.listen(engine, "handle_error", _store_error)
     if engine.dialect.driver == "psycopg":
         # Migrations may take long, and the driver is an extra.
-        from mmconv.store.patience import bound_silence
+        from mmconv.store.connections import bound_silence
 
         bound_silence(engine)
     return engine
@@ -372,7 +372,7 @@ def _prepare_file(path: Path, *, create: bool) -> None:
 
 
 def _tuned(url: URL) -> Callable[[Any, object], None]:
-    """What sets up a new connection to an SQLite file; see `mmconv.store.mounts` for its log."""
+    """What sets up a new connection to an SQLite file; see `mmconv.store.connections` for its log."""
     journal = "DELETE" if url.database and is_on_network(Path(url.database)) else "WAL"
 
     def tune(connection: Any, _record: object) -> None:

@@ -24,17 +24,10 @@ from sqlalchemy.exc import SQLAlchemyError
 from mmconv.core.errors import StoreAway, StoreError, StoreFull, StoreGone
 from mmconv.core.types import Failure, Outcome, Reply
 from mmconv.store.claims import LEASE_SECONDS, Claims
+from mmconv.store.connections import connect, read_address, read_timeout
 from mmconv.store.known import KnownKeys
 from mmconv.store.rows import BATCH, failure_row, insert_new, now, read_replies, reply_row
-from mmconv.store.schema import (
-    connect,
-    failures,
-    images,
-    read_address,
-    read_timeout,
-    replies,
-    runs,
-)
+from mmconv.store.schema import failures, images, replies, runs
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -228,16 +221,18 @@ class Store:
 
     def _rescue(self, file: _File) -> None:
         """Write all that the deleted file holds to another: its connections still have it."""
-        if file.rescue.exists():
-            _LOGGER.error("%s is there already: the deleted store was not saved again", file.rescue)
+        if file.fallback.exists():
+            _LOGGER.error(
+                "%s is there already: the deleted store was not saved again", file.fallback
+            )
             return
         try:
             with self._engine.connect() as connection:
-                connection.exec_driver_sql("VACUUM INTO ?", (str(file.rescue),))
+                connection.exec_driver_sql("VACUUM INTO ?", (str(file.fallback),))
         except (StoreError, SQLAlchemyError) as error:
             _LOGGER.error("the replies of the deleted store cannot be saved: %s", error)
         else:
-            _LOGGER.warning("all replies of the deleted store are in %s", file.rescue)
+            _LOGGER.warning("all replies of the deleted store are in %s", file.fallback)
 
     async def _save_rest(self) -> None:
         until = time.monotonic() + AWAY_SECONDS
@@ -366,7 +361,7 @@ class _File:
         self._path = path
         self._identity = self._found()
         self.is_gone = False
-        self.rescue = path.with_name(f"{path.name}.rescued")
+        self.fallback = path.with_name(f"{path.name}.rescued")
 
     @classmethod
     def of(cls, address: str) -> _File | None:
@@ -381,7 +376,7 @@ class _File:
             self.is_gone = True
             raise StoreGone(
                 f"the store {self._path} was deleted or replaced while it was in use; its replies "
-                f"are saved to {self.rescue}: put that file in its place, then give the same "
+                f"are saved to {self.fallback}: put that file in its place, then give the same "
                 "command again"
             )
 

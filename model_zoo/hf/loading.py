@@ -171,7 +171,7 @@ def load_checkpoint(spec: ModelSpec, options: HfOptions) -> Checkpoint:
     """Load what `spec.model` names; blocks for as long as reading the weights takes.
 
     No other checkpoint loads or runs in this process meanwhile. Raises `ConfigError` that names the
-    model and says what is missing or too large, and `OwnCodeError` if code that the checkpoint
+    model and says what is missing or too large, and `UserCodeError` if code that the checkpoint
     brings fails.
     """
     if not sys.stderr.isatty():

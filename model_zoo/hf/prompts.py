@@ -93,7 +93,7 @@ def naming(spec: ModelSpec) -> Iterator[None]:
 
 
 def foreign_code(spec: ModelSpec, options: HfOptions) -> AbstractContextManager[None]:
-    """Raise errors of code that the checkpoint brings as an `OwnCodeError`."""
+    """Raise errors of code that the checkpoint brings as an `UserCodeError`."""
     if not options.trust_remote_code:
         return nullcontext()
     return telling(

@@ -15,8 +15,7 @@ from typing import Any
 import torch
 
 from images.policy import Policy, prepare_pixels
-from mmconv.core.protocols import ImageSource
-from mmconv.core.raw_prompts import RawImage, RawPrompt
+from mmconv.core.protocols import ImageSource, RawImage, RawPrompt
 from mmconv.core.types import Message
 from model_zoo.hf.prompts import (
     Tensors,

@@ -28,7 +28,7 @@ from torch import nn
 from torch.nn import functional
 from torch.utils.data import DataLoader, Dataset
 
-from mmconv.core.atomic_writes import whole
+from mmconv.core.atomic_writes import atomic_write
 from model_zoo.pocket import recipe
 from model_zoo.pocket.recipe import ASPECTS, IGNORED, Texts, Views, build_model, build_processor
 
@@ -250,7 +250,7 @@ def _restore(path: Path, pupil: Pupil, optimiser: torch.optim.Optimizer) -> int:
 
 def _save(path: Path, pupil: Pupil, optimiser: torch.optim.Optimizer, done: int) -> None:
     state = {"pupil": pupil.state_dict(), "optimiser": optimiser.state_dict(), "done": done}
-    with whole(path) as part:
+    with atomic_write(path) as part:
         torch.save(state, part)
 
 

@@ -48,12 +48,12 @@ def test_a_judgement_is_repeated_and_then_extracted() -> None:
     assert (CALL.id, CALL.seat, CALL.messages) == ("judge_1", "judge", MESSAGES)
     assert CALL.parser is choice
     assert CALL.prompt == f"prompt@{PROMPT.digest[:16]}"
-    assert [rescue.id for rescue in CALL.rescues] == [
+    assert [fallback.id for fallback in CALL.fallbacks] == [
         "judge_1~retry_1",
         "judge_1~retry_2",
         "judge_1~extract",
     ]
-    first, second, extract = CALL.rescues
+    first, second, extract = CALL.fallbacks
     assert [call.sampling.trial for call in (CALL, first, second, extract)] == [4, 5, 6, 4]
     assert first.messages == second.messages == MESSAGES
     assert first.parser is second.parser is choice
@@ -61,7 +61,7 @@ def test_a_judgement_is_repeated_and_then_extracted() -> None:
     assert extract.messages == (
         Message(role="user", parts=(Text(text="Read: "), Ref(call="judge_1"))),
     )
-    assert all(rescue.seat == "judge" and not rescue.rescues for rescue in CALL.rescues)
+    assert all(fallback.seat == "judge" and not fallback.fallbacks for fallback in CALL.fallbacks)
 
 
 def test_the_plan_holds() -> None:
@@ -72,7 +72,7 @@ def test_the_plan_holds() -> None:
 def test_without_retries_and_extraction_there_are_no_rescues() -> None:
     judge = Judge(parser=choice, sampling=SAMPLING, seat="umpire")
     call = judge.call("judge_1", PROMPT, SLOTS)
-    assert call.rescues == ()
+    assert call.fallbacks == ()
     assert call.seat == "umpire"
 
 
@@ -91,7 +91,7 @@ def test_the_picture_goes_before_the_last_message(
     call = judge.call("judge_1", PROMPT, SLOTS, picture)
     assert call.messages[0] == MESSAGES[0]
     assert call.messages[-1].parts == parts
-    assert call.rescues[0].messages == call.messages
+    assert call.fallbacks[0].messages == call.messages
 
 
 def test_an_extraction_prompt_has_one_slot() -> None:
@@ -230,9 +230,9 @@ def test_a_reply_that_was_cut_off_behind_its_verdict_has_one(
 
 def test_where_the_verdict_stands_holds_for_repeats_too() -> None:
     first = replace(JUDGE, verdict_last=False).call("judge_1", PROMPT, SLOTS)
-    calls = (first, *first.rescues)
+    calls = (first, *first.fallbacks)
     assert [call.verdict_last for call in calls] == [False, False, False, True]
-    assert all(call.verdict_last for call in (CALL, *CALL.rescues))
+    assert all(call.verdict_last for call in (CALL, *CALL.fallbacks))
 
 
 @pytest.mark.parametrize(
@@ -242,11 +242,11 @@ def test_the_first_verdict_of_those_that_lack_least_is_read(texts: str, read: in
     def parser(text: str) -> Verdict:
         if text == "x":
             raise Unparsed("x")
-        return Verdict(label=text, lacks=int(text))
+        return Verdict(label=text, missing=int(text))
 
     judge = Judge(parser=parser, sampling=SAMPLING, retries=len(texts) - 1)
     call = judge.call("judge", PROMPT, SLOTS)
-    calls = (call, *call.rescues)
+    calls = (call, *call.fallbacks)
     replies = [Reply(text=text) for text in texts]
     outcomes = dict(zip((each.id for each in calls), replies, strict=True))
     reading = read_verdict(call, outcomes)

@@ -231,7 +231,7 @@ async def test_the_engine_makes_the_same_scores_and_tables(tmp_path: Path) -> No
     async with open_evaluation(spec, Place(out=tmp_path / "runs")) as evaluation:
         result = await evaluation.run(evaluation.runner())
     assert result.complete
-    assert result.tally.lost == 0
+    assert result.stats.lost == 0
     played = await rehearsal.run(scenario, seed=3)
     assert list(read_scores(result.folder / SCORES)) == played
     tables = {table.name: table.rows for table in result.tables}

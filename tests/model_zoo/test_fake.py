@@ -15,9 +15,8 @@ import pytest
 from judges import parsers
 from judges.parsers.botchat import HUMAN, UniEvalParser, comparison
 from judges.parsers.cmteval import turn_scores
-from judges.parsers.fbbench import ChecklistParser, Criterion
+from judges.parsers.fbbench import ChecklistParser, Criterion, draw_form, draw_schema
 from judges.parsers.mtbench101 import bracketed_rating
-from judges.parsers.fbbench import draw_form, draw_schema
 from mmconv.core.config import ModelSpec
 from mmconv.core.errors import ConfigError, Refused, Transient
 from mmconv.core.protocols import Backend

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from mmconv.core.config import ModelSpec
-from mmconv.core.errors import ConfigError, OwnCodeError
+from mmconv.core.errors import ConfigError, UserCodeError
 from model_zoo.hf import fingerprint
 from model_zoo.hf.loading import LoadLock
 from model_zoo.hf.options import read_options
@@ -326,7 +326,7 @@ def test_code_that_a_checkpoint_brings_is_told_from_a_bug(
 
     monkeypatch.setattr(transformers.AutoModelForCausalLM, "from_pretrained", fails)
     asked = spec("llama", trust_remote_code=trusts)
-    with pytest.raises(OwnCodeError if trusts else error) as told:
+    with pytest.raises(UserCodeError if trusts else error) as told:
         loading.load_checkpoint(asked, read_options(asked))
     if trusts:
         assert str(told.value).startswith("model llama: the code that the checkpoint brings fails")

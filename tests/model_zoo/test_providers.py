@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 
 from mmconv.core.config import ModelSpec
-from mmconv.core.errors import ConfigError, OwnCodeError
+from mmconv.core.errors import ConfigError, UserCodeError
 from model_zoo.providers import find_provider, provider_of
 from tests.model_zoo.conftest import NoImages
 
@@ -57,5 +57,5 @@ def test_what_is_never_awaited_is_told(name: str, monkeypatch: pytest.MonkeyPatc
 
     plain = {"fingerprint": lambda spec: "bare", "open_backend": later}
     provide(monkeypatch, **plain | {name: later})
-    with pytest.raises(OwnCodeError, match=rf"\.{name} is `async def`, and never awaited: write"):
+    with pytest.raises(UserCodeError, match=rf"\.{name} is `async def`, and never awaited: write"):
         find_provider("tests.bare")

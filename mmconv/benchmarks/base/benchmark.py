@@ -35,12 +35,12 @@ from mmconv.benchmarks.shared.options import (
 )
 from mmconv.benchmarks.shared.scoring import Calls, Outcomes, Scale, Scores, ends_of
 from mmconv.core.config import CANDIDATE, RunSpec
+from mmconv.core.documents import nearest
 from mmconv.core.errors import ConfigError
 from mmconv.core.graph import check
 from mmconv.core.keys import hash_files
 from mmconv.core.protocols import ImageSink
 from mmconv.core.types import UNASKED, Call, Score, Skipped, Table
-from mmconv.core.validation import nearest
 from mmconv.stats import ScoreFrame
 
 JUDGE = "judge"
@@ -482,13 +482,13 @@ def _content(calls: Iterable[Call]) -> list[tuple[Any, ...]]:
     return [
         (each.id, each.seat, each.messages, each.sampling)
         for call in calls
-        for each in (call, *call.rescues)
+        for each in (call, *call.fallbacks)
     ]
 
 
 def _roles(calls: Iterable[Call]) -> dict[str, str]:
     """The model roles that the calls use, in their order, each with the id of a call."""
-    return {each.seat: each.id for call in calls for each in (call, *call.rescues)}
+    return {each.seat: each.id for call in calls for each in (call, *call.fallbacks)}
 
 
 def _cluster(sample: Sample) -> dict[str, str]:

@@ -22,11 +22,11 @@ from mmconv.benchmarks.registry import TITLES
 from mmconv.benchmarks.shared.scoring import Outcomes
 from mmconv.core.errors import DataError
 from mmconv.core.keys import hash_json
-from mmconv.core.trials import read_trial
+from mmconv.core.plans import read_trial
 from mmconv.core.types import Ref, Reply, Text
 from mmconv.run_folder.layout import SPEC
-from mmconv.run_folder.records import CallRecord
 from mmconv.run_folder.saved_run import RUN_AGAIN, read_calls, read_spec
+from mmconv.run_folder.transcripts import CallRecord
 
 UNCON, CON = "uncon", "con"
 CONDITIONS = (UNCON, CON)

@@ -197,10 +197,10 @@ def _read_choice(row: Row, call: Call, outcomes: Outcomes) -> dict[str, str]:
 
 def _faults(call: Call, outcomes: Outcomes) -> Iterator[tuple[str, str]]:
     """A call, or a rescue of it, that was asked and brought nothing that can be used, and why."""
-    for each in (call, *call.rescues):
+    for each in (call, *call.fallbacks):
         match outcomes.get(each.id):
             case Failure() as failure:
-                yield each.id, failure.told
+                yield each.id, failure.description
             case Reply(text=text, finish=finish) if each.parser is None:
                 if finish in _UNUSABLE:
                     yield each.id, _UNUSABLE[finish]

@@ -27,7 +27,7 @@ from mmconv.benchmarks.convbench.annotation import Annotator, gaps, read_draft
 from mmconv.benchmarks.convbench.columns import DRAFTED, ID, STATUS, read_id, read_texts
 from mmconv.benchmarks.convbench.data import Row
 from mmconv.benchmarks.data_files.records import Record, Unreadable, scan_records
-from mmconv.core.atomic_writes import whole
+from mmconv.core.atomic_writes import atomic_write
 from mmconv.core.errors import ConfigError, DataError
 from mmconv.core.plans import Finished, Plan
 
@@ -230,7 +230,7 @@ def _append_line(path: Path, line: bytes) -> None:
 
 def _replace(path: Path, content: bytes) -> None:
     """Put a new file in the place of one, which is there whole until the new one is."""
-    with whole(path, sync=True) as part:
+    with atomic_write(path, sync=True) as part:
         part.write_bytes(content)
         shutil.copymode(path, part)
 

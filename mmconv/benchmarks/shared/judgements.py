@@ -151,7 +151,7 @@ def read_judgement(request: JudgementRequest, call: Call, outcomes: Outcomes) ->
         why=main.why,
         rationale="" if verdict is None else verdict.rationale,
         scores=scores,
-        replies=tuple(_replies((call, *call.rescues), outcomes)),
+        replies=tuple(_replies((call, *call.fallbacks), outcomes)),
     )
 
 
@@ -163,7 +163,7 @@ def with_answers(call: Call, answers: Mapping[str, str]) -> Call:
     return replace(
         call,
         messages=tuple(_with_answers(message, answers) for message in call.messages),
-        rescues=tuple(with_answers(rescue, answers) for rescue in call.rescues),
+        fallbacks=tuple(with_answers(fallback, answers) for fallback in call.fallbacks),
     )
 
 

@@ -15,7 +15,8 @@ from typing import Annotated, Any, TypeAlias, TypeVar, cast, get_args
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 from mmconv.benchmarks.registry import CLASSES, TITLES, find_class, find_part
-from mmconv.core.config import RunSpec, validate
+from mmconv.core.config import RunSpec
+from mmconv.core.documents import validate
 from mmconv.core.errors import ConfigError
 from mmconv.core.types import Table
 

@@ -15,7 +15,7 @@ from mmconv.benchmarks.data_files.intake import Found, Intake
 from mmconv.benchmarks.data_files.records import Record, Unreadable
 from mmconv.core.errors import DataError
 from mmconv.core.types import Cell, Table
-from mmconv.stats import tell_intervals
+from mmconv.stats import note_intervals
 
 _NOISE = 10
 """Decimals beyond which a mean's digits are those of its summation, not of the scores."""
@@ -60,7 +60,7 @@ class Rescoring:
     def rescored(self, tables: Iterable[Table]) -> tuple[Table, ...]:
         """The tables, each with what its brackets are and what was left out, and the list of it."""
         told = tuple(bad_records_note(self.left_out, self.good))
-        noted = (replace(table, notes=(*table.notes, *told)) for table in tell_intervals(tables))
+        noted = (replace(table, notes=(*table.notes, *told)) for table in note_intervals(tables))
         return (*noted, *bad_records_table(self.left_out))
 
 

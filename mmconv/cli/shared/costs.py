@@ -13,7 +13,7 @@ from mmconv.cli.shared.table_output import print_tables
 from mmconv.core.config import RunSpec
 from mmconv.core.errors import ConfigError
 from mmconv.core.plans import Plan
-from mmconv.core.run_stats import Tally
+from mmconv.core.run_stats import RunStats
 from mmconv.engine import Runner
 from mmconv.report.costs import Forecast, cost, session_cost, tell_dollars
 
@@ -72,9 +72,9 @@ class Budget:
                 "is free)"
             )
 
-    def spent(self, tally: Tally) -> str | None:
+    def spent(self, stats: RunStats) -> str | None:
         """The reason why a run must stop; None if it may go on."""
-        for role, stats in tally.seats.items():
+        for role, stats in stats.seats.items():
             model = self.spec.seats[role]
             if stats.unmetered and cost(model, 1, 1):
                 return (
@@ -82,7 +82,7 @@ class Budget:
                     "do not report their tokens; leave out --max-cost, or write `price: {input: 0, "
                     "output: 0}` into the model's file if it is free"
                 )
-        dollars = session_cost(self.spec, tally) or 0.0
+        dollars = session_cost(self.spec, stats) or 0.0
         if dollars <= self.dollars:
             return None
         return (

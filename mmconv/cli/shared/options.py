@@ -12,9 +12,9 @@ import click
 from mmconv.benchmarks.registry import TITLES
 from mmconv.benchmarks.shared.options import describe, without_idle_judge
 from mmconv.cli.shared.basics import FILE, Command, comma_list
-from mmconv.core.config import YAML_FILES, RunSpec, override, read_document, set_field, validate
+from mmconv.core.config import YAML_FILES, RunSpec, override, set_field
+from mmconv.core.documents import nearest, read_document, validate
 from mmconv.core.errors import ConfigError
-from mmconv.core.validation import nearest
 
 Option: TypeAlias = Callable[[Command], Command]
 

@@ -10,17 +10,17 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
 from mmconv.core.config import RunSpec
-from mmconv.core.run_stats import Pace, SeatTally, Tally
+from mmconv.core.run_stats import RunStats, SeatStats, Throughput
 from mmconv.report.costs import tell_session_cost
 
 LINE_SECONDS = 10.0
 
 
 @asynccontextmanager
-async def progress(spec: RunSpec, tally: Tally, total: int) -> AsyncIterator[None]:
+async def progress(spec: RunSpec, stats: RunStats, total: int) -> AsyncIterator[None]:
     """Print progress on standard error until the block ends; `total` counts plans."""
     show = _live if sys.stderr.isatty() else _log
-    task = asyncio.create_task(show(_Line(spec, tally, total)))
+    task = asyncio.create_task(show(_Line(spec, stats, total)))
     try:
         yield
     finally:
@@ -34,15 +34,15 @@ def counted(count: int, one: str, many: str = "") -> str:
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
-def line(spec: RunSpec, tally: Tally, seconds: float, planned: int = 0) -> str:
+def line(spec: RunSpec, stats: RunStats, seconds: float, planned: int = 0) -> str:
     """What has happened so far, in one line: calls (of those `planned`), rate, losses, cost.
 
     A reply is reused if it was cached, or if an equal call of this run brought it. As long as a
     model has answered nothing, the reason of a retry is given in full: its address may be wrong.
     """
-    seats = tally.seats.values()
-    calls = f"{tally.ended:,}/{planned:,} calls" if planned else counted(tally.ended, "call")
-    parts = [calls, f"{tally.asked / max(seconds, 1e-9):.1f}/s"]
+    seats = stats.seats.values()
+    calls = f"{stats.ended:,}/{planned:,} calls" if planned else counted(stats.ended, "call")
+    parts = [calls, f"{stats.asked / max(seconds, 1e-9):.1f}/s"]
     if stored := sum(seat.stored for seat in seats):
         parts.append(f"{counted(stored, 'reply', 'replies')} reused")
     if retried := sum(seat.retried for seat in seats):
@@ -56,12 +56,12 @@ def line(spec: RunSpec, tally: Tally, seconds: float, planned: int = 0) -> str:
         parts.append(f"{failures.total():,} failed ({', '.join(kinds)})")
     if skipped := sum(seat.skipped for seat in seats):
         parts.append(f"{skipped:,} skipped")
-    if price := tell_session_cost(spec, tally):
+    if price := tell_session_cost(spec, stats):
         parts.append(price)
     return ", ".join(parts)
 
 
-def _retry_reason(seat: SeatTally) -> str:
+def _retry_reason(seat: SeatStats) -> str:
     if not seat.retried or seat.asked or seat.stored:
         return seat.last_retry
     return f"{seat.last_retry}: {seat.retried_for}"
@@ -70,24 +70,24 @@ def _retry_reason(seat: SeatTally) -> str:
 class _Line:
     """The line of a run of `total` plans."""
 
-    def __init__(self, spec: RunSpec, tally: Tally, total: int) -> None:
+    def __init__(self, spec: RunSpec, stats: RunStats, total: int) -> None:
         self._spec, self._total = spec, total
-        self.tally = tally
+        self.stats = stats
         self._started = time.monotonic()
-        self._pace = Pace()
-        self._pace.mark(self._started, tally)
+        self._throughput = Throughput()
+        self._throughput.mark(self._started, stats)
 
     @property
     def planned(self) -> int:
-        return self.tally.planned_in(self._total)
+        return self.stats.planned_in(self._total)
 
     def read(self) -> str:
         now = time.monotonic()
-        self._pace.mark(now, self.tally)
-        text = line(self._spec, self.tally, now - self._started, self.planned)
-        if not self.tally.ended:
+        self._throughput.mark(now, self.stats)
+        text = line(self._spec, self.stats, now - self._started, self.planned)
+        if not self.stats.ended:
             return f"{text}; no reply yet: local models are loaded first"
-        left = self._pace.seconds_left(self.tally, self._total)
+        left = self._throughput.seconds_left(self.stats, self._total)
         return text if left is None else f"{text}, about {left:.0f} s left"
 
 
@@ -102,7 +102,7 @@ async def _live(current: _Line) -> None:
     task = bar.add_task("", total=None)
     with Live(console=Console(stderr=True)) as live:
         while True:
-            bar.update(task, completed=current.tally.ended, total=current.planned or None)
+            bar.update(task, completed=current.stats.ended, total=current.planned or None)
             # on its own line it wraps; in the bar's line a narrow terminal would cut it
             live.update(Group(bar, Text(current.read())))
             await asyncio.sleep(0.2)

@@ -15,7 +15,7 @@ from mmconv.core.errors import ConfigError, InputError, StoreError
 from mmconv.engine.run import Evaluation, Place, open_evaluation, read_run
 from mmconv.report.changed_inputs import check_beside
 from mmconv.run_folder.layout import PAGE, TRANSCRIPTS, WHOLE, Shard
-from mmconv.store.address import require_folder
+from mmconv.store.connections import require_folder
 
 
 def place(out: Path, store: str) -> Place:

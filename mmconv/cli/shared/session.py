@@ -18,13 +18,14 @@ from mmconv.cli.shared.progress import counted, line, progress
 from mmconv.cli.shared.run_folders import open_new
 from mmconv.cli.shared.table_output import print_result
 from mmconv.core.config import RunSpec
-from mmconv.core.errors import OwnCodeError
-from mmconv.core.run_stats import Halt, Tally
-from mmconv.engine import Runner, collect_rarely
+from mmconv.core.errors import UserCodeError
+from mmconv.core.run_stats import RunStats, StopReason
+from mmconv.engine import Runner
+from mmconv.engine.garbage import collect_rarely
 from mmconv.engine.run import Evaluation, Place, Result
 from mmconv.report.data_quality import tell_notable
 from mmconv.run_folder.layout import PAGE, TRANSCRIPTS, WHOLE, Shard
-from mmconv.store.address import has_password, without_password
+from mmconv.store.connections import has_password, without_password
 from model_zoo.loading_threads import end_with_loads
 
 SWITCH_SECONDS = 0.001
@@ -83,16 +84,16 @@ async def evaluate(
     runner = evaluation.runner(offline=offline)
     if budget is not None:
         runner.enough = budget.spent
-    async with progress(evaluation.spec, runner.tally, evaluation.plan_count):
-        with stopped_by_interrupt(runner), _advised(evaluation, runner.tally):
+    async with progress(evaluation.spec, runner.stats, evaluation.plan_count):
+        with stopped_by_interrupt(runner), _advised(evaluation, runner.stats):
             result = await evaluation.run(runner, page=page)
     if result.complete:
         print_result(result.tables, evaluation.notes, result.folder)
     for message in _losses(result):
         click.echo(message, err=True)
-    if result.complete and budget is not None and (spent := budget.spent(result.tally)):
+    if result.complete and budget is not None and (spent := budget.spent(result.stats)):
         click.echo(spent, err=True)
-    told = f"{line(evaluation.spec, result.tally, result.seconds)}; {result.seconds:.1f} s"
+    told = f"{line(evaluation.spec, result.stats, result.seconds)}; {result.seconds:.1f} s"
     if result.complete:
         click.echo(f"{told}\nEverything is in {result.folder}")
         if page:
@@ -104,35 +105,35 @@ async def evaluate(
                 err=True,
             )
     else:
-        ended = f"{result.tally.finished} of {evaluation.plan_count} conversations"
+        ended = f"{result.stats.finished} of {evaluation.plan_count} conversations"
         click.echo(f"NOT FINISHED, no results yet: {ended}; {told}")
     gc.freeze()  # What is left goes with the process; looking through it would take its time.
     return result
 
 
 @contextmanager
-def _advised(evaluation: Evaluation, tally: Tally) -> Iterator[None]:
-    """Add to an `OwnCodeError` how to go on once that code is fixed."""
+def _advised(evaluation: Evaluation, stats: RunStats) -> Iterator[None]:
+    """Add to an `UserCodeError` how to go on once that code is fixed."""
     try:
         yield
-    except OwnCodeError as error:
-        if tally.finished == evaluation.plan_count:
+    except UserCodeError as error:
+        if stats.finished == evaluation.plan_count:
             then = f"`mmconv score {evaluation.folder}` makes the results without asking anything"
             told = f"All that was asked is kept. Mend it; {then}."
-        elif tally.replies:
+        elif stats.replies:
             told = "What was answered is kept. Mend it, and give the same command again."
         else:
             raise
-        raise OwnCodeError(f"{error}\n{told}") from error
+        raise UserCodeError(f"{error}\n{told}") from error
 
 
 def _losses(result: Result) -> Iterator[str]:
     """What was not answered, with an example for each kind of failure, and what was not read."""
-    for name, seat in result.tally.seats.items():
+    for name, seat in result.stats.seats.items():
         for kind, count in seat.failures.items():
             failed = f"{counted(count, 'call')} of {name} failed ({kind})"
             yield visible(f"{failed}, for instance: {seat.examples[kind]}")
-    if unasked := result.tally.unasked:
+    if unasked := result.stats.unasked:
         never = "was never asked" if unasked == 1 else "were never asked"
         yield f"{counted(unasked, 'call')} {never}: this run is not finished"
     if not result.complete:
@@ -148,12 +149,12 @@ def exit_code(result: Result, store: str, max_failures: float = MAX_FAILURES) ->
     `store` is the one that was given on the command line, `max_failures` a share from 0 to 1.
     """
     if not result.complete:
-        return tell_stopped(store, result.tally.halt)
-    lost = result.tally.lost / max(1, result.tally.ended)
+        return tell_stopped(store, result.stats.stop_reason)
+    lost = result.stats.lost / max(1, result.stats.ended)
     if lost > max_failures:
         click.echo(
             f"{lost:.1%} of the calls failed or were skipped (allowed: {max_failures:.1%}); "
-            f"{result.folder / TRANSCRIPTS} says why. {_advice(result.tally)}",
+            f"{result.folder / TRANSCRIPTS} says why. {_advice(result.stats)}",
             err=True,
         )
         return EXIT_FAILURES
@@ -170,10 +171,10 @@ def exit_code(result: Result, store: str, max_failures: float = MAX_FAILURES) ->
     return 0
 
 
-def _advice(tally: Tally) -> str:
+def _advice(stats: RunStats) -> str:
     """What can be done about calls that failed, or that need one that did."""
-    kinds = {kind for seat in tally.seats.values() for kind in seat.failures}
-    if kinds and kinds <= OWN_TO_CALLS and not tally.unasked:
+    kinds = {kind for seat in stats.seats.values() for kind in seat.failures}
+    if kinds and kinds <= OWN_TO_CALLS and not stats.unasked:
         told = ", ".join(sorted(kinds))
         advice = f"They were refused ({told}), and will be again unless the reason is gone."
     else:
@@ -181,17 +182,17 @@ def _advice(tally: Tally) -> str:
     return f"{advice} {MORE_ROOM}" if "context" in kinds else advice
 
 
-def tell_stopped(store: str, halt: Halt | None) -> int:
+def tell_stopped(store: str, stop_reason: StopReason | None) -> int:
     """Say why a run stopped by itself, and how to go on with it; returns the exit code.
 
     Where a model is still being loaded the process ends here.
     """
-    if halt is not None:
-        click.echo(visible(halt.told), err=True)
-        if halt.failure is not None and halt.failure.kind == "context":
+    if stop_reason is not None:
+        click.echo(visible(stop_reason.description), err=True)
+        if stop_reason.failure is not None and stop_reason.failure.kind == "context":
             click.echo(MORE_ROOM, err=True)
     click.echo(f"Stopped; what was answered is kept. Resume with:\n  {typed(store)}", err=True)
-    code = EXIT_INTERRUPTED if halt is None or halt.failure is None else EXIT_FAILURES
+    code = EXIT_INTERRUPTED if stop_reason is None or stop_reason.failure is None else EXIT_FAILURES
     end_with_loads(code)
     return code
 

@@ -19,8 +19,8 @@ from mmconv.benchmarks.data_files.records import Record, read_records, text
 from mmconv.core.errors import ConfigError, DataError
 from mmconv.report.agreement.panels import Rating, list_values
 from mmconv.report.tables.formats import unquote_formula
-from mmconv.run_folder.records import ScoreRecord
 from mmconv.run_folder.saved_run import read_scores
+from mmconv.run_folder.transcripts import ScoreRecord
 from mmconv.stats import ScoreFrame
 
 NEEDED = ("sample", "value")

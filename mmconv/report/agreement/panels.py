@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from mmconv.core.errors import ConfigError, DataError
-from mmconv.core.trials import name_trial, read_trial
+from mmconv.core.plans import name_trial, read_trial
 from mmconv.stats.agreement.many_raters import Level
 from mmconv.stats.agreement.panel import Panel
 from mmconv.stats.agreement.two_raters import Matrix

@@ -29,7 +29,7 @@ from mmconv.report.data_quality import Notable, find_notable, read_shortfall
 from mmconv.report.tables.cells import is_text
 from mmconv.run_folder.layout import SeatSummary
 from mmconv.run_folder.saved_run import FinishedRun
-from mmconv.stats import Quantity, ScoreFrame, tell_intervals
+from mmconv.stats import Quantity, ScoreFrame, note_intervals
 
 NAME = "leaderboard"
 """What the names of all its tables begin with."""
@@ -135,7 +135,7 @@ def make_leaderboard(
     made.append(_in_order(usage, made[0].rows if made else usage.rows))
     shown = [
         _choose(replace(each, notes=(*warnings, *each.notes)), columns)
-        for each in tell_intervals(made)
+        for each in note_intervals(made)
     ]
     return Leaderboard(
         warnings=warnings,

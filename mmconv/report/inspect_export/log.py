@@ -27,7 +27,7 @@ from inspect_ai.log import (
 )
 from inspect_ai.model import ModelConfig, ModelUsage
 
-from mmconv.core.atomic_writes import whole
+from mmconv.core.atomic_writes import atomic_write
 from mmconv.core.config import CANDIDATE, RunSpec
 from mmconv.core.keys import hash_json
 from mmconv.core.protocols import ImageSource
@@ -75,7 +75,7 @@ def write_log(path: Path, heading: Heading, samples: Sequence[EvalSample]) -> No
         ),
         samples=list(samples),
     )
-    with whole(path) as part:
+    with atomic_write(path) as part:
         write_eval_log(log, part, format="eval")
 
 

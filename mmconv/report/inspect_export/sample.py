@@ -37,9 +37,8 @@ from judges import read_verdict
 from mmconv.benchmarks.shared.endings import METRICS
 from mmconv.core.config import CANDIDATE
 from mmconv.core.keys import hash_json
-from mmconv.core.plans import Asked, Finished, Origin, score_finished
+from mmconv.core.plans import Finished, Origin, ResolvedCall, read_trial, score_finished
 from mmconv.core.protocols import Benchmark
-from mmconv.core.trials import read_trial
 from mmconv.core.types import (
     Call,
     Failure,
@@ -163,7 +162,7 @@ def _given(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
     return list(messages[: own[0]] if own else messages)
 
 
-def _messages(setting: Setting, asked: Asked) -> list[ChatMessage]:
+def _messages(setting: Setting, asked: ResolvedCall) -> list[ChatMessage]:
     """The messages of a call as they were sent, each assistant's turn marked with its origin."""
     return [
         _message(setting, asked.call.seat, place, message, origin)
@@ -286,8 +285,8 @@ def _grounds(
     for call in finished.plan.calls:
         if call.parser is None or not isinstance(finished.outcomes.get(call.id), Reply):
             continue
-        rescues = {rescue.id for rescue in call.rescues}
-        rest = {name: each for name, each in finished.outcomes.items() if name not in rescues}
+        fallbacks = {fallback.id for fallback in call.fallbacks}
+        rest = {name: each for name, each in finished.outcomes.items() if name not in fallbacks}
         rest[call.id] = Skipped(because=_LEFT_OUT)
         changed = _told(setting, replace(finished, outcomes=rest), sample)
         if len(changed) == len(scores):
@@ -327,7 +326,7 @@ def _error(finished: Finished) -> EvalError | None:
 
 def _problem(outcome: Outcome) -> str | None:
     if isinstance(outcome, Failure):
-        return outcome.told
+        return outcome.description
     return f"skipped: {outcome.because}" if isinstance(outcome, Skipped) else None
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import orjson
 
-from mmconv.core.atomic_writes import whole
+from mmconv.core.atomic_writes import atomic_write
 from mmconv.core.protocols import ImageSource
 from mmconv.report.comparison.differences import Comparison
 from mmconv.report.page.blocks import BLOCK, LARGER, Blocks, packed
@@ -66,7 +66,7 @@ def _write(page: Path, content: Content, images: ImageSource | None, budget: int
             blocks.add(shown, pictures)
     document = gathering.document(BLOCK) | {"folder": apart.name, "larger": LARGER}
     html = render(gathering, blocks, packed(document))
-    with whole(page) as part:
+    with atomic_write(page) as part:
         part.write_text(html, encoding="utf-8")
     return page
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from mmconv.benchmarks.shared.endings import METRICS as ENDINGS
 from mmconv.benchmarks.shared.options import Display
-from mmconv.core.trials import read_trial
+from mmconv.core.plans import read_trial
 from mmconv.report.data_quality import Shortfall, tell_notable
 from mmconv.report.page.content import About, Content, Section
 from mmconv.report.page.dialogues import Reader, Record, aligned, dialogue

@@ -16,7 +16,7 @@ from typing import Any
 
 import orjson
 
-from mmconv.core.atomic_writes import whole
+from mmconv.core.atomic_writes import atomic_write
 from mmconv.core.errors import DataError
 from mmconv.core.types import Cell, Table
 from mmconv.report.tables.cells import (
@@ -31,7 +31,7 @@ from mmconv.report.tables.cells import (
 )
 from mmconv.report.tables.latex import to_latex
 from mmconv.report.tables.text import to_text
-from mmconv.run_folder.tables import INDEX, read_names
+from mmconv.run_folder.saved_run import INDEX, read_names
 
 _MARKDOWN = re.compile(r"([\\`*_|<$~]|\](?=\()|&(?=#?\w+;))")
 
@@ -207,7 +207,7 @@ def write_tables(folder: Path, tables: Sequence[Table]) -> None:
 
 
 def _write(path: Path, text: str) -> None:
-    with whole(path) as part:
+    with atomic_write(path) as part:
         part.write_text(text, encoding="utf-8", newline="\n")
 
 

@@ -58,8 +58,8 @@ class DialogueWork:
         """The fields of `Progress`; a conversation is the dialogue under one condition."""
         if self._runner is None or self._metrics is None:
             return asdict(Progress())
-        self._metrics.tell(self._runner.tally)
-        return self._progress.read(self._runner.tally, self._total)
+        self._metrics.tell(self._runner.stats)
+        return self._progress.read(self._runner.stats, self._total)
 
     def stop(self) -> None:
         """Ask nothing more."""
@@ -86,12 +86,12 @@ class DialogueWork:
         self._metrics = RunnerMetrics(self._shared.metrics, DIALOGUE, names, self._job.owner)
         self._runner = Runner(seats, self._shared.store, window=len(plans))
         if self._stopped or not await self._runner.run(plans, finished.append):
-            return ending_of_halt(self._job, self._runner.tally, self.progress())
+            return ending_of_halt(self._job, self._runner.stats, self.progress())
         result = presentable_result(dialogue, finished)
         return Ending(
             state="done",
             progress=self.progress() | DONE,
-            lost=self._runner.tally.lost,
+            lost=self._runner.stats.lost,
             result=orjson.dumps(result).decode(),
         )
 

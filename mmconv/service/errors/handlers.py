@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from mmconv.core.errors import InputError, StoreError, StoreFull
-from mmconv.engine import collect_soon
+from mmconv.engine.garbage import collect_soon
 from mmconv.service.errors.privacy import presentable
 from mmconv.service.errors.problems import Problem, json_response
 from mmconv.service.errors.validation import validation_problem

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from mmconv.answers import Progress
-from mmconv.core.run_stats import Pace, Tally
+from mmconv.core.run_stats import RunStats, Throughput
 from mmconv.service.models.failures import words_of_halt
 from mmconv.store.jobs import Ending, Job
 
@@ -17,28 +17,28 @@ class JobProgress:
 
     def __init__(self) -> None:
         self._started = time.monotonic()
-        self._pace = Pace()
+        self._throughput = Throughput()
 
-    def read(self, tally: Tally, plans: int) -> dict[str, Any]:
+    def read(self, stats: RunStats, plans: int) -> dict[str, Any]:
         """The fields of `Progress`; the job has so many plans."""
         now = time.monotonic()
-        self._pace.mark(now, tally)
-        left = self._pace.seconds_left(tally, plans)
-        seats = tally.seats.values()
+        self._throughput.mark(now, stats)
+        left = self._throughput.seconds_left(stats, plans)
+        seats = stats.seats.values()
         progress = Progress(
-            calls=tally.ended,
-            planned=tally.planned_in(plans),
-            conversations=tally.finished,
+            calls=stats.ended,
+            planned=stats.planned_in(plans),
+            conversations=stats.finished,
             total=plans,
-            replies=tally.replies,
-            asked=tally.asked,
+            replies=stats.replies,
+            asked=stats.asked,
             stored=sum(seat.stored for seat in seats),
             failed=sum(seat.failed for seat in seats),
             skipped=sum(seat.skipped for seat in seats),
             retried=sum(seat.retried for seat in seats),
             input_tokens=sum(seat.input_tokens for seat in seats),
             output_tokens=sum(seat.output_tokens for seat in seats),
-            rate=round(self._pace.rate, 2),
+            rate=round(self._throughput.rate, 2),
             seconds=round(now - self._started, 1),
             seconds_left=None if left is None else round(left, 1),
         )
@@ -49,8 +49,8 @@ DONE = {"rate": 0.0, "seconds_left": 0.0}
 """What a job's progress says once it has come to its end."""
 
 
-def ending_of_halt(job: Job, tally: Tally, progress: dict[str, Any]) -> Ending | None:
+def ending_of_halt(job: Job, stats: RunStats, progress: dict[str, Any]) -> Ending | None:
     """The end of a job whose runner stopped before its own, where nobody else had it stopped."""
-    if tally.halt is None:
+    if stats.stop_reason is None:
         return None
-    return Ending(state="failed", progress=progress, error=words_of_halt(tally.halt, job.id))
+    return Ending(state="failed", progress=progress, error=words_of_halt(stats.stop_reason, job.id))

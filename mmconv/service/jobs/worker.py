@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import Any, Protocol, TypeAlias
 
 from mmconv.core.errors import MmconvError, StoreError
-from mmconv.engine import collect_soon
+from mmconv.engine.garbage import collect_soon
 from mmconv.service.errors.privacy import presentable
 from mmconv.service.jobs.live_processes import ProcessMark
 from mmconv.store.job_queries import MOST_STARTS

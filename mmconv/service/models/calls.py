@@ -15,7 +15,7 @@ from typing import Final
 
 from mmconv.core.errors import ConfigError
 from mmconv.core.plans import Finished, Plan
-from mmconv.core.run_stats import Tally
+from mmconv.core.run_stats import RunStats
 from mmconv.core.types import Failure, Message, Reply, Sampling
 from mmconv.engine import Runner, Seat
 from mmconv.service.access import Caller
@@ -49,8 +49,8 @@ async def ask(
     loaded, and for a failure what `mmconv.service.models.failures` says.
     """
     seat = shared.model(model)
-    tally = Tally()
-    counts = tally.seat(model)
+    stats = RunStats()
+    counts = stats.seat(model)
     try:
         with shared.meters.of(caller.name).calling(caller.limits), telling_unusable(model):
             outcome = await seat.model.ask(
@@ -59,14 +59,14 @@ async def ask(
                 priority=0,
                 affinity=affinity,
                 pinned=None,
-                tally=counts,
+                stats=counts,
             )
         counts.count(outcome, stored=False)
     except asyncio.CancelledError:
         counts.failures[CANCELLED] += 1
         raise
     finally:
-        RunnerMetrics(shared.metrics, "chat", {model: model}, caller.name).tell(tally)
+        RunnerMetrics(shared.metrics, "chat", {model: model}, caller.name).tell(stats)
     if isinstance(outcome, Failure):
         log_failure(model, outcome.kind, outcome.message)
         raise problem_of_failure(outcome, "messages")
@@ -105,8 +105,8 @@ async def run_plans(
                 await running
                 raise
     finally:
-        RunnerMetrics(shared.metrics, work, names, caller.name).tell(runner.tally)
-        for seat, counts in runner.tally.seats.items():
+        RunnerMetrics(shared.metrics, work, names, caller.name).tell(runner.stats)
+        for seat, counts in runner.stats.seats.items():
             for kind, message in counts.examples.items():
                 log_failure(names[seat], kind, message)
     return finished

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import cast
 
 from mmconv.core.errors import FailureKind
-from mmconv.core.run_stats import Halt
+from mmconv.core.run_stats import StopReason
 from mmconv.core.types import Failure
 from mmconv.service.errors.privacy import presentable, without_runs
 from mmconv.service.errors.problems import Problem
@@ -68,9 +68,9 @@ def words_of_failure(kind: FailureKind, message: str) -> str:
     return words if status >= 500 else presentable(message, words)
 
 
-def words_of_halt(halt: Halt, job: str) -> str:
+def words_of_halt(stop_reason: StopReason, job: str) -> str:
     """Why the job of this id stopped by itself, as its owner may know it; all of it is logged."""
-    log.warning("%s: %s", job, halt.told)
-    if halt.failure is None:
-        return halt.reason
-    return f"{halt.reason}: {words_of_failure(halt.failure.kind, halt.failure.message)}"
+    log.warning("%s: %s", job, stop_reason.description)
+    if stop_reason.failure is None:
+        return stop_reason.reason
+    return f"{stop_reason.reason}: {words_of_failure(stop_reason.failure.kind, stop_reason.failure.message)}"

@@ -59,7 +59,7 @@ async def _look_in_thread(
 
     Raises `Problem` 409 where its data cannot be read any more.
     """
-    replies = RepliesOfOtherLoop(evaluation.equipment.store, asyncio.get_running_loop())
+    replies = RepliesOfOtherLoop(evaluation.resources.store, asyncio.get_running_loop())
     async with resources.viewing:
         with reading_data(evaluation.spec.options):
             return await asyncio.to_thread(lambda: asyncio.run(look(evaluation, replies)))
@@ -118,7 +118,7 @@ async def _read(
     def keep(each: Finished) -> None:
         finished[each.plan.order] = each
 
-    runner = Runner(evaluation.equipment.seats, replies, window=OPEN_PLANS, offline=True)
+    runner = Runner(evaluation.resources.seats, replies, window=OPEN_PLANS, offline=True)
     await runner.run(plans, keep)
     return finished
 

@@ -17,8 +17,7 @@ import orjson
 from mmconv.benchmarks.shared.options import file_options
 from mmconv.core.config import ModelSpec, RunSpec
 from mmconv.run_folder.layout import MANIFEST, SCORES, SPEC, SUMMARY, TABLES, TRANSCRIPTS
-from mmconv.run_folder.saved_run import read_lines
-from mmconv.run_folder.tables import INDEX
+from mmconv.run_folder.saved_run import INDEX, read_lines
 from mmconv.service.results.run_files import clean_call
 from mmconv.service.runs.requests import RunRequest, description
 from mmconv.service.settings import Settings

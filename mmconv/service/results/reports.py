@@ -14,7 +14,7 @@ from fastapi import APIRouter, Query
 from fastapi import Path as InPath
 from starlette.responses import FileResponse
 
-from mmconv.core.atomic_writes import whole
+from mmconv.core.atomic_writes import atomic_write
 from mmconv.report.page import write_page
 from mmconv.report.page.content import About
 from mmconv.run_folder.layout import PAGE
@@ -105,6 +105,6 @@ async def _report_folder(resources: RunResources, run: str) -> Path:
 def _write_archive(folder: Path) -> None:
     """Put the page and what lies beside it into one file; all of it is compressed already."""
     beside = sorted((folder / BESIDE).glob("*.js"))
-    with whole(folder / ARCHIVE) as part, zipfile.ZipFile(part, "w") as archive:
+    with atomic_write(folder / ARCHIVE) as part, zipfile.ZipFile(part, "w") as archive:
         for path in (folder / PAGE, *beside):
             archive.write(path, path.relative_to(folder))

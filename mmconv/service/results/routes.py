@@ -17,7 +17,7 @@ from mmconv.answers import SampleInfo, SampleTranscript
 from mmconv.report.page.content import About
 from mmconv.report.writing import columns_of, write_parquet
 from mmconv.run_folder.layout import SCORES, TRANSCRIPTS, Manifest
-from mmconv.run_folder.records import CallRecord
+from mmconv.run_folder.transcripts import CallRecord
 from mmconv.service.access import Reader, Shared
 from mmconv.service.docs.responses import documented, with_etag
 from mmconv.service.errors.problems import Problem, json_response

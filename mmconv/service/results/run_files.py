@@ -25,9 +25,8 @@ from mmconv.core.types import Table
 from mmconv.report.tables.formats import FORMATS
 from mmconv.report.writing import columns_of
 from mmconv.run_folder.layout import SCORES, TABLES, TRANSCRIPTS
-from mmconv.run_folder.records import ScoreRecord
-from mmconv.run_folder.saved_run import read_lines, read_manifest
-from mmconv.run_folder.tables import read_tables
+from mmconv.run_folder.saved_run import read_lines, read_manifest, read_tables
+from mmconv.run_folder.transcripts import ScoreRecord
 from mmconv.service.errors.privacy import presentable
 from mmconv.service.errors.problems import Problem
 from mmconv.service.models.failures import words_of_failure

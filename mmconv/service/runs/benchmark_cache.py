@@ -13,7 +13,7 @@ from typing import Any
 
 from mmconv.core.config import RunSpec
 from mmconv.core.protocols import Benchmark
-from mmconv.engine.resources import Equipment
+from mmconv.engine.resources import Resources
 from mmconv.engine.run import Evaluation
 from mmconv.engine.setup import build_benchmark
 from mmconv.service.state import Service
@@ -51,13 +51,13 @@ class BenchmarkCache:
         return Evaluation(
             spec=spec,
             place=self._service.settings.place,
-            equipment=self._equipment(spec),
+            resources=self._equipment(spec),
             benchmark=await self.get(spec),
         )
 
-    def _equipment(self, spec: RunSpec) -> Equipment:
+    def _equipment(self, spec: RunSpec) -> Resources:
         service = self._service
-        return Equipment(
+        return Resources(
             spec=spec,
             store=service.store,
             library=service.library,

@@ -43,8 +43,8 @@ class RunWork:
         """The fields of `Progress`, and the name of the run's folder as soon as it is known."""
         if self._runner is None or self._evaluation is None or self._counted is None:
             return {**self._job.progress, **asdict(Progress())}
-        self._counted.tell(self._runner.tally)
-        progress = self._progress.read(self._runner.tally, self._evaluation.plan_count)
+        self._counted.tell(self._runner.stats)
+        progress = self._progress.read(self._runner.stats, self._evaluation.plan_count)
         return progress | {"folder": self._evaluation.run_id}
 
     def stop(self) -> None:
@@ -63,7 +63,7 @@ class RunWork:
             return None
         result = await self._evaluation.run(self._runner, page=False)
         if not result.complete:
-            return ending_of_halt(self._job, self._runner.tally, self.progress())
+            return ending_of_halt(self._job, self._runner.stats, self.progress())
         told = {
             "folder": result.folder.name,
             "scores": result.scores,
@@ -72,7 +72,7 @@ class RunWork:
         return Ending(
             state="done",
             progress=self.progress() | DONE,
-            lost=result.tally.lost,
+            lost=result.stats.lost,
             result=orjson.dumps(told).decode(),
         )
 

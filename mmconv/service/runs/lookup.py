@@ -16,8 +16,7 @@ from mmconv.core.errors import InputError
 from mmconv.engine.run import Evaluation
 from mmconv.report.page.content import About
 from mmconv.run_folder.layout import TABLES
-from mmconv.run_folder.saved_run import read_manifest
-from mmconv.run_folder.tables import INDEX
+from mmconv.run_folder.saved_run import INDEX, read_manifest
 from mmconv.service.errors.problems import Problem
 from mmconv.service.http.query_parameters import QueryParameters, Word
 from mmconv.service.runs.execution import RUN, open_run

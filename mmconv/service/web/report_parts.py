@@ -19,7 +19,7 @@ from starlette.responses import FileResponse, Response
 from mmconv import __version__
 from mmconv.benchmarks.shared.options import display_of
 from mmconv.core.keys import hash_json
-from mmconv.core.trials import read_trial
+from mmconv.core.plans import read_trial
 from mmconv.engine.run import Evaluation
 from mmconv.report.page.build import HEAD, block_name, write_parts
 from mmconv.report.page.content import NOTHING, About, comparison_content, run_content

@@ -143,9 +143,9 @@ def test_anything_else_is_unparsed(reply: str) -> None:
 )
 def test_scores_that_a_judgement_lacks_are_counted(reply: str, lacks: int) -> None:
     verdict = TurnsParser(turns=2)(reply)
-    assert verdict.lacks == lacks
+    assert verdict.missing == lacks
     assert verdict.scores == turn_scores(reply).scores
-    assert TurnsParser(turns=3)(SOUND).lacks == 2
+    assert TurnsParser(turns=3)(SOUND).missing == 2
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ def test_a_full_reply_gives_every_criterion_and_no_faults() -> None:
         "reweighted": 0,
     }
     assert verdict.rationale.splitlines()[0] == f"{A}: 有依据"
-    assert verdict.lacks == 0
+    assert verdict.missing == 0
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_matching(
     scores = WEIGHED(text).scores
     assert {number for number in (1, 2, 3) if f"criterion {number}" in scores} == found
     assert (scores["renamed"], scores["missing"], scores["added"]) == (renamed, missing, added)
-    assert WEIGHED(text).lacks == missing
+    assert WEIGHED(text).missing == missing
 
 
 def test_a_criterion_that_stands_twice_must_have_one_result() -> None:

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from mmconv.cli import judging
-from mmconv.cli.judging import calibrate_command as command
 from mmconv.benchmarks.botchat.dialogues import stored_dialogues
 from mmconv.benchmarks.botchat.judging import DupDetect, first_repeat
+from mmconv.cli import judging
+from mmconv.cli.judging import calibrate_command as command
 from mmconv.core.errors import ConfigError, DataError
 from tests.mmconv.benchmarks.botchat.samples import dialogue, opponents
 

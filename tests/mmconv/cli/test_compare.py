@@ -14,7 +14,7 @@ from mmconv.cli.comparing import compare_command as command
 from mmconv.cli.results import export_command as export
 from mmconv.core.config import ModelSpec
 from mmconv.core.errors import ConfigError, DataError
-from mmconv.run_folder.tables import read_tables
+from mmconv.run_folder.saved_run import read_tables
 from tests.mmconv.benchmarks.botchat import samples as botchat
 from tests.mmconv.benchmarks.mtbench101 import dialogues as mtbench101
 from tests.mmconv.report.runs import BETA, FAILING, JUDGE, make_run

@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from mmconv.cli.comparing import leaderboard_command as command
 from mmconv.core.errors import ConfigError, DataError
-from mmconv.run_folder.tables import read_tables
+from mmconv.run_folder.saved_run import read_tables
 from mmconv.stats import INTERVALS
 from tests.mmconv.report.page_runs import simulated_run
 from tests.mmconv.report.runs import ALPHA, FAILING, SIZE, make_run

@@ -14,9 +14,8 @@ import pytest
 from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.cli.show import as_raw, transcript
 from mmconv.core.errors import DataError, Refused
-from mmconv.core.plans import Asked, Finished, Plan
-from mmconv.core.protocols import Renderer
-from mmconv.core.raw_prompts import RawImage, RawPrompt
+from mmconv.core.plans import Finished, Plan, ResolvedCall
+from mmconv.core.protocols import RawImage, RawPrompt, Renderer
 from mmconv.core.types import (
     Call,
     Failure,
@@ -63,7 +62,9 @@ def finished(outcome: Outcome, call: Call = CALL) -> Finished:
     return Finished(
         plan=Plan(order=0, sample="1", condition="free", calls=(call,)),
         outcomes={"turn_1": outcome},
-        asked={"turn_1": Asked(call=call, key="", messages=call.messages, sampling=Sampling())},
+        asked={
+            "turn_1": ResolvedCall(call=call, key="", messages=call.messages, sampling=Sampling())
+        },
     )
 
 

@@ -19,7 +19,7 @@ from mmconv.cli.shared.costs import Budget
 from mmconv.cli.shared.session import tell_stopped
 from mmconv.core.config import ModelSpec, PriceSpec, RunSpec
 from mmconv.core.errors import ConfigError, FailureKind, Transient
-from mmconv.core.run_stats import Halt, SeatTally, Tally
+from mmconv.core.run_stats import RunStats, SeatStats, StopReason
 from mmconv.core.types import Failure
 from model_zoo.simulated import fake
 from tests.mock_server import mock_server
@@ -140,7 +140,7 @@ def test_a_model_that_counts_no_tokens_ends_a_budget_unless_it_is_free() -> None
     def told_of(price: PriceSpec) -> str | None:
         model = ModelSpec(provider="openai", model="m", price=price)
         budget = Budget(RunSpec(benchmark="riddles", seats={"candidate": model}), 5)
-        return budget.spent(Tally(seats={"candidate": SeatTally(asked=1, unmetered=1)}))
+        return budget.spent(RunStats(seats={"candidate": SeatStats(asked=1, unmetered=1)}))
 
     assert told_of(PriceSpec(input=0, output=0)) is None
     told = told_of(PriceSpec(input=0, output=1))
@@ -187,5 +187,5 @@ def test_what_a_server_says_does_not_command_the_terminal(
     seat = ("--set", f"seats.candidate={failing}", "--limit", "1", "--conditions", "reasoning")
     assert r"for instance: \x1b[2Jmade to fail" in run(*FAKE_JUDGE, *seat).stderr
     refused = Failure(kind="quota", message="\x1b[2Jpay", attempts=1)
-    tell_stopped("", Halt(reason="stopped", failure=refused))
+    tell_stopped("", StopReason(reason="stopped", failure=refused))
     assert r"\x1b[2Jpay" in capsys.readouterr().err

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from mmconv.core.documents import read_document, validate
 
 from mmconv.core.config import (
     ModelSpec,
@@ -13,9 +14,7 @@ from mmconv.core.config import (
     load_model,
     model_files,
     override,
-    read_document,
     secret,
-    validate,
 )
 from mmconv.core.errors import ConfigError
 

@@ -13,10 +13,10 @@ from mmconv.core.types import Call, Finish, Image, Message, Part, Ref, Reply, Te
 PICTURE = Image(sha256="cd" * 32, media_type="image/png", width=2, height=3)
 
 
-def call(name: str, *needs: str, rescues: tuple[Call, ...] = ()) -> Call:
+def call(name: str, *needs: str, fallbacks: tuple[Call, ...] = ()) -> Call:
     parts: tuple[Part, ...] = tuple(Ref(call=need) for need in needs) or (Text(text="hi"),)
     message = Message(role="user", parts=parts)
-    return Call(id=name, seat="candidate", messages=(message,), rescues=rescues)
+    return Call(id=name, seat="candidate", messages=(message,), fallbacks=fallbacks)
 
 
 @given(st.permutations(range(6)))
@@ -33,15 +33,15 @@ def test_calls_follow_what_they_need_whatever_their_order(order: list[int]) -> N
         ((call("a", "nobody"),), "'a' refers to 'nobody'"),
         ((call("a", "b"), call("b", "a")), "wait for each other"),
         ((call("a", "a"),), "wait for each other"),
-        ((call("a", rescues=(call("a"),)),), "two calls are named 'a'"),
-        ((call("a", rescues=(call("r", "nobody"),)),), "'r' refers to 'nobody'"),
-        ((call("a", rescues=(call("r", rescues=(call("s"),)),)),), "rescues of its own"),
+        ((call("a", fallbacks=(call("a"),)),), "two calls are named 'a'"),
+        ((call("a", fallbacks=(call("r", "nobody"),)),), "'r' refers to 'nobody'"),
+        ((call("a", fallbacks=(call("r", fallbacks=(call("s"),)),)),), "rescues of its own"),
         (
-            (call("a", rescues=(call("r", "a", "b"),)), call("b")),
+            (call("a", fallbacks=(call("r", "a", "b"),)), call("b")),
             "rescue 'r' refers to 'b', which 'a' does not wait for",
         ),
-        ((call("a", rescues=(call("r", "b"),)), call("b", "a")), "'a' does not wait for"),
-        ((call("a", rescues=(call("r"), call("s", "r"))),), "'s' refers to 'r'"),
+        ((call("a", fallbacks=(call("r", "b"),)), call("b", "a")), "'a' does not wait for"),
+        ((call("a", fallbacks=(call("r"), call("s", "r"))),), "'s' refers to 'r'"),
     ],
 )
 def test_a_graph_that_cannot_run_is_refused(calls: tuple[Call, ...], message: str) -> None:
@@ -50,7 +50,7 @@ def test_a_graph_that_cannot_run_is_refused(calls: tuple[Call, ...], message: st
 
 
 def test_a_rescue_may_refer_to_its_call_and_to_what_that_could() -> None:
-    judged = call("judge", "turn", rescues=(call("judge~1", "judge", "turn", "first"),))
+    judged = call("judge", "turn", fallbacks=(call("judge~1", "judge", "turn", "first"),))
     checked = check((judged, call("turn", "first"), call("first")))
     assert [each.id for each in checked] == ["first", "turn", "judge"]
 

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from mmconv.core.config import load_model
-from mmconv.core.image_tokens import ImageTokens
+from mmconv.core.config import ImageTokens, load_model
 
 
 @pytest.mark.parametrize(

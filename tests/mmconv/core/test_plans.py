@@ -7,14 +7,14 @@ from dataclasses import replace
 from typing import Any, cast
 
 from judges.parsers import rating
-from mmconv.core.plans import Asked, Finished, Plan, score_finished
+from mmconv.core.plans import Finished, Plan, ResolvedCall, score_finished
 from mmconv.core.protocols import Benchmark
 from mmconv.core.types import Call, Message, Outcome, Ref, Reply, Sampling, Score, Skipped, Text
 
 ANSWER = Call(id="answer", seat="candidate", messages=())
 AGAIN = Call(id="judgement~retry_1", seat="judge", messages=(), parser=rating)
 LAST = replace(AGAIN, id="judgement~retry_2")
-JUDGEMENT = replace(AGAIN, id="judgement", rescues=(AGAIN, LAST))
+JUDGEMENT = replace(AGAIN, id="judgement", fallbacks=(AGAIN, LAST))
 LATER = replace(ANSWER, id="later")
 PLAN = Plan(order=0, sample="7#2", condition="free", calls=(JUDGEMENT, ANSWER, LATER))
 
@@ -27,7 +27,7 @@ def test_rescues_come_after_what_they_rescue_whatever_ended_first() -> None:
         "later": Skipped(because="answer"),
     }
     asked = {
-        call.id: Asked(call=call, key=call.id, messages=(), sampling=Sampling(temperature=0))
+        call.id: ResolvedCall(call=call, key=call.id, messages=(), sampling=Sampling(temperature=0))
         for call in (ANSWER, JUDGEMENT, AGAIN)
     }
     exchanges = list(Finished(plan=PLAN, outcomes=ended, asked=asked).exchanges())
@@ -54,7 +54,9 @@ def test_where_messages_come_from() -> None:
 
     def origins(call: Call) -> tuple[str, ...]:
         sampling = Sampling(temperature=0)
-        return Asked(call=call, key="", messages=(system, *planned), sampling=sampling).origins
+        return ResolvedCall(
+            call=call, key="", messages=(system, *planned), sampling=sampling
+        ).origins
 
     assert origins(call) == ("model_file", "given", "own", "given", "reference")
     assert origins(replace(call, prompt="direct@1"))[-1] == "prompt_file"

@@ -5,58 +5,58 @@ from __future__ import annotations
 import pytest
 
 from mmconv.core.errors import Transient
-from mmconv.core.run_stats import MOST_NAMES, OTHERS, Pace, SeatTally, Tally
+from mmconv.core.run_stats import MOST_NAMES, OTHERS, RunStats, SeatStats, Throughput
 from mmconv.core.types import Reply
 
 
 def test_the_time_left_is_that_of_the_calls_not_answered_at_the_pace_of_the_last_seconds() -> None:
     """250 plans of two calls; in the first ten seconds nothing is answered, then two a second."""
-    pace = Pace()
+    pace = Throughput()
     told = []
     for now in range(61):
-        seat = SeatTally(asked=2 * max(0, now - 10))
-        tally = Tally(plans=100, planned=200, seats={"candidate": seat})
-        pace.mark(now, tally)
-        told.append((pace.rate, pace.seconds_left(tally, 250)))
+        seat = SeatStats(asked=2 * max(0, now - 10))
+        stats = RunStats(plans=100, planned=200, seats={"candidate": seat})
+        pace.mark(now, stats)
+        told.append((pace.rate, pace.seconds_left(stats, 250)))
     assert (told[0], told[10], told[-1]) == ((0, None), (0, None), (2, 200))
 
 
 def test_cached_replies_are_reached_and_do_not_speed_up_the_time_left() -> None:
-    pace = Pace()
+    pace = Throughput()
     for now, asked in ((0, 0), (1, 0), (11, 10)):
-        tally = Tally(
-            plans=10, planned=1000, seats={"candidate": SeatTally(asked=asked, stored=900)}
+        stats = RunStats(
+            plans=10, planned=1000, seats={"candidate": SeatStats(asked=asked, stored=900)}
         )
-        pace.mark(now, tally)
-    assert tally.ended == 910
-    assert pace.seconds_left(tally, 10) == pytest.approx(90 * 11 / 10)
+        pace.mark(now, stats)
+    assert stats.ended == 910
+    assert pace.seconds_left(stats, 10) == pytest.approx(90 * 11 / 10)
 
 
 def test_plans_that_are_not_opened_count_as_the_others_on_average() -> None:
-    tally = Tally(plans=4, planned=36)
-    assert [tally.planned_in(plans) for plans in (3, 4, 100)] == [36, 36, 900]
-    assert Tally().planned_in(100) == 0
+    stats = RunStats(plans=4, planned=36)
+    assert [stats.planned_in(plans) for plans in (3, 4, 100)] == [36, 36, 900]
+    assert RunStats().planned_in(100) == 0
 
 
 @pytest.mark.parametrize(("tokens", "unmetered"), [((7, 5), 0), ((7, None), 1), ((None, 5), 1)])
 def test_a_reply_without_either_number_of_tokens_is_unmetered(
     tokens: tuple[int | None, int | None], unmetered: int
 ) -> None:
-    tally = SeatTally()
-    tally.count(Reply(text="Yes.", input_tokens=tokens[0], output_tokens=tokens[1]), stored=False)
-    assert (tally.asked, tally.unmetered) == (1, unmetered)
+    stats = SeatStats()
+    stats.count(Reply(text="Yes.", input_tokens=tokens[0], output_tokens=tokens[1]), stored=False)
+    assert (stats.asked, stats.unmetered) == (1, unmetered)
 
 
 def test_replies_are_counted_by_who_answered_as_far_as_that_is_told() -> None:
-    tally = Tally()
+    stats = RunStats()
     for name, stored in (("a", True), ("b", False), ("a", False), (None, True)):
-        tally.seat("candidate").count(Reply(text="Yes.", answered_by=name), stored=stored)
-    tally.seat("judge").count(Reply(text="Yes."), stored=False)
-    assert tally.answered_by == {"candidate": {"a": 2, "b": 1}}
+        stats.seat("candidate").count(Reply(text="Yes.", answered_by=name), stored=stored)
+    stats.seat("judge").count(Reply(text="Yes."), stored=False)
+    assert stats.answered_by == {"candidate": {"a": 2, "b": 1}}
 
 
 def test_a_server_with_a_fingerprint_for_each_reply_is_counted_by_its_models_at_last() -> None:
-    seat = SeatTally()
+    seat = SeatStats()
     for number in range(3 * MOST_NAMES):
         model = "m" if number < 2 * MOST_NAMES else "fallback"
         seat.count(Reply(text="Yes.", answered_by=f"{model}, fingerprint {number}"), stored=False)
@@ -67,7 +67,7 @@ def test_a_server_with_a_fingerprint_for_each_reply_is_counted_by_its_models_at_
 
 
 def test_a_server_with_a_name_for_each_reply_takes_no_memory_for_each() -> None:
-    seat = SeatTally()
+    seat = SeatStats()
     for number in range(3 * MOST_NAMES):
         seat.count(Reply(text="Yes.", answered_by=f"m{number}"), stored=False)
     assert len(seat.answered_by) == 2 * MOST_NAMES + 1
@@ -75,8 +75,8 @@ def test_a_server_with_a_name_for_each_reply_takes_no_memory_for_each() -> None:
 
 
 def test_a_reply_that_nobody_needs_is_unmetered_as_others_are_and_no_failed_attempt_is() -> None:
-    tally = SeatTally()
+    stats = SeatStats()
     for told in (Reply(text="Yes."), Reply(text="Yes.", input_tokens=7, output_tokens=5)):
-        tally.count_paid(told)
-    tally.count_unanswered(Transient("timeout", "no reply"))
-    assert (tally.unmetered, tally.total_unmetered, tally.total_input_tokens) == (1, 1, 7)
+        stats.count_paid(told)
+    stats.count_unanswered(Transient("timeout", "no reply"))
+    assert (stats.unmetered, stats.total_unmetered, stats.total_input_tokens) == (1, 1, 7)

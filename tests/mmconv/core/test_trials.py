@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from mmconv.benchmarks.botchat.dialogues import stored_dialogues
 from mmconv.core.config import ModelSpec, RunSpec
-from mmconv.core.trials import Trial, name_trial, read_trial
+from mmconv.core.plans import Trial, name_trial, read_trial
 from mmconv.core.types import Reply
 from mmconv.engine.run import Result
 from mmconv.report.notes import ALIKE
@@ -131,10 +131,10 @@ async def test_trials_that_are_all_alike_are_told(
 async def test_names_are_no_part_of_what_is_asked(tmp_path: Path) -> None:
     """A store of runs whose samples were named otherwise answers all the same."""
     first = await evaluate(spec(tmp_path / "old.jsonl", ["1", "2"], 3), tmp_path / "runs")
-    assert sum(seat.asked for seat in first.tally.seats.values()) == 12
+    assert sum(seat.asked for seat in first.stats.seats.values()) == 12
     again = await evaluate(spec(tmp_path / "new.jsonl", ["a#1", "a#2"], 3), tmp_path / "runs")
-    assert again.tally.replies == first.tally.replies == 12
-    assert sum(seat.asked for seat in again.tally.seats.values()) == 0
+    assert again.stats.replies == first.stats.replies == 12
+    assert sum(seat.asked for seat in again.stats.seats.values()) == 0
 
 
 def test_a_page_tells_what_is_told_of_a_sample_in_each_of_its_trials() -> None:

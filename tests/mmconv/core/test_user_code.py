@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.cli import commands
 from mmconv.core.config import ModelSpec
-from mmconv.core.errors import ConfigError, OwnCodeError, Refused, Transient
+from mmconv.core.errors import ConfigError, Refused, Transient, UserCodeError
 from mmconv.core.types import Message, Reply, Sampling, Text
 from mmconv.core.user_code import told_provider
 from mmconv.engine.setup import find_benchmark
@@ -61,7 +61,7 @@ async def misspelt_later(spec: Any, _images: Any = None) -> Any:
 
 @pytest.mark.parametrize("name", ["fingerprint", "check_key", "metadata"])
 def test_what_a_function_raises_is_told_with_its_line(name: str) -> None:
-    with pytest.raises(OwnCodeError) as caught:
+    with pytest.raises(UserCodeError) as caught:
         getattr(provider(**{name: misspelt}), name)({})
     first, line, code, raised = str(caught.value).splitlines()
     assert first == f"mine.parrot.{name} fails"
@@ -72,7 +72,7 @@ def test_what_a_function_raises_is_told_with_its_line(name: str) -> None:
 
 @pytest.mark.parametrize(("name", "given"), [("open_backend", (SPEC, None)), ("probe", (SPEC,))])
 async def test_so_is_what_one_raises_that_is_awaited(name: str, given: tuple[Any, ...]) -> None:
-    with pytest.raises(OwnCodeError, match=rf"^mine.parrot.{name} fails\n.*\n.*\nKeyError"):
+    with pytest.raises(UserCodeError, match=rf"^mine.parrot.{name} fails\n.*\n.*\nKeyError"):
         await getattr(provider(**{name: misspelt_later}), name)(*given)
 
 
@@ -91,14 +91,14 @@ def test_errors_of_mmconv_and_what_else_a_module_has_stay_as_they_are() -> None:
 def test_a_fingerprint_is_a_text() -> None:
     for given in (3, None):
         told = rf"^mine.parrot.fingerprint gives {given}, which is no str$"
-        with pytest.raises(OwnCodeError, match=told):
+        with pytest.raises(UserCodeError, match=told):
             provider(fingerprint=lambda spec, given=given: given).fingerprint(None)
 
 
 async def test_what_opens_is_awaited_and_a_backend() -> None:
-    with pytest.raises(OwnCodeError, match=r"open_backend gives 3 at once: write `async def`$"):
+    with pytest.raises(UserCodeError, match=r"open_backend gives 3 at once: write `async def`$"):
         await provider(open_backend=lambda spec, images: 3).open_backend(SPEC, None)
-    with pytest.raises(OwnCodeError, match="gives None, which has no max_concurrency and no gen"):
+    with pytest.raises(UserCodeError, match="gives None, which has no max_concurrency and no gen"):
         await opened(None)
 
 
@@ -108,7 +108,7 @@ async def test_a_backend_takes_a_whole_number_of_calls_at_once(most: Any) -> Non
     backend = Parrot(None)
     backend.max_concurrency = most
     told = re.escape(f"mine.parrot: Parrot.max_concurrency is {most!r}; it must be an int of at")
-    with pytest.raises(OwnCodeError, match=f"^{told}"):
+    with pytest.raises(UserCodeError, match=f"^{told}"):
         _ = (await opened(backend)).max_concurrency
 
 
@@ -131,7 +131,7 @@ async def test_a_failure_that_the_run_could_not_act_on_is_told(fails: Any, told:
         async def generate(self, messages: Any, sampling: Any, *, affinity: str) -> Any:
             raise fails()
 
-    with pytest.raises(OwnCodeError, match=re.escape(f"ValueError: {told}")) as caught:
+    with pytest.raises(UserCodeError, match=re.escape(f"ValueError: {told}")) as caught:
         await (await opened(Failing(None))).generate(MESSAGES, Sampling(), affinity="7/free")
     assert f'File "{__file__}"' in str(caught.value)
 
@@ -139,7 +139,7 @@ async def test_a_failure_that_the_run_could_not_act_on_is_told(fails: Any, told:
 @pytest.mark.parametrize("raised", [SystemExit("bye"), asyncio.CancelledError("too slow")])
 async def test_own_code_that_exits_or_is_cancelled_by_itself_is_told(raised: Any) -> None:
     backend = await opened(Parrot(raised))
-    with pytest.raises(OwnCodeError, match=rf"generate for 7/free fails\n(.*\n)+.*: {raised}\n"):
+    with pytest.raises(UserCodeError, match=rf"generate for 7/free fails\n(.*\n)+.*: {raised}\n"):
         await backend.generate(MESSAGES, Sampling(), affinity="7/free")
 
 
@@ -147,7 +147,7 @@ def test_so_it_is_in_no_event_loop() -> None:
     def check_ready(spec: Any) -> None:
         raise asyncio.CancelledError("too slow")
 
-    with pytest.raises(OwnCodeError, match=r"CancelledError: too slow$"):
+    with pytest.raises(UserCodeError, match=r"CancelledError: too slow$"):
         provider(check_ready=check_ready).check_ready(SPEC)
 
 
@@ -170,14 +170,14 @@ async def test_the_key_is_taken_out_of_what_a_provider_raises(
 
     backend = await opened(Parrot(raised))
     own = provider(open_backend=open_backend)
-    with pytest.raises((Refused, OwnCodeError), match="sk-1"):
+    with pytest.raises((Refused, UserCodeError), match="sk-1"):
         await backend.generate(MESSAGES, Sampling(), affinity="7/free")
     monkeypatch.setenv("PARROT_KEY", "sk-1\n")
     for asked in (
         backend.generate(MESSAGES, Sampling(), affinity="7/free"),
         own.open_backend(SPEC, None),
     ):
-        with pytest.raises((Refused, OwnCodeError)) as caught:
+        with pytest.raises((Refused, UserCodeError)) as caught:
             await asked
         assert "[key]" in str(caught.value)
         assert "sk-1" not in str(caught.value)
@@ -185,9 +185,9 @@ async def test_the_key_is_taken_out_of_what_a_provider_raises(
 
 @pytest.mark.parametrize("facts", [{"layers": 3}, {1: "one"}])
 def test_facts_are_texts(facts: Any) -> None:
-    with pytest.raises(OwnCodeError, match=r"^mine.parrot.metadata gives \{.*, of which not all"):
+    with pytest.raises(UserCodeError, match=r"^mine.parrot.metadata gives \{.*, of which not all"):
         provider(metadata=lambda spec: facts).metadata(SPEC)
-    with pytest.raises(OwnCodeError, match=r"^mine.parrot.metadata gives None, which is no Map"):
+    with pytest.raises(UserCodeError, match=r"^mine.parrot.metadata gives None, which is no Map"):
         provider(metadata=lambda spec: None).metadata(SPEC)
     assert provider(metadata=lambda spec: {"layers": "3"}).metadata(SPEC) == {"layers": "3"}
 
@@ -204,7 +204,7 @@ async def test_what_a_backend_raises_but_as_backends_may_is_told() -> None:
     with pytest.raises(Transient) as passed:
         await answer(busy)
     assert passed.value is busy
-    with pytest.raises(OwnCodeError) as caught:
+    with pytest.raises(UserCodeError) as caught:
         await answer(TimeoutError("too slow"))
     first, line, *_, raised, advice = str(caught.value).splitlines()
     assert first == "mine.parrot: Parrot.generate for 7/free fails"
@@ -212,9 +212,9 @@ async def test_what_a_backend_raises_but_as_backends_may_is_told() -> None:
     assert raised == "TimeoutError: too slow"
     assert "Transient" in advice
     assert "Refused" in advice
-    with pytest.raises(OwnCodeError, match=r"generate for 7/free gives 'HI', which is no Reply$"):
+    with pytest.raises(UserCodeError, match=r"generate for 7/free gives 'HI', which is no Reply$"):
         await answer("HI")
-    with pytest.raises(OwnCodeError, match=r"^mine.parrot: Parrot.aclose fails\n"):
+    with pytest.raises(UserCodeError, match=r"^mine.parrot: Parrot.aclose fails\n"):
         await (await opened(Parrot(reply))).aclose()
 
 
@@ -245,7 +245,7 @@ NO_UNICODE = (
 )
 async def test_a_reply_that_cannot_be_kept_never_reaches_the_store(reply: Reply, told: str) -> None:
     backend = await opened(Parrot(reply))
-    with pytest.raises(OwnCodeError) as caught:
+    with pytest.raises(UserCodeError) as caught:
         await backend.generate(MESSAGES, Sampling(), affinity="7/free")
     where = "mine.parrot: Parrot.generate for 7/free gives a Reply that cannot be kept"
     assert str(caught.value) == f"{where}: {told}"
@@ -270,7 +270,7 @@ class Detached(Parrot):
 )
 async def test_a_generate_that_is_not_as_it_must_be_is_told(kind: type[Parrot], told: str) -> None:
     backend = await opened(kind(Reply(text="HI")))
-    with pytest.raises(OwnCodeError, match=re.escape(told)):
+    with pytest.raises(UserCodeError, match=re.escape(told)):
         await backend.generate(MESSAGES, Sampling(), affinity="7/free")
 
 
@@ -307,7 +307,7 @@ def test_a_run_ends_with_the_line_and_keeps_what_was_answered(
     typed = ["run", "convbench", "--data", str(data), "--images", str(pictures), "--no-page"]
     typed += ["--out", str(tmp_path / "runs"), "--candidate", "fake/echo"]
     ended = CliRunner().invoke(commands, [*typed, "--judge", "parrots.failing/loud"])
-    assert isinstance(ended.exception, OwnCodeError)
+    assert isinstance(ended.exception, UserCodeError)
     told = str(ended.exception).splitlines()
     assert told[0].startswith("parrots.failing: Parrot.generate for ")
     assert told[1].startswith(f'  File "{module}", line 17, in generate')
@@ -329,7 +329,7 @@ def test_a_module_that_cannot_be_imported_is_told_with_its_line(
     (tmp_path / name / "own.py").write_text(code, encoding="utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
     path = f"{name}.own{':Mine' if what == 'benchmark' else ''}"
-    with pytest.raises(OwnCodeError) as caught:
+    with pytest.raises(UserCodeError) as caught:
         find(path)
     message = str(caught.value)
     assert message.startswith(f"{what} {path!r}: importing {name}.own fails\n")

@@ -7,7 +7,7 @@ from typing import Any
 
 from judges import PromptSet
 from mmconv.core.graph import check, dependencies
-from mmconv.core.plans import Asked, Finished, Plan
+from mmconv.core.plans import Finished, Plan, ResolvedCall
 from mmconv.core.types import Image, Outcome, Reply, Skipped
 from mmconv.dialogues.plans import PROMPTS, Dialogue
 from mmconv.dialogues.request import DialogueRequest
@@ -59,8 +59,8 @@ def finish(plan: Plan, replies: Mapping[str, Outcome]) -> Finished:
         if not isinstance(outcomes[call.id], Reply):
             failed.add(call.id)
     asked = {
-        call.id: Asked(
-            call=call, key="", messages=call.messages, sampling=call.sampling, stored=False
+        call.id: ResolvedCall(
+            call=call, key="", messages=call.messages, sampling=call.sampling, cached=False
         )
         for call in plan.calls
     }

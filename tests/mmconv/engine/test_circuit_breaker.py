@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from mmconv.core.errors import BackendError, FailureKind, Refused, Transient
-from mmconv.core.plans import Asked, Plan
-from mmconv.core.run_stats import Halt, Tally
+from mmconv.core.plans import Plan, ResolvedCall
+from mmconv.core.run_stats import RunStats, StopReason
 from mmconv.core.types import Call, Failure, Message, Reply, Sampling, Text
 from mmconv.engine import Runner, Seat
 from mmconv.engine.circuit_breaker import (
@@ -17,7 +17,7 @@ from mmconv.engine.circuit_breaker import (
     MOST_EARLY,
     MOST_FAILED,
     MOST_HOPELESS,
-    Streaks,
+    CircuitBreaker,
 )
 from mmconv.store import Store, known
 from tests.mmconv.engine.test_driver import Gathering, Scripted, chain_of_two, seat_for
@@ -54,14 +54,16 @@ def always(_number: int) -> bool:
     return True
 
 
-async def run(store: Store, backend: Scripted, plans: Sequence[Plan] = PLANS) -> tuple[bool, Tally]:
+async def run(
+    store: Store, backend: Scripted, plans: Sequence[Plan] = PLANS
+) -> tuple[bool, RunStats]:
     named = Seat(model=seat_for(backend, attempts=1).model, label="gpt")
     runner = Runner({"candidate": named}, store)
-    return await runner.run(plans, lambda _: None), runner.tally
+    return await runner.run(plans, lambda _: None), runner.stats
 
 
-def halt(calls: int, kind: FailureKind, message: str) -> Halt:
-    return Halt(
+def stop_reason(calls: int, kind: FailureKind, message: str) -> StopReason:
+    return StopReason(
         reason=f"candidate (gpt) cannot answer: {calls} calls failed, one after the other",
         failure=Failure(kind=kind, message=message, attempts=1),
     )
@@ -72,11 +74,11 @@ async def test_a_model_that_no_one_can_ask_stops_the_run_soon(
     store: Store, kind: FailureKind
 ) -> None:
     backend = failing(Refused(kind, "HTTP 4xx: no."), always)
-    complete, tally = await run(store, backend)
+    complete, stats = await run(store, backend)
     assert not complete
     assert len(backend.prompts) == MOST_HOPELESS + ONE_MORE
-    assert tally.halt == halt(MOST_HOPELESS, kind, "HTTP 4xx: no.")
-    assert tally.halt.told.endswith(f"other: {kind} after 1 attempt: HTTP 4xx: no.")
+    assert stats.stop_reason == stop_reason(MOST_HOPELESS, kind, "HTTP 4xx: no.")
+    assert stats.stop_reason.description.endswith(f"other: {kind} after 1 attempt: HTTP 4xx: no.")
 
 
 @pytest.mark.parametrize(
@@ -93,34 +95,34 @@ async def test_a_model_that_fails_every_time_stops_it_after_some_more(
     store: Store, error: BackendError
 ) -> None:
     backend = failing(error, always)
-    complete, tally = await run(store, backend)
+    complete, stats = await run(store, backend)
     assert not complete
     assert len(backend.prompts) == MOST_FAILED + ONE_MORE
-    assert tally.halt is not None
-    assert tally.halt.reason == halt(MOST_FAILED, error.kind, "").reason
+    assert stats.stop_reason is not None
+    assert stats.stop_reason.reason == stop_reason(MOST_FAILED, error.kind, "").reason
 
 
 async def test_a_model_that_never_answered_and_is_not_there_stops_it_soon(store: Store) -> None:
     nobody = Transient("connection", "nobody there")
-    complete, tally = await run(store, failing(nobody, always))
+    complete, stats = await run(store, failing(nobody, always))
     assert not complete
-    assert tally.halt == halt(MOST_HOPELESS, "connection", "nobody there")
+    assert stats.stop_reason == stop_reason(MOST_HOPELESS, "connection", "nobody there")
     once = failing(nobody, lambda number: number > 1)
-    complete, tally = await run(store, once)
+    complete, stats = await run(store, once)
     assert not complete
-    assert tally.halt == halt(MOST_FAILED, "connection", "nobody there")
+    assert stats.stop_reason == stop_reason(MOST_FAILED, "connection", "nobody there")
 
 
 @pytest.mark.parametrize("kind", ["connection", "context", "server"])
 async def test_a_run_in_which_nothing_was_answered_is_none(store: Store, kind: FailureKind) -> None:
-    complete, tally = await run(store, failing(Refused(kind, "no"), always), PLANS[:1])
+    complete, stats = await run(store, failing(Refused(kind, "no"), always), PLANS[:1])
     assert not complete
     failure = Failure(kind=kind, message="no", attempts=1)
-    assert tally.halt == Halt(reason="not one call was answered", failure=failure)
-    complete, tally = await run(
+    assert stats.stop_reason == StopReason(reason="not one call was answered", failure=failure)
+    complete, stats = await run(
         store, failing(Refused(kind, "no"), lambda number: False), PLANS[:1]
     )
-    assert (complete, tally.halt) == (True, None)
+    assert (complete, stats.stop_reason) == (True, None)
 
 
 async def test_a_model_that_rejects_what_it_has_answered_before_stops_the_run(
@@ -129,32 +131,32 @@ async def test_a_model_that_rejects_what_it_has_answered_before_stops_the_run(
     # calls are looked up one after the other, so that none is asked before the first was found
     monkeypatch.setattr(known, "FRESH_SECONDS", 0.0)
     backend = failing(Refused("rejected", "You have reached your limits."), lambda n: n > 10)
-    complete, tally = await run(store, backend)
+    complete, stats = await run(store, backend)
     assert not complete
     failed = MOST_FAILED + ONE_MORE + ASKED_AGAIN
-    assert tally.halt == halt(failed, "rejected", "You have reached your limits.")
+    assert stats.stop_reason == stop_reason(failed, "rejected", "You have reached your limits.")
     assert len(backend.prompts) == 10 + failed + ONE_MORE
     # what it answered then is in the store
     backend = failing(Refused("rejected", "You have reached your limits."), always)
-    complete, tally = await run(store, backend)
+    complete, stats = await run(store, backend)
     assert not complete
     # What it rejects before the first of these is found counts by itself.
     assert len(backend.prompts) < MOST_FAILED + failed + ONE_MORE
 
 
 def test_a_stored_reply_that_is_met_meanwhile_clears_no_doubt() -> None:
-    streaks = Streaks()
+    breaker = CircuitBreaker()
     one, other, next_one = (
-        Asked(call=call, key=call.id, messages=call.messages, sampling=call.sampling)
+        ResolvedCall(call=call, key=call.id, messages=call.messages, sampling=call.sampling)
         for plan in PLANS[:3]
         for call in plan.calls[:1]
     )
     no = Failure(kind="rejected", message="no", attempts=1)
-    streaks.note_stored(1, one)
-    assert not any(streaks.note(1, next_one, no) for _ in range(MOST_FAILED))
-    assert streaks.doubt(1, no) is one
-    streaks.note_stored(1, other)
-    assert streaks.note(1, one, no) == MOST_FAILED + ASKED_AGAIN
+    breaker.note_cached(1, one)
+    assert not any(breaker.note(1, next_one, no) for _ in range(MOST_FAILED))
+    assert breaker.doubt(1, no) is one
+    breaker.note_cached(1, other)
+    assert breaker.note(1, one, no) == MOST_FAILED + ASKED_AGAIN
 
 
 @pytest.mark.parametrize("most", [1, 8])
@@ -173,9 +175,9 @@ async def test_a_row_of_calls_that_a_model_rejects_stops_nothing(
 
     for _ in range(2):
         backend = Scripted(answer, most=most)
-        complete, tally = await run(store, backend)
-        seat = tally.seat("candidate")
-        assert (complete, tally.halt, seat.failed) == (True, None, row)
+        complete, stats = await run(store, backend)
+        seat = stats.seat("candidate")
+        assert (complete, stats.stop_reason, seat.failed) == (True, None, row)
         doubts = len(backend.prompts) - seat.asked - row
         assert doubts in (ASKED_AGAIN, 2 * ASKED_AGAIN)
         assert seat.input_tokens == 5 * (seat.asked + doubts)
@@ -213,27 +215,27 @@ class FirstIsSlow(Scripted):
         return reply
 
 
-async def run_many(store: Store, backend: Scripted) -> tuple[bool, Tally]:
+async def run_many(store: Store, backend: Scripted) -> tuple[bool, RunStats]:
     plans = [chain_of_two(order, f"w{order}") for order in range(2 * MOST_EARLY)]
     runner = Runner({"candidate": Seat(model=seat_for(backend, attempts=2).model)}, store)
-    return await runner.run(plans, lambda _: None), runner.tally
+    return await runner.run(plans, lambda _: None), runner.stats
 
 
 @pytest.mark.parametrize("kind", ["rejected", "forbidden"])
 async def test_quick_refusals_before_a_slow_first_answer_stop_nothing(
     store: Store, kind: FailureKind
 ) -> None:
-    complete, tally = await run_many(store, FirstIsSlow(kind, 2 * MOST_FAILED))
-    assert (complete, tally.halt) == (True, None)
-    assert tally.seat("candidate").failed == 2 * MOST_FAILED
+    complete, stats = await run_many(store, FirstIsSlow(kind, 2 * MOST_FAILED))
+    assert (complete, stats.stop_reason) == (True, None)
+    assert stats.seat("candidate").failed == 2 * MOST_FAILED
 
 
 async def test_very_many_of_them_do(store: Store) -> None:
     backend = FirstIsSlow("rejected", MOST_EARLY)
-    complete, tally = await run_many(store, backend)
+    complete, stats = await run_many(store, backend)
     assert not complete
-    assert tally.halt is not None
-    assert f"{MOST_EARLY} calls failed" in tally.halt.reason
+    assert stats.stop_reason is not None
+    assert f"{MOST_EARLY} calls failed" in stats.stop_reason.reason
 
 
 async def test_a_model_that_may_be_overloaded_is_not_taken_for_one_that_rejects_all(
@@ -245,40 +247,42 @@ async def test_a_model_that_may_be_overloaded_is_not_taken_for_one_that_rejects_
             raise Transient("server", "HTTP 500") if lapsed else Refused("rejected", "no")
         return False
 
-    complete, tally = await run(store, failing(Refused("rejected", "no"), fail))
+    complete, stats = await run(store, failing(Refused("rejected", "no"), fail))
     assert not complete
-    assert tally.halt == halt(2 * MOST_FAILED + ONE_MORE + ASKED_AGAIN, "rejected", "no")
+    assert stats.stop_reason == stop_reason(
+        2 * MOST_FAILED + ONE_MORE + ASKED_AGAIN, "rejected", "no"
+    )
 
 
 @pytest.mark.parametrize("kind", ["context", "memory", "image"])
 async def test_what_lies_with_the_calls_stops_nothing(store: Store, kind: FailureKind) -> None:
     backend = failing(Refused(kind, "no"), always)
-    complete, tally = await run(store, backend)
+    complete, stats = await run(store, backend)
     assert not complete
-    assert tally.halt is not None
-    assert tally.halt.reason == "not one call was answered"
+    assert stats.stop_reason is not None
+    assert stats.stop_reason.reason == "not one call was answered"
     assert len(backend.prompts) == len(PLANS)
 
 
 async def test_a_reply_between_them_begins_the_count_anew(store: Store) -> None:
     backend = failing(Transient("server", "HTTP 500"), lambda number: bool(number % MOST_FAILED))
-    complete, tally = await run(store, backend)
-    assert (complete, tally.halt) == (True, None)
-    assert tally.seat("candidate").failed > MOST_FAILED
+    complete, stats = await run(store, backend)
+    assert (complete, stats.stop_reason) == (True, None)
+    assert stats.seat("candidate").failed > MOST_FAILED
 
 
 async def test_a_quota_that_is_used_up_midway_stops_it_and_more_of_it_resumes(
     store: Store,
 ) -> None:
     backend = failing(Refused("quota", "Pay."), lambda number: number > 10)
-    complete, tally = await run(store, backend)
+    complete, stats = await run(store, backend)
     assert not complete
-    assert tally.halt == halt(MOST_HOPELESS, "quota", "Pay.")
+    assert stats.stop_reason == stop_reason(MOST_HOPELESS, "quota", "Pay.")
     assert len(backend.prompts) == 10 + MOST_HOPELESS + ONE_MORE
     again = failing(Refused("quota", "Pay."), lambda _: False)
-    complete, tally = await run(store, again)
-    assert (complete, tally.halt) == (True, None)
-    seat = tally.seat("candidate")
+    complete, stats = await run(store, again)
+    assert (complete, stats.stop_reason) == (True, None)
+    seat = stats.seat("candidate")
     assert seat.asked == len(again.prompts)
     assert seat.asked + seat.stored == 2 * len(PLANS)
     assert seat.stored >= 10
@@ -303,7 +307,7 @@ async def test_a_runner_of_others_models_goes_on_and_stops_none(store: Store) ->
     backend = failing(Refused("quota", "Pay."), lambda number: number <= 5)
     runner = Runner({"candidate": seat_for(backend)}, store, goes_on=True)
     assert await runner.run(PLANS, lambda _: None)
-    assert (runner.tally.halt, runner.tally.seat("candidate").failed) == (None, 5)
+    assert (runner.stats.stop_reason, runner.stats.seat("candidate").failed) == (None, 5)
 
 
 async def test_it_stops_as_soon_as_it_is_told_that_it_is_enough(store: Store) -> None:
@@ -316,8 +320,8 @@ async def test_it_stops_as_soon_as_it_is_told_that_it_is_enough(store: Store) ->
                 await told.wait()
         return await generate(messages, sampling, affinity=affinity)
 
-    def enough(tally: Tally) -> str | None:
-        if tally.asked < 7:
+    def enough(stats: RunStats) -> str | None:
+        if stats.asked < 7:
             return None
         told.set()
         return "seven are enough"
@@ -327,8 +331,8 @@ async def test_it_stops_as_soon_as_it_is_told_that_it_is_enough(store: Store) ->
     runner.enough = enough
     assert not await runner.run(PLANS, lambda _: None)
     assert len(backend.prompts) == 7 + ONE_MORE
-    assert runner.tally.halt == Halt(reason="seven are enough")
-    assert runner.tally.halt.told == "seven are enough"
+    assert runner.stats.stop_reason == StopReason(reason="seven are enough")
+    assert runner.stats.stop_reason.description == "seven are enough"
 
 
 async def test_whoever_stopped_it_needs_no_reason(store: Store) -> None:
@@ -340,7 +344,7 @@ async def test_whoever_stopped_it_needs_no_reason(store: Store) -> None:
     backend = Scripted(answer, most=1)
     runner = Runner({"candidate": seat_for(backend)}, store)
     assert not await runner.run(PLANS, lambda _: None)
-    assert runner.tally.halt is None
+    assert runner.stats.stop_reason is None
 
 
 async def test_what_the_store_holds_of_a_plan_is_found_as_far_as_its_needs_are_known(
@@ -365,9 +369,9 @@ async def test_a_run_that_is_stopped_with_its_last_call_is_whole(
     last = chain_of_two()
     backend = Scripted(lambda *_: Reply(text="yes"))
     runner = Runner({"candidate": seat_for(backend)}, store)
-    runner.enough = lambda tally: "two are enough" if tally.asked >= 2 else None
+    runner.enough = lambda stats: "two are enough" if stats.asked >= 2 else None
     assert await runner.run([last], lambda _: None)
-    assert runner.tally.halt is None
+    assert runner.stats.stop_reason is None
     again = Runner({"candidate": seat_for(backend)}, store, offline=offline)
     assert await again.run([last], lambda _: again.stop())
 
@@ -375,16 +379,16 @@ async def test_a_run_that_is_stopped_with_its_last_call_is_whole(
 async def test_what_was_enough_is_told_with_the_calls_under_way(store: Store) -> None:
     backend = Gathering(lambda *_: Reply(text="yes"), most=8)
     runner = Runner({"candidate": seat_for(backend)}, store)
-    runner.enough = lambda tally: f"asked {tally.asked}" if tally.asked else None
+    runner.enough = lambda stats: f"asked {stats.asked}" if stats.asked else None
     assert not await runner.run(PLANS, lambda _: None)
-    assert runner.tally.asked >= 8
-    assert runner.tally.halt == Halt(reason=f"asked {runner.tally.asked}")
+    assert runner.stats.asked >= 8
+    assert runner.stats.stop_reason == StopReason(reason=f"asked {runner.stats.asked}")
 
 
 async def test_a_model_that_fails_to_the_very_end_leaves_the_run_unfinished(store: Store) -> None:
     await run(store, failing(Refused("quota", "Pay."), lambda _: False), PLANS[:1])
     backend = failing(Refused("quota", "Pay."), always)
-    complete, tally = await run(store, backend, PLANS[: MOST_HOPELESS + 1])
-    assert tally.plans == tally.finished
+    complete, stats = await run(store, backend, PLANS[: MOST_HOPELESS + 1])
+    assert stats.plans == stats.finished
     assert not complete
-    assert tally.halt == halt(MOST_HOPELESS, "quota", "Pay.")
+    assert stats.stop_reason == stop_reason(MOST_HOPELESS, "quota", "Pay.")

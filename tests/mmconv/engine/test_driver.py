@@ -117,7 +117,7 @@ async def run(
     runner = Runner({"candidate": seat or seat_for(backend)}, store)
     done: list[Finished] = []
     await runner.run(plans, done.append)
-    assert runner.tally.finished == len(plans)
+    assert runner.stats.finished == len(plans)
     return sorted(done, key=lambda finished: finished.plan.order)
 
 
@@ -134,7 +134,7 @@ async def test_what_is_stored_is_not_asked_again(store: Store) -> None:
     [after] = await run(store, second, [chain_of_two()])
     assert second.prompts == []
     assert after.outcomes == before.outcomes
-    assert all(asked.stored for asked in after.asked.values())
+    assert all(asked.cached for asked in after.asked.values())
 
 
 async def test_equal_calls_under_way_are_one_request(store: Store) -> None:
@@ -248,13 +248,13 @@ def read_seven(text: str) -> Verdict:
 
 
 async def test_rescues_are_asked_in_order_until_one_can_be_read(store: Store) -> None:
-    rescues = (
+    fallbacks = (
         call("judge~1", "again", parser=read_seven),
         call("judge~2", "extract 7 from ", Ref(call="judge"), parser=read_seven),
         call("judge~3", "never", parser=read_seven),
     )
     calls = (
-        call("judge", "verdict?", parser=read_seven, rescues=rescues),
+        call("judge", "verdict?", parser=read_seven, fallbacks=fallbacks),
         call("overall", Ref(call="judge")),
     )
     backend = Scripted(shout)
@@ -276,8 +276,8 @@ async def test_no_rescue_for_a_readable_verdict_or_where_there_is_no_reply(
         return shout(text, sampling)
 
     backend = Scripted(answer)
-    rescue = call("judge~1", "again", parser=read_seven)
-    judged = call("judge", verdict, parser=read_seven, rescues=(rescue,))
+    fallback = call("judge~1", "again", parser=read_seven)
+    judged = call("judge", verdict, parser=read_seven, fallbacks=(fallback,))
     plan = Plan(order=0, sample="0", condition="f", calls=(judged,))
     done: list[Finished] = []
     await Runner({"candidate": seat_for(backend)}, store, offline=offline).run([plan], done.append)
@@ -394,5 +394,5 @@ async def test_texts_that_come_out_equal_are_not_compared(store: Store) -> None:
     assert await runner.run([plan], done.append)
     assert done[0].outcomes["equal"] == Skipped(because=SAME_TEXT, reason="same_text")
     assert isinstance(done[0].outcomes["different"], Reply)
-    assert (runner.tally.lost, runner.tally.seat("candidate").needless) == (0, 1)
+    assert (runner.stats.lost, runner.stats.seat("candidate").needless) == (0, 1)
     assert len(backend.prompts) == 4

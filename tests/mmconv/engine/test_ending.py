@@ -12,7 +12,7 @@ from mmconv.core.errors import ConfigError, Refused
 from mmconv.core.plans import Finished, Plan
 from mmconv.core.types import Failure, Message, Reply, Sampling
 from mmconv.engine import Runner
-from mmconv.engine.foremost import foremost
+from mmconv.engine.driver import first_error
 from mmconv.store import Store
 from tests.mmconv.engine.test_driver import (
     Scripted,
@@ -168,7 +168,7 @@ async def test_what_is_done_with_a_finished_plan_fails_once(store: Store) -> Non
 
 def test_of_many_errors_a_few_are_told_in_full() -> None:
     given = [ConfigError(f"no {number}") for number in range(6)]
-    first = foremost([*given, ZeroDivisionError("a bug"), ZeroDivisionError("a bug")])
+    first = first_error([*given, ZeroDivisionError("a bug"), ZeroDivisionError("a bug")])
     assert isinstance(first, ZeroDivisionError)
     *told, more = first.__notes__
     assert [note.splitlines()[-1][-4:] for note in told] == ["no 0", "no 1", "no 2"]
@@ -212,7 +212,7 @@ async def test_a_run_that_is_stopped_between_plans_has_not_come_to_its_end(store
 
     runner = Runner({"candidate": seat_for(Scripted(shout, most=1))}, store, window=1)
     assert not await runner.run([alone(0), alone(1)], stop)
-    assert (runner.tally.plans, runner.tally.finished) == (1, 1)
+    assert (runner.stats.plans, runner.stats.finished) == (1, 1)
     runner = Runner({"candidate": seat_for(Scripted(shout, most=1))}, store, window=1)
     assert await runner.run([alone(0)], stop), "it was the last one"
 

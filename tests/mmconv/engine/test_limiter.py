@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from mmconv.core.errors import Transient
-from mmconv.engine.limiter import LONGEST_WAIT, REFUSALS_IN_A_ROW, Slots, Stopped
+from mmconv.engine.limiter import LONGEST_WAIT, REFUSALS_IN_A_ROW, ConcurrencyLimiter, Stopped
 from tests.mmconv.virtual_clock import run_virtually
 
 BUSY = Transient("rate_limit", "HTTP 429", retry_after=8.0)
@@ -20,7 +20,7 @@ class Calls:
     """
 
     def __init__(self, most: int, calls: int) -> None:
-        self.slots = Slots()
+        self.slots = ConcurrencyLimiter()
         self.slots.open(most)
         self.held: list[int] = []
         self.asking: list[asyncio.Task[None]] = []

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from mmconv.core.plans import Finished, Plan
-from mmconv.core.run_stats import SeatTally
+from mmconv.core.run_stats import SeatStats
 from mmconv.core.types import Call, Message, Reply, Sampling, Text
 from mmconv.engine import Runner, Seat
 from mmconv.engine.driver import OPEN_PLANS
@@ -82,7 +82,7 @@ async def test_a_long_chain_begins_before_short_plans_that_are_a_little_older(st
             priority=0,
             affinity="",
             pinned=None,
-            tally=SeatTally(),
+            stats=SeatStats(),
         )
     )
     await asyncio.sleep(0)

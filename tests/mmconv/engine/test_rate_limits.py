@@ -11,7 +11,7 @@ import pytest
 
 from mmconv.core.errors import FailureKind, Transient
 from mmconv.core.keys import hash_bytes
-from mmconv.core.run_stats import SeatTally
+from mmconv.core.run_stats import SeatStats
 from mmconv.core.types import Failure, Message, Reply, Sampling
 from mmconv.engine import Model
 from mmconv.engine.limiter import LONGEST_WAIT, REFUSALS_IN_A_ROW, Stopped
@@ -108,7 +108,7 @@ def only_between(begin: float, end: float) -> Callable[[float], float]:
 
 async def ask(model: Model, priority: int = 0) -> Reply | Failure:
     return await model.ask(
-        (), Sampling(), priority=priority, affinity="", pinned=None, tally=SeatTally()
+        (), Sampling(), priority=priority, affinity="", pinned=None, stats=SeatStats()
     )
 
 
@@ -291,16 +291,16 @@ def test_refusals_use_up_no_attempt_while_others_are_answered() -> None:
         others = asyncio.ensure_future(ask_all(model, 30))
         await asyncio.sleep(1)
         last = await model.ask(
-            (), Sampling(), priority=-1, affinity="last", pinned=None, tally=tally
+            (), Sampling(), priority=-1, affinity="last", pinned=None, stats=stats
         )
         await others
         return last
 
-    tally = SeatTally()
+    stats = SeatStats()
     server = Shaky(window(10), tells=False)
     last, _ = run_virtually(main())
     assert isinstance(last, Reply)
-    assert tally.retried > 3
+    assert stats.retried > 3
 
 
 def test_stopping_ends_the_wait_at_once() -> None:

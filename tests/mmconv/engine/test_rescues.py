@@ -38,13 +38,15 @@ async def test_a_judge_is_asked_again_for_a_whole_verdict(
         sampling=Sampling(trial=1),
         parser=parser,
     )
-    call = Call(id="judge", seat="candidate", messages=(message,), parser=parser, rescues=(retry,))
+    call = Call(
+        id="judge", seat="candidate", messages=(message,), parser=parser, fallbacks=(retry,)
+    )
     plan = Plan(order=0, sample="0", condition="free", calls=(call,))
     done: list[Finished] = []
     runner = Runner({"candidate": seat_for(backend)}, store)
     await runner.run([plan], done.append)
     assert len(done[0].outcomes) == len(backend.prompts) == asked
-    assert runner.tally.planned == runner.tally.ended == asked
+    assert runner.stats.planned == runner.stats.ended == asked
 
 
 async def test_a_retry_that_fails_is_followed_by_the_next(store: Store) -> None:
@@ -53,13 +55,15 @@ async def test_a_retry_that_fails_is_followed_by_the_next(store: Store) -> None:
             raise Refused("context", "too long")
         return Reply(text="Rating: 9" if text == "extract" else "I cannot say")
 
-    def asking(name: str, text: str, rescues: tuple[Call, ...] = ()) -> Call:
+    def asking(name: str, text: str, fallbacks: tuple[Call, ...] = ()) -> Call:
         message = Message(role="user", parts=(Text(text=text),))
-        return Call(id=name, seat="candidate", messages=(message,), parser=rating, rescues=rescues)
+        return Call(
+            id=name, seat="candidate", messages=(message,), parser=rating, fallbacks=fallbacks
+        )
 
-    rescues = asking("judge~1", "again"), asking("judge~2", "extract")
+    fallbacks = asking("judge~1", "again"), asking("judge~2", "extract")
     plan = Plan(
-        order=0, sample="0", condition="free", calls=(asking("judge", "verdict?", rescues),)
+        order=0, sample="0", condition="free", calls=(asking("judge", "verdict?", fallbacks),)
     )
     done: list[Finished] = []
     await Runner({"candidate": seat_for(Scripted(answer))}, store).run([plan], done.append)

@@ -13,7 +13,7 @@ from mmconv.core.config import ModelSpec, RunSpec
 from mmconv.core.errors import DataError
 from mmconv.core.types import Message, Reply, Sampling
 from mmconv.engine import Model, Seat
-from mmconv.engine.resources import open_equipment
+from mmconv.engine.resources import open_resources
 from tests.images.pictures import encode, halves
 
 
@@ -50,12 +50,12 @@ async def test_all_models_are_closed_together_whatever_one_of_them_raises(tmp_pa
     echo = ModelSpec(provider="fake", model="echo")
     spec = RunSpec(benchmark="riddles", seats={"candidate": echo})
     with pytest.raises(ValueError, match="stuck"):
-        async with open_equipment(spec, str(tmp_path / "store.sqlite")) as equipment:
+        async with open_resources(spec, str(tmp_path / "store.sqlite")) as resources:
             for name, backend in (("candidate", broken), ("judge", first), ("other", second)):
-                equipment.seats[name] = Seat(model=Model(name, backend.open))
-                await equipment.seats[name].model.open()
+                resources.seats[name] = Seat(model=Model(name, backend.open))
+                await resources.seats[name].model.open()
             async with asyncio.timeout(10):
-                await equipment.close_models()
+                await resources.close_models()
     assert first.closed
     assert second.closed
 
@@ -73,8 +73,8 @@ async def test_what_was_found_out_about_images_stays_though_the_data_have_a_faul
         images.add_file(str(picture))
         raise DataError("data.xlsx", ["row 3: the reference is empty"])
 
-    async with open_equipment(spec, str(tmp_path / "store.sqlite")) as equipment:
+    async with open_resources(spec, str(tmp_path / "store.sqlite")) as resources:
         with pytest.raises(DataError, match="row 3"):
-            await equipment.read_data(read)
-        assert equipment.store.image_facts().keys() == equipment.facts.keys()
-        assert len(equipment.facts) == 1
+            await resources.read_data(read)
+        assert resources.store.image_facts().keys() == resources.facts.keys()
+        assert len(resources.facts) == 1

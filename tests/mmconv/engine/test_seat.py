@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from mmconv.core.errors import ImageError, MmconvError, Refused, Transient
-from mmconv.core.run_stats import SeatTally
+from mmconv.core.run_stats import SeatStats
 from mmconv.core.types import Failure, Message, Reply, Sampling, Text
 from mmconv.engine import Model, Seat
 from mmconv.engine import limiter as slots
@@ -74,7 +74,7 @@ def limit(future: asyncio.Future[Reply]) -> None:
 
 
 def ask(
-    model: Model, name: str, pinned: str | None = None, tally: SeatTally | None = None
+    model: Model, name: str, pinned: str | None = None, stats: SeatStats | None = None
 ) -> asyncio.Task[Reply | Failure]:
     said = tuple(Message(role="user", parts=(Text(text=f"{name} {turn}"),)) for turn in range(3))
     return asyncio.create_task(
@@ -84,7 +84,7 @@ def ask(
             priority=int(name),
             affinity=name,
             pinned=pinned,
-            tally=tally or SeatTally(),
+            stats=stats or SeatStats(),
         )
     )
 
@@ -273,8 +273,8 @@ async def test_calls_are_numbered_by_their_first_slots_until_they_have_an_end() 
 
 @pytest.mark.usefixtures("without_jitter")
 async def test_what_attempts_without_a_reply_took_is_counted() -> None:
-    backend, tally = Held(1), SeatTally()
-    call = ask(Model("held", backend.open), "0", tally=tally)
+    backend, stats = Held(1), SeatStats()
+    call = ask(Model("held", backend.open), "0", stats=stats)
     await turns()
     await fail(
         backend,
@@ -283,9 +283,9 @@ async def test_what_attempts_without_a_reply_took_is_counted() -> None:
         Refused("rejected", "held back", input_tokens=1000, output_tokens=7),
     )
     assert isinstance(await call, Failure)
-    assert (tally.input_tokens, tally.output_tokens) == (2000, 107)
-    assert (tally.total_input_tokens, tally.total_output_tokens) == (2000, 107)
-    assert (tally.timed_out, tally.unmetered) == (1, 0)
+    assert (stats.input_tokens, stats.output_tokens) == (2000, 107)
+    assert (stats.total_input_tokens, stats.total_output_tokens) == (2000, 107)
+    assert (stats.timed_out, stats.unmetered) == (1, 0)
 
 
 async def test_a_model_that_nobody_opened_before_the_end_stays_closed() -> None:

@@ -67,7 +67,7 @@ class Asker:
 
     @property
     def counts(self) -> tuple[int, int, int]:
-        seat = self.runner.tally.seat("candidate")
+        seat = self.runner.stats.seat("candidate")
         return seat.asked, seat.stored, seat.failed
 
 

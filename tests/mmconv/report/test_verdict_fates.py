@@ -14,8 +14,8 @@ NAME = "direct/turn_1"
 
 def tries(**parses: str) -> Tries:
     """A first reply that cannot be read, and rescues by their marks."""
-    rescues = [judged(f"{NAME}~{mark}", mark, parse=parse) for mark, parse in parses.items()]
-    return [judged(NAME, "?", parse="unparsed: no"), *rescues]
+    fallbacks = [judged(f"{NAME}~{mark}", mark, parse=parse) for mark, parse in parses.items()]
+    return [judged(NAME, "?", parse="unparsed: no"), *fallbacks]
 
 
 def lost(state: str, problem: str) -> Tries:

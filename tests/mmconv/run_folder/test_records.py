@@ -7,7 +7,7 @@ import pytest
 
 from judges.parsers import rating
 from mmconv.core.errors import Unparsed
-from mmconv.core.plans import Asked, Finished, Plan
+from mmconv.core.plans import Finished, Plan, ResolvedCall
 from mmconv.core.types import (
     Call,
     Failure,
@@ -23,8 +23,13 @@ from mmconv.core.types import (
     Text,
     Verdict,
 )
-from mmconv.run_folder.records import CallRecord, ScoreRecord
-from mmconv.run_folder.transcripts import call_records, judged_as, score_record
+from mmconv.run_folder.transcripts import (
+    CallRecord,
+    ScoreRecord,
+    call_records,
+    judged_as,
+    score_record,
+)
 
 PICTURE = Image(sha256="ab" * 32, media_type="image/png", width=8, height=6)
 SEEN = Message(role="user", parts=(PICTURE, Text(text="What is it?")))
@@ -54,7 +59,7 @@ def finished() -> Finished:
             "turn_3": Skipped(because="turn_2"),
         },
         asked={
-            call.id: Asked(call=call, key="k", messages=call.messages, sampling=sampling)
+            call.id: ResolvedCall(call=call, key="k", messages=call.messages, sampling=sampling)
             for call in calls
             if call.id != "turn_3"
         },
@@ -95,12 +100,12 @@ def test_a_judge_s_reply_is_recorded_as_it_is_read(
     def parser(text: str) -> Verdict:
         if "7" not in text:
             raise Unparsed("no number")
-        return Verdict(scores={"rating": 7.0}, lacks=2 * text.endswith("9"))
+        return Verdict(scores={"rating": 7.0}, missing=2 * text.endswith("9"))
 
     call = Call(id="judge", seat="judge", messages=(), parser=parser)
     reply = Reply(text=text, finish=finish)
     plan = Plan(order=0, sample="1", condition="free", calls=(call,))
-    asked = Asked(call=call, key="k", messages=(), sampling=Sampling())
+    asked = ResolvedCall(call=call, key="k", messages=(), sampling=Sampling())
     ended = Finished(plan=plan, outcomes={"judge": reply}, asked={"judge": asked})
     [record] = call_records(ended)
     assert record["parse"] == parse

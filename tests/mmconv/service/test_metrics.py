@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mmconv.core.errors import Refused, StoreError, Transient
-from mmconv.core.run_stats import Tally
+from mmconv.core.run_stats import RunStats
 from mmconv.core.types import Failure, Reply
 from mmconv.service.metrics import Metrics, RunnerMetrics
 from model_zoo.simulated.fake import FakeBackend
@@ -115,13 +115,13 @@ async def test_the_process_tells_of_its_memory(served: Served) -> None:
 
 
 def test_a_tally_that_is_told_twice_is_counted_once() -> None:
-    metrics, tally = Metrics(), Tally()
+    metrics, stats = Metrics(), RunStats()
     counted = RunnerMetrics(metrics, "run", {"candidate": "echo"}, "ann")
     reply = Reply(text="a", finish="stop", input_tokens=3, output_tokens=2)
     for outcome in (reply, Failure(kind="timeout", message="", attempts=1), reply):
-        tally.seat("candidate").count(outcome, stored=False)
-        counted.tell(tally)
-        counted.tell(tally)
+        stats.seat("candidate").count(outcome, stored=False)
+        counted.tell(stats)
+        counted.tell(stats)
     page = metrics.page().decode()
     assert 'mmconv_calls_total{model="echo",outcome="reply",token="ann",work="run"} 2.0' in page
     assert 'mmconv_calls_total{model="echo",outcome="timeout",token="ann",work="run"} 1.0' in page

@@ -5,14 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from mmconv.store.connections import has_password, require_folder, with_password, without_password
 
 from mmconv.core.errors import StoreError
-from mmconv.store.address import (
-    has_password,
-    require_folder,
-    with_password,
-    without_password,
-)
 
 SECRET = "s3cr%40t"
 

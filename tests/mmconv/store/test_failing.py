@@ -6,6 +6,7 @@ import sqlite3
 from pathlib import Path
 
 import pytest
+from mmconv.store.connections import connect
 from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.exc import IntegrityError, OperationalError
 
@@ -13,7 +14,6 @@ from mmconv.core.errors import StoreDamaged, StoreError, StoreGone
 from mmconv.core.types import Failure, Reply
 from mmconv.store import Store
 from mmconv.store.merging import merge
-from mmconv.store.schema import connect
 from tests.mmconv.store.conftest import PAGES, key, small_disk
 
 LONG = Reply(text="x" * 20_000)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from mmconv.store.connections import connect
 from sqlalchemy import func, select
 
 from mmconv.core.errors import StoreError
@@ -14,7 +15,7 @@ from mmconv.core.types import Failure, Reply
 from mmconv.store import Store
 from mmconv.store.jobs import utc
 from mmconv.store.merging import merge
-from mmconv.store.schema import connect, failures, replies, runs
+from mmconv.store.schema import failures, replies, runs
 
 KEY = "ab" * 32
 LOST = Failure(kind="server", message="500 \x00", attempts=1)

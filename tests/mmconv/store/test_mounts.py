@@ -7,10 +7,10 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from mmconv.store.connections import is_on_network
 
 from mmconv.core.types import Reply
-from mmconv.store import Store, mounts
-from mmconv.store.mounts import is_on_network
+from mmconv.store import Store, connections
 from tests.mmconv.store.conftest import key
 
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import psycopg
 import pytest
+from mmconv.store.connections import read_address
 
 from mmconv.core.errors import StoreError
 from mmconv.store import Store
-from mmconv.store.schema import read_address
 
 SECRET = "s3cret"
 

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from mmconv.core.errors import StoreError
-from mmconv.store import patience
+from mmconv.store import connections
 from mmconv.store.queue import Queue
 from tests.mmconv.service.own_postgres import own_postgres
 from tests.mmconv.store.test_queue import new

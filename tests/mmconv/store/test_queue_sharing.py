@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mmconv.store.connections import connect, read_address
 from sqlalchemy import Connection, create_engine, delete, event, inspect, text, update
 from sqlalchemy.exc import IntegrityError
 
@@ -18,7 +19,7 @@ from mmconv.core.errors import StoreError
 from mmconv.store import queue as queue_module
 from mmconv.store.jobs import Ending, Filter, Job
 from mmconv.store.queue import Queue
-from mmconv.store.schema import connect, jobs, read_address
+from mmconv.store.schema import jobs
 from tests.mmconv.store.conftest import PAGES, migrate, small_disk
 from tests.mmconv.store.test_queue import KINDS, new, state, take
 

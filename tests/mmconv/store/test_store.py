@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
+from mmconv.store.connections import read_address
 from sqlalchemy import Engine, create_engine, event
 
 from mmconv.core.errors import StoreError
 from mmconv.core.types import Failure, Reply, SeenImage
 from mmconv.store import Store
 from mmconv.store.merging import merge
-from mmconv.store.schema import HEAD, metadata, read_address, versions
+from mmconv.store.schema import HEAD, metadata, versions
 from tests.mmconv.store.conftest import key, migrate
 
 REPLY = Reply(

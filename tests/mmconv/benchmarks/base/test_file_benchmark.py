@@ -168,7 +168,7 @@ class Seldom(Bare):
         again = replace(call, id="again", seat="rescuer")
         rare = (replace(call, id="rare", seat="helper"),) if sample["id"] == "3" else ()
         more = (replace(call, id="more", seat="teacher"),) if condition == "helped" else ()
-        return (replace(call, rescues=(again,)), *rare, *more)
+        return (replace(call, fallbacks=(again,)), *rare, *more)
 
 
 def test_seats_of_other_samples_rescues_and_conditions_are_known(data: Path) -> None:
@@ -271,7 +271,7 @@ async def test_keys_of_all_seats_are_checked_before_anything_is_asked(
             await evaluation.run(runner)
     assert evaluation.run_id.startswith("riddles-echo-")
     assert not evaluation.folder.exists()
-    assert not runner.tally.replies
+    assert not runner.stats.replies
 
 
 async def test_a_run_of_stand_ins_says_so(data: Path, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from mmconv.benchmarks.base import Calls, Fields, FileBenchmark, Outcomes, Score
 from mmconv.cli import commands
 from mmconv.cli.shared.session import evaluate
 from mmconv.core.config import RunSpec
-from mmconv.core.errors import ConfigError, OwnCodeError
+from mmconv.core.errors import ConfigError, UserCodeError
 from mmconv.core.protocols import ImageSink
 from mmconv.core.types import Call, Message, Ref, Reply, Score, Table, Verdict
 from mmconv.engine.run import Evaluation, Place, open_evaluation
@@ -29,7 +29,7 @@ from tests.mmconv.benchmarks.base.own import spec
 
 def refused(folder: Path, kind: type[FileBenchmark]) -> str:
     """What building refuses the benchmark with."""
-    with pytest.raises(OwnCodeError) as caught:
+    with pytest.raises(UserCodeError) as caught:
         build_benchmark(spec(folder, kind), ImageStore())
     return str(caught.value)
 
@@ -233,7 +233,7 @@ def test_what_fails_later_is_told_with_what_makes_the_results_after_the_mend(
 
     async def run(*, offline: bool = False) -> Evaluation:
         async with open_evaluation(built, Place(out=out)) as evaluation:
-            with pytest.raises(OwnCodeError) as caught:
+            with pytest.raises(UserCodeError) as caught:
                 await evaluate(evaluation, offline=offline)
             message = str(caught.value)
             assert message.startswith(where)
@@ -247,7 +247,7 @@ def test_what_fails_later_is_told_with_what_makes_the_results_after_the_mend(
         return
     # the same class, mended: only its name is known
     mended = CliRunner().invoke(commands, ["score", str(folder)])
-    assert isinstance(mended.exception, OwnCodeError)
+    assert isinstance(mended.exception, UserCodeError)
     with pytest.MonkeyPatch.context() as patched:
         for method in ("tables", "facts"):
             patched.setattr(kind, method, getattr(Riddles, method))
@@ -277,12 +277,14 @@ async def test_what_fails_on_a_reply_is_told_and_what_was_answered_is_kept(tmp_p
     place = Place(out=tmp_path / "runs")
     async with open_evaluation(spec(tmp_path, Late), place) as evaluation:
         runner = evaluation.runner()
-        with pytest.raises(OwnCodeError, match=r"^Late.score of sample '[abc]' under free fails\n"):
+        with pytest.raises(
+            UserCodeError, match=r"^Late.score of sample '[abc]' under free fails\n"
+        ):
             await evaluation.run(runner)
     async with open_evaluation(spec(tmp_path, Riddles), place) as evaluation:
         mended = evaluation.runner()
         await evaluation.run(mended, page=False)
-    assert mended.tally.seats["judge"].stored >= 1
+    assert mended.stats.seats["judge"].stored >= 1
 
 
 def test_a_terminal_shows_no_line_of_asyncio(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from mmconv.benchmarks.base import Calls, Fields, FileBenchmark, Outcomes, Scores
-from mmconv.core.errors import ConfigError, OwnCodeError
+from mmconv.core.errors import ConfigError, UserCodeError
 from mmconv.core.types import Call, Message, Ref, Sampling, Score, Text
 from tests.example_benchmark import Riddles
 from tests.mmconv.benchmarks.base.own import build
@@ -62,7 +62,7 @@ def test_what_would_be_asked_otherwise_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fields: dict[str, Any], told: str
 ) -> None:
     monkeypatch.setattr(Asks, "fields_of_call", fields)
-    with pytest.raises(OwnCodeError) as caught:
+    with pytest.raises(UserCodeError) as caught:
         build(tmp_path, Asks)
     assert str(caught.value).startswith("Asks.plan of sample 'a' under free")
     assert told in str(caught.value)
@@ -73,7 +73,7 @@ def test_a_message_of_one_text_is_told_as_what_it_is(
 ) -> None:
     bare = Message(role="user", parts=Text(text="What?"))  # type: ignore[arg-type]
     monkeypatch.setattr(Asks, "fields_of_call", {"messages": (bare,)})
-    with pytest.raises(OwnCodeError, match=r"Text\(text='What\?'\) is no tuple with a part"):
+    with pytest.raises(UserCodeError, match=r"Text\(text='What\?'\) is no tuple with a part"):
         build(tmp_path, Asks)
 
 
@@ -126,19 +126,19 @@ class PlainSamples(Riddles):
 def test_what_is_wrong_with_methods_is_told(
     tmp_path: Path, kind: type[FileBenchmark], told: str
 ) -> None:
-    with pytest.raises(OwnCodeError) as caught:
+    with pytest.raises(UserCodeError) as caught:
         build(tmp_path, kind)
     assert told in str(caught.value)
 
 
 def test_a_method_that_nothing_would_await_is_refused_where_it_is_defined() -> None:
-    with pytest.raises(OwnCodeError, match=r"Later\.plan is `async def`: write `def`"):
+    with pytest.raises(UserCodeError, match=r"Later\.plan is `async def`: write `def`"):
 
         class Later(Riddles):
             async def plan(self, *given: Any) -> Any:  # type: ignore[override]
                 return super().plan(*given)
 
-    with pytest.raises(OwnCodeError, match=r"Stream\.score is `async def`: write `def`"):
+    with pytest.raises(UserCodeError, match=r"Stream\.score is `async def`: write `def`"):
 
         class Stream(Riddles):
             async def score(self, *given: Any) -> Any:

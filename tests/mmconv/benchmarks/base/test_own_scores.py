@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from mmconv.benchmarks.base import Calls, Fields, FileBenchmark, Outcomes, Scores
-from mmconv.core.errors import OwnCodeError
+from mmconv.core.errors import UserCodeError
 from mmconv.core.types import Score
 from tests.example_benchmark import Riddles
 from tests.mmconv.benchmarks.base.own import build
@@ -83,7 +83,7 @@ class OwnEnds(OffScale):
 def test_a_score_off_the_scale_or_given_twice_is_refused(
     tmp_path: Path, kind: type[FileBenchmark], told: str
 ) -> None:
-    with pytest.raises(OwnCodeError) as caught:
+    with pytest.raises(UserCodeError) as caught:
         build(tmp_path, kind)
     first, _, found = str(caught.value).partition(" under free")
     assert first == f"{kind.score.__qualname__} of sample 'a'"
@@ -125,7 +125,7 @@ def test_what_no_file_of_scores_could_hold_is_refused_with_its_sample(
 ) -> None:
     monkeypatch.setattr(Given, "fields_of_score", fields)
     monkeypatch.setattr(Given, "scale", None)
-    with pytest.raises(OwnCodeError) as caught:
+    with pytest.raises(UserCodeError) as caught:
         build(tmp_path, Given)
     assert str(caught.value).startswith(f"Given.score of sample 'a' under free: {told}")
 

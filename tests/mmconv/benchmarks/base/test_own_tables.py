@@ -13,7 +13,7 @@ from mmconv.benchmarks.base.file_benchmark import SHARED_PICTURES
 
 from mmconv.benchmarks.base import FileBenchmark, Scores
 from mmconv.benchmarks.shared.compared import plain_means
-from mmconv.core.errors import OwnCodeError
+from mmconv.core.errors import UserCodeError
 from mmconv.core.types import Cell, Score, Table
 from mmconv.stats import (
     ScoreFrame,
@@ -198,7 +198,7 @@ def test_tables_that_could_not_be_written_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, added: list[Table], told: str
 ) -> None:
     monkeypatch.setattr(Added, "added", added)
-    with pytest.raises(OwnCodeError) as caught:
+    with pytest.raises(UserCodeError) as caught:
         build(tmp_path, Added).tables(scores("fit", [1, 2]))
     assert str(caught.value).startswith("Added.tables")
     assert told in str(caught.value)

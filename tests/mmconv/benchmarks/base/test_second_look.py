@@ -15,7 +15,7 @@ from mmconv.core.protocols import ImageSource
 from mmconv.core.types import Cell, Message, Reply, Sampling, Table
 from mmconv.report.comparison.differences import compare
 from mmconv.report.comparison.leaderboard import make_leaderboard
-from mmconv.run_folder.tables import read_tables
+from mmconv.run_folder.saved_run import read_tables
 from tests.mmconv.report.runs import evaluate
 from tests.pictures import picture
 

@@ -81,7 +81,7 @@ async def test_pairs_that_lack_a_dialogue_are_missing_with_a_reason(
     # every whole dialogue counts as a loop, which decides no pair that lacks one
     chosen = against(data, folder, pair_lengths=[8, 16], dup_detect={"threshold": 0.0})
     result = await evaluate(chosen, tmp_path / "runs")
-    assert result.tally.seats["judge"].ended == 3 + 2 * 2
+    assert result.stats.seats["judge"].ended == 3 + 2 * 2
     found = {table.name: table for table in result.tables}
     for length in (8, 16):
         for name in ("paireval", "paireval_dupdetect"):

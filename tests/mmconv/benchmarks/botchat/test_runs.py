@@ -41,7 +41,7 @@ def tables(result: Result) -> dict[str, Table]:
 async def test_the_authors_file_runs_to_its_end(tmp_path: Path) -> None:
     result = await evaluate(spec(MUTUAL), tmp_path, page=True)
     assert result.complete
-    seats = result.tally.seats
+    seats = result.stats.seats
     # two pairs of seeds are the same in it, so some replies are had from the store
     assert seats["candidate"].ended == 547 * 14
     assert seats["judge"].ended == 547 + 444
@@ -131,12 +131,12 @@ async def test_interrupted_and_resumed_equals_uninterrupted(tmp_path: Path) -> N
     whole = spec(data, seats=seats, pair_lengths=[8, 16])
     expected = await evaluate(whole, tmp_path / "whole")
     half = await evaluate(whole.model_copy(update={"limit": 3}), tmp_path / "parts")
-    assert half.tally.seats["candidate"].asked == 3 * 14
+    assert half.stats.seats["candidate"].asked == 3 * 14
     resumed = await evaluate(whole, tmp_path / "parts")
     assert scores(resumed) == scores(expected)
     assert resumed.tables == expected.tables
-    assert resumed.tally.seats["candidate"].asked == 5 * 14
-    assert resumed.tally.seats["rival"].stored == 2 * 14
+    assert resumed.stats.seats["candidate"].asked == 5 * 14
+    assert resumed.stats.seats["rival"].stored == 2 * 14
 
 
 async def test_a_tiny_language_model_talks_to_itself(tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ async def test_a_tiny_language_model_talks_to_itself(tmp_path: Path) -> None:
     data = write(tmp_path / "data.jsonl", [record(number, 4) for number in range(1, 6)])
     chosen = spec(data, seats={"candidate": candidate, "judge": JUDGE}, utterances=6, max_tokens=6)
     result = await evaluate(chosen, tmp_path / "runs")
-    seats = result.tally.seats
+    seats = result.stats.seats
     assert (seats["candidate"].ended, seats["judge"].ended) == (5 * 4, 5 + 10)
     assert [seat.failed + seat.skipped for seat in seats.values()] == [0, 0]
     found = tables(result)
@@ -171,7 +171,7 @@ async def test_an_arena_of_stored_and_speaking_models(tmp_path: Path) -> None:
         protocols=["paireval"],
     )
     result = await evaluate(chosen, tmp_path / "runs")
-    assert result.tally.seats["judge"].ended == 6 * 2 * 4
+    assert result.stats.seats["judge"].ended == 6 * 2 * 4
     found = tables(result)
     assert set(found["arena"].rows) == {"first", "second", "gpt", "vic"}
     assert found["arena"].columns == ("Elo, N=16", "Bradley-Terry, N=16")
@@ -190,7 +190,7 @@ async def test_a_full_context_drops_the_oldest_and_counts_them(
     data = write(tmp_path / "data.jsonl", [record(1), record(2)])
     seats = {"candidate": forgetful, "judge": JUDGE}
     result = await evaluate(spec(data, seats=seats, prompt_role=prompt_role), tmp_path / "runs")
-    candidate = result.tally.seats["candidate"]
+    candidate = result.stats.seats["candidate"]
     assert (candidate.failed, candidate.skipped) == (0, 0)
     row = tables(result)["replies"].rows["forgetful"]
     dropped = [s for s in scores(result) if s["metric"] == "dropped" and s["sample"] == "MT-1"]
@@ -216,7 +216,7 @@ async def test_an_unreadable_judge_scores_nothing(tmp_path: Path) -> None:
     data = write(tmp_path / "data.jsonl", [record(1), record(2)])
     seats = {"candidate": SPEAKER, "judge": unreadable}
     result = await evaluate(spec(data, seats=seats), tmp_path / "runs")
-    assert result.tally.seats["judge"].asked == 2 * (2 + 4)
+    assert result.stats.seats["judge"].asked == 2 * (2 + 4)
     found = tables(result)
     cell = found["gteval"].rows["first"]["win"]
     assert (cell.value, cell.n, cell.missing) == (None, 0, {"unparsed": 4})

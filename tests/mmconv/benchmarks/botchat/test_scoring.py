@@ -25,7 +25,7 @@ def alone(*replies: Outcome, human_length: int | None = None) -> dict[tuple[Any,
         for number in range(len(replies))
     ]
     first = Call(
-        id="u0", seat="judge", messages=(), parser=calls[0].parser, rescues=tuple(calls[1:])
+        id="u0", seat="judge", messages=(), parser=calls[0].parser, fallbacks=tuple(calls[1:])
     )
     outcomes = {f"u{number}": reply for number, reply in enumerate(replies)}
     scores = SCORER.unieval(first, outcomes, (4, 8, 16), human_length)

@@ -11,10 +11,10 @@ import orjson
 import pytest
 from click.testing import CliRunner
 
-from mmconv.cli.judging import calibrate_command as command
 from mmconv.benchmarks.botchat.dialogues import stored_dialogues
+from mmconv.cli.judging import calibrate_command as command
 from mmconv.core.errors import ConfigError, DataError
-from mmconv.run_folder.records import CallRecord
+from mmconv.run_folder.transcripts import CallRecord
 from tests.mmconv.benchmarks.botchat.samples import (
     JUDGE,
     OTHER,
@@ -35,7 +35,7 @@ async def test_a_run_is_the_opponent_of_another(tmp_path: Path) -> None:
     result = await evaluate(later, tmp_path / "runs")
     tables = {table.name: table for table in result.tables}
     assert tables["paireval"].rows["second - first, N=16"]["win"].n == 4 * 2
-    assert result.tally.seats["candidate"].ended == 4 * 14
+    assert result.stats.seats["candidate"].ended == 4 * 14
 
 
 async def test_its_dialogues_are_read_whole_and_calibrate(tmp_path: Path) -> None:

@@ -156,4 +156,4 @@ def test_a_judgement_that_was_cut_off_lacks_what_is_behind(tmp_path: Path) -> No
         reply = Reply(text=f'{{"评估结果": [{text}', finish="length")
         assert is_settled(calls[-1], reply) == (lacks == 0)
         verdict = read_verdict(calls[-1], {"judge": reply}).verdict
-        assert (verdict.lacks if verdict else None) == lacks
+        assert (verdict.missing if verdict else None) == lacks

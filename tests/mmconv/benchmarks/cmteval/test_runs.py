@@ -49,9 +49,9 @@ def read(result: Result, name: str) -> list[dict[str, Any]]:
 async def test_the_authors_files_take_4431_replies_and_596_judgements(tmp_path: Path) -> None:
     result = await evaluate(spec(REAL), tmp_path, page=True)
     assert result.complete
-    seats = result.tally.seats
+    seats = result.stats.seats
     assert (seats["candidate"].ended, seats["judge"].ended) == (4431, 596)
-    assert result.tally.finished == 596
+    assert result.stats.finished == 596
     tables = {table.name: table for table in result.tables}
     counted = tables["speech_act_counts"].rows
     # the paper's Table 11
@@ -94,7 +94,7 @@ async def test_a_run_in_two_parts_equals_an_uninterrupted_one(tmp_path: Path) ->
     resumed = await evaluate(wanted, tmp_path / "parts")
     assert read(resumed, "scores.jsonl") == read(whole, "scores.jsonl")
     assert resumed.tables == whole.tables
-    judge = resumed.tally.seats["judge"]
+    judge = resumed.stats.seats["judge"]
     assert (judge.stored, judge.asked) == (15, 15)
 
 
@@ -112,7 +112,7 @@ async def test_a_judgement_without_a_turn_is_requested_again_and_counted(
     wanted = spec(write_folder(tmp_path / "data", dialogues=2), judge_retries=1)
     wanted = wanted.model_copy(update={"seats": {"candidate": ECHO, "judge": judge}})
     result = await evaluate(wanted, tmp_path / "runs")
-    assert result.tally.seats["judge"].asked == 12
+    assert result.stats.seats["judge"].asked == 12
     assert (result.shortfall.incomplete, result.shortfall.verdicts) == (6, 6)
     parses = {
         each["parse"] for each in read(result, "transcripts.jsonl") if each["seat"] == "judge"

@@ -158,7 +158,7 @@ class TestCalls:
         text = _text(call.messages[-1])
         for names in (PERCEPTION, REASONING, CREATION):
             assert "\n".join(names) in text
-        assert [(each.id, each.sampling.trial) for each in call.rescues] == [
+        assert [(each.id, each.sampling.trial) for each in call.fallbacks] == [
             ("categories~retry_1", 1)
         ]
 

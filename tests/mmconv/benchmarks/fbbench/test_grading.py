@@ -79,7 +79,7 @@ def test_the_judge_reads_everything_and_fills_a_form(tmp_path: Path) -> None:
         "回答是否致歉": {"评判理由": "", "评判结果": "", "weight": 0.3},
         "回答是否为2": {"评判理由": "", "评判结果": "", "weight": 0.7},
     }
-    assert [rescue.sampling.trial for rescue in judgement.rescues] == [1, 2]
+    assert [fallback.sampling.trial for fallback in judgement.fallbacks] == [1, 2]
 
 
 def test_the_schema_is_the_filled_form(tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ def test_the_judge_of_the_authors_code_writes_any_json_object(tmp_path: Path) ->
     exact = benchmark(data, judge_settings="code-exact")
     [sample] = exact.load()
     judgement = exact.plan(sample, "preset")[1]
-    assert [call.sampling.schema for call in (judgement, *judgement.rescues)] == [ANY_OBJECT] * 3
+    assert [call.sampling.schema for call in (judgement, *judgement.fallbacks)] == [ANY_OBJECT] * 3
     guided = benchmark(data).plan(sample, "preset")[1]
     assert guided.messages == judgement.messages
     assert "评判理由" in (guided.sampling.schema or "")

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from images.library import ImageStore
 from mmconv.benchmarks.mtbench101.benchmark import build
 from mmconv.benchmarks.mtbench101.taxonomy import TASKS
 
-from images.library import ImageStore
 from mmconv.core.config import RunSpec
 from mmconv.core.errors import ConfigError
 from mmconv.core.graph import check, dependencies, resolve
@@ -165,7 +165,7 @@ def test_the_prompts_of_the_authors_can_be_sent_to_the_byte(tmp_path: Path) -> N
 
 def test_an_unreadable_judgement_is_asked_again(tmp_path: Path) -> None:
     call = plan(tmp_path, "CC", judge_retries=2)["judge/turn_1"]
-    assert [rescue.id for rescue in call.rescues] == [
+    assert [fallback.id for fallback in call.fallbacks] == [
         "judge/turn_1~retry_1",
         "judge/turn_1~retry_2",
     ]

@@ -21,11 +21,11 @@ JUDGED = Judged(sample="5", task=TASKS["SI"], condition="golden")
 
 def call(turn: int, retries: int = 0) -> Call:
     name = f"judge/turn_{turn}"
-    rescues = tuple(
+    fallbacks = tuple(
         Call(id=f"{name}~retry_{n + 1}", seat="judge", messages=(), parser=bracketed_rating)
         for n in range(retries)
     )
-    return Call(id=name, seat="judge", messages=(), parser=bracketed_rating, rescues=rescues)
+    return Call(id=name, seat="judge", messages=(), parser=bracketed_rating, fallbacks=fallbacks)
 
 
 def scored(*judgements: str | Outcome, minimum: bool = True) -> list[Score]:

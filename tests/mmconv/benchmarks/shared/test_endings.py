@@ -34,7 +34,7 @@ async def table_of_endings(benchmark: str, folder: Path) -> Table:
     )
     async with open_evaluation(spec, Place(out=folder / "runs")) as evaluation:
         result = await evaluation.run(evaluation.runner())
-    assert result.tally.seats["judge"].ended
+    assert result.stats.seats["judge"].ended
     [table] = [table for table in result.tables if COLUMNS[0] in table.columns]
     return table
 

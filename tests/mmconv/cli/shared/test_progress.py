@@ -12,7 +12,7 @@ from mmconv.cli.shared.costs import Budget
 from mmconv.cli.shared.progress import counted, line, progress
 from mmconv.core.config import ModelSpec, PriceSpec, RunSpec
 from mmconv.core.errors import FailureKind
-from mmconv.core.run_stats import SeatTally, Tally
+from mmconv.core.run_stats import RunStats, SeatStats
 from mmconv.core.types import Failure, Reply
 
 MODEL = ModelSpec(provider="fake", model="echo")
@@ -20,19 +20,19 @@ SPEC = RunSpec(benchmark="riddles", seats={"candidate": MODEL, "judge": MODEL})
 
 
 def test_a_first_run_with_equal_calls_reuses_replies() -> None:
-    seat = SeatTally(asked=2000, stored=1500, skipped=1)
-    told = line(SPEC, Tally(seats={"candidate": seat}), 10.0)
+    seat = SeatStats(asked=2000, stored=1500, skipped=1)
+    told = line(SPEC, RunStats(seats={"candidate": seat}), 10.0)
     assert told == "3,501 calls, 200.0/s, 1,500 replies reused, 1 skipped"
 
 
 def test_the_latest_reason_of_each_seat_is_told() -> None:
-    candidate, judge = SeatTally(asked=1), SeatTally(stored=1)
+    candidate, judge = SeatStats(asked=1), SeatStats(stored=1)
     candidate.count_retry("timeout", "no reply")
     candidate.count_retry("rate_limit", "HTTP 429")
     candidate.count_retry("rate_limit", "HTTP 429")
     judge.count_retry("connection", "nobody there")
     judge.count(Failure(kind="connection", message="no", attempts=8), stored=False)
-    told = line(SPEC, Tally(seats={"candidate": candidate, "judge": judge}), 10.0)
+    told = line(SPEC, RunStats(seats={"candidate": candidate, "judge": judge}), 10.0)
     assert told == (
         "3 calls, 0.1/s, 1 reply reused, 4 retried (latest: rate_limit, connection), "
         "1 failed (connection)"
@@ -44,23 +44,23 @@ def test_failures_of_several_kinds_are_counted_by_kind() -> None:
         "candidate": ("timeout", "server"),
         "judge": ("rate_limit", "server", "rate_limit", "rate_limit"),
     }
-    tally = Tally()
+    stats = RunStats()
     for seat, ended in kinds.items():
         for kind in ended:
-            tally.seat(seat).count(Failure(kind=kind, message="no", attempts=1), stored=False)
-    told = line(SPEC, tally, 10.0)
+            stats.seat(seat).count(Failure(kind=kind, message="no", attempts=1), stored=False)
+    told = line(SPEC, stats, 10.0)
     assert told == "6 calls, 0.0/s, 6 failed (rate_limit 3, server 2, timeout 1)"
 
 
 def test_why_a_model_that_has_answered_nothing_is_asked_again_is_told_in_full() -> None:
-    candidate, judge = SeatTally(), SeatTally()
+    candidate, judge = SeatStats(), SeatStats()
     candidate.count_retry("connection", "Cannot connect to host 127.0.0.1:9")
-    told = line(SPEC, Tally(seats={"candidate": candidate, "judge": judge}), 10.0)
+    told = line(SPEC, RunStats(seats={"candidate": candidate, "judge": judge}), 10.0)
     assert told == "0 calls, 0.0/s, 1 retried (connection: Cannot connect to host 127.0.0.1:9)"
 
 
 def test_replies_whose_tokens_nobody_told_are_counted_if_they_were_asked_now() -> None:
-    seat = SeatTally()
+    seat = SeatStats()
     for reply in (Reply(text="", input_tokens=1), Reply(text="", output_tokens=1)):
         seat.count(reply, stored=True)
         seat.count(reply, stored=False)
@@ -71,22 +71,22 @@ def test_replies_whose_tokens_nobody_told_are_counted_if_they_were_asked_now() -
 @pytest.mark.parametrize(
     ("counts", "told"),
     [
-        (SeatTally(input_tokens=1000, output_tokens=100), "$0.002"),
+        (SeatStats(input_tokens=1000, output_tokens=100), "$0.002"),
         (
-            SeatTally(asked=1200, unmetered=1100),
+            SeatStats(asked=1200, unmetered=1100),
             "price not known: 1,100 of 1,200 calls without tokens",
         ),
-        (SeatTally(input_tokens=1000, timed_out=1), "$0.001 without 1 attempt that timed out"),
-        (SeatTally(input_tokens=1000, timed_out=9), "$0.001 without 9 attempts that timed out"),
+        (SeatStats(input_tokens=1000, timed_out=1), "$0.001 without 1 attempt that timed out"),
+        (SeatStats(input_tokens=1000, timed_out=9), "$0.001 without 9 attempts that timed out"),
     ],
 )
-def test_the_price_is_told_as_far_as_it_is_known(counts: SeatTally, told: str) -> None:
+def test_the_price_is_told_as_far_as_it_is_known(counts: SeatStats, told: str) -> None:
     priced = MODEL.model_copy(update={"price": PriceSpec(input=1, output=10)})
     free = MODEL.model_copy(update={"price": PriceSpec(input=0, output=0)})
     spec = RunSpec(benchmark="riddles", seats={"candidate": priced, "judge": free})
     # what is free costs nothing, however many tokens it takes
-    seats = {"candidate": counts, "judge": SeatTally(asked=3, unmetered=3, timed_out=3)}
-    assert line(spec, Tally(seats=seats), 10.0).endswith(f"/s, {told}")
+    seats = {"candidate": counts, "judge": SeatStats(asked=3, unmetered=3, timed_out=3)}
+    assert line(spec, RunStats(seats=seats), 10.0).endswith(f"/s, {told}")
 
 
 @pytest.mark.parametrize(
@@ -96,10 +96,10 @@ def test_the_price_is_told_as_far_as_it_is_known(counts: SeatTally, told: str) -
 def test_little_money_has_as_many_digits_as_it_takes(tokens: int, spent: str) -> None:
     model = MODEL.model_copy(update={"price": PriceSpec(input=0, output=1)})
     spec = RunSpec(benchmark="riddles", seats={"candidate": model})
-    tally = Tally(seats={"candidate": SeatTally(asked=24, output_tokens=tokens)})
-    reason = Budget(spec, 0.000001).spent(tally)
+    stats = RunStats(seats={"candidate": SeatStats(asked=24, output_tokens=tokens)})
+    reason = Budget(spec, 0.000001).spent(stats)
     assert reason == f"--max-cost 1e-06: the calls of this session have cost {spent}"
-    assert line(spec, tally, 1.0).endswith(f", {spent}")
+    assert line(spec, stats, 1.0).endswith(f", {spent}")
 
 
 async def test_progress_counts_calls_before_any_conversation_has_ended(
@@ -107,8 +107,8 @@ async def test_progress_counts_calls_before_any_conversation_has_ended(
 ) -> None:
     """Of 1000 calls 900 are cached, and each of the others takes ten seconds."""
     passed, half = count(), asyncio.Event()
-    seat = SeatTally(stored=900)
-    tally = Tally(plans=50, planned=500, seats={"candidate": seat})
+    seat = SeatStats(stored=900)
+    stats = RunStats(plans=50, planned=500, seats={"candidate": seat})
 
     def monotonic() -> float:
         seat.asked = next(passed)
@@ -118,7 +118,7 @@ async def test_progress_counts_calls_before_any_conversation_has_ended(
 
     monkeypatch.setattr("mmconv.cli.shared.progress.time", SimpleNamespace(monotonic=monotonic))
     monkeypatch.setattr("mmconv.cli.shared.progress.LINE_SECONDS", 0)
-    async with progress(SPEC, tally, 100):
+    async with progress(SPEC, stats, 100):
         await half.wait()
     told = capsys.readouterr().err.splitlines()
     assert "950/1,000 calls, 0.1/s, 900 replies reused, about 500 s left" in told
@@ -128,7 +128,7 @@ async def test_why_nothing_comes_at_first_is_told(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("mmconv.cli.shared.progress.LINE_SECONDS", 0)
-    async with progress(SPEC, Tally(), 3):
+    async with progress(SPEC, RunStats(), 3):
         for _ in range(9):
             await asyncio.sleep(0)
     told = "0 calls, 0.0/s; no reply yet: local models are loaded first"

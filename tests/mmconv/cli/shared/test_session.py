@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 from mmconv.cli import commands, results
 from mmconv.cli.shared.session import EXIT_FAILURES, MORE_ROOM, exit_code, tell_stopped, typed
 from mmconv.core.errors import FailureKind
-from mmconv.core.run_stats import Halt, Tally
+from mmconv.core.run_stats import RunStats, StopReason
 from mmconv.core.types import UNASKED, Failure, Skipped
 from mmconv.engine import Runner
 from mmconv.engine import run as evaluation
@@ -62,7 +62,7 @@ def test_merging_does_not_repeat_a_password(monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize(
     "moments",
     [
-        "mmconv.engine.resources.Equipment.read_data",
+        "mmconv.engine.resources.Resources.read_data",
         "mmconv.report.writing.write_tables = mmconv.engine.Runner.stop",
     ],
     ids=["before its calls", "twice"],
@@ -107,17 +107,17 @@ def test_only_what_may_be_answered_the_next_time_is_worth_asking_again(
     advice: str,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    tally = Tally()
+    stats = RunStats()
     for kind in failures:
         failed = Failure(kind=kind, message="no", attempts=1)
-        tally.seat("candidate").count(failed, stored=False)
-    tally.seat("judge").count(Skipped(because="turn_1"), stored=False)
+        stats.seat("candidate").count(failed, stored=False)
+    stats.seat("judge").count(Skipped(because="turn_1"), stored=False)
     for _ in range(unasked):
-        tally.seat("judge").count(Skipped(because=UNASKED, reason="unasked"), stored=False)
+        stats.seat("judge").count(Skipped(because=UNASKED, reason="unasked"), stored=False)
     ended = evaluation.Result(
         folder=Path("runs"),
         tables=(),
-        tally=tally,
+        stats=stats,
         complete=True,
         seconds=1.0,
         scores=0,
@@ -132,7 +132,7 @@ def test_a_run_whose_prompts_fit_nowhere_is_told_what_makes_room(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     failure = Failure(kind="context", message="maximum context length is 4096", attempts=1)
-    assert tell_stopped("", Halt(reason="not one call was answered", failure=failure)) == 1
+    assert tell_stopped("", StopReason(reason="not one call was answered", failure=failure)) == 1
     assert MORE_ROOM in capsys.readouterr().err
 
 

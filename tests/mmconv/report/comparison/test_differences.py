@@ -16,8 +16,7 @@ from mmconv.core.config import ModelSpec, RunSpec
 from mmconv.core.types import Cell, Score, Table
 from mmconv.report.comparison.differences import DIFFERS, ONCE, Comparison, compare
 from mmconv.report.findings import comparison_findings
-from mmconv.run_folder.saved_run import read_finished, read_scores
-from mmconv.run_folder.tables import read_tables
+from mmconv.run_folder.saved_run import read_finished, read_scores, read_tables
 from mmconv.stats import (
     INTERVALS,
     Quantity,

@@ -20,7 +20,7 @@ from mmconv.report.comparison.leaderboard import (
     Leaderboard,
     make_leaderboard,
 )
-from mmconv.run_folder.tables import read_tables
+from mmconv.run_folder.saved_run import read_tables
 from tests.example_benchmark import Riddles
 from tests.mmconv.benchmarks.botchat.samples import dialogue, opponents, record, write
 from tests.mmconv.report.page_runs import simulated_run

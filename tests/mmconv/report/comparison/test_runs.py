@@ -14,7 +14,7 @@ from mmconv.report.comparison.leaderboard import make_leaderboard
 from mmconv.report.comparison.runs import finished_among
 from mmconv.report.writing import RunFolder
 from mmconv.run_folder.layout import Shard
-from mmconv.run_folder.tables import read_tables
+from mmconv.run_folder.saved_run import read_tables
 from tests.mmconv.report.runs import ALPHA, BETA, make_run
 
 

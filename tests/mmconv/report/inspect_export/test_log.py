@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from mmconv.cli.results import export_command as command
 from mmconv.core.keys import hash_bytes
 from mmconv.core.types import Score
-from mmconv.run_folder.tables import read_tables
+from mmconv.run_folder.saved_run import read_tables
 from tests.mmconv.report.runs import ALPHA, FAILING, SIZE, make_run
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from mmconv.core.atomic_writes import whole
+from mmconv.core.atomic_writes import atomic_write
 from mmconv.core.errors import DataError
 from mmconv.core.types import Cell, Table
 from mmconv.report.tables.formats import (
@@ -29,7 +29,7 @@ from mmconv.report.tables.formats import (
 )
 from mmconv.report.tables.latex import to_latex
 from mmconv.report.tables.text import to_text
-from mmconv.run_folder.tables import read_tables
+from mmconv.run_folder.saved_run import read_tables
 
 TABLE = Table(
     name="win_rates",
@@ -255,7 +255,7 @@ def test_the_index_of_tables_is_there_when_all_of_them_are(
     def full_disk(path: Path) -> AbstractContextManager[Path]:
         if path.name == "b.tex":
             raise OSError("no space left on device")
-        return whole(path)
+        return atomic_write(path)
 
     monkeypatch.setattr("mmconv.report.tables.formats.whole", full_disk)
     with pytest.raises(OSError, match="no space"):

@@ -24,8 +24,7 @@ from mmconv.report.page import write_page
 from mmconv.report.tables.formats import write_tables
 from mmconv.report.writing import RunFolder
 from mmconv.run_folder.layout import PAGE, REPORT, SCORES
-from mmconv.run_folder.saved_run import read_finished
-from mmconv.run_folder.tables import read_tables
+from mmconv.run_folder.saved_run import read_finished, read_tables
 from tests.mmconv.report.runs import ALPHA, SIZE, make_run
 
 READABLE = Reply(text="Good. Rating: [[7]]")
@@ -35,8 +34,8 @@ UNREADABLE = Reply(text="Who am I to say?")
 def finished(order: int, outcomes: Mapping[str, Outcome]) -> Finished:
     """A plan of an answer and its judgement, which may be asked for once more."""
     answer = Call(id="answer", seat="candidate", messages=())
-    rescue = Call(id="judgement~retry_1", seat="judge", messages=(), parser=rating)
-    judgement = replace(rescue, id="judgement", rescues=(rescue,))
+    fallback = Call(id="judgement~retry_1", seat="judge", messages=(), parser=rating)
+    judgement = replace(fallback, id="judgement", fallbacks=(fallback,))
     plan = Plan(order=order, sample=str(order), condition="free", calls=(answer, judgement))
     return Finished(plan=plan, outcomes=outcomes, asked={})
 

@@ -11,7 +11,7 @@ import pytest
 
 from mmconv.core.errors import StoreError
 from mmconv.core.types import Failure
-from mmconv.engine import collect_soon
+from mmconv.engine.garbage import collect_soon
 from mmconv.service.errors.privacy import presentable
 from mmconv.service.errors.problems import LONGEST, Problem
 from mmconv.service.errors.validation import validation_problem

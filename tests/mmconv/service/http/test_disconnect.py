@@ -28,7 +28,7 @@ DIALOGUE = {"model": "echo", "turns": [{"instruction": text} for text in ("One?"
 JUDGEMENT = {"judge": "judge", **REQUESTS["convbench/direct_turn_1"]}
 
 
-class Asked:
+class ResolvedCall:
     """The calls that a backend was asked; they end when `may_end` is set."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,8 +49,8 @@ class Asked:
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
-    return Asked(monkeypatch)
+def asked(monkeypatch: pytest.MonkeyPatch) -> ResolvedCall:
+    return ResolvedCall(monkeypatch)
 
 
 @pytest.fixture
@@ -106,7 +106,7 @@ class Visitor:
     ids=["dialogue", "judgement"],
 )
 async def test_a_call_under_way_is_kept_for_who_asks_again(
-    served: Served, asked: Asked, path: str, body: dict[str, Any], whole: int
+    served: Served, asked: ResolvedCall, path: str, body: dict[str, Any], whole: int
 ) -> None:
     first = Visitor(served, path, body)
     await until(lambda: asked.calls == 1)
@@ -127,7 +127,7 @@ def _replies(metrics: str) -> list[float]:
 
 
 async def test_who_goes_has_no_room_for_more_until_what_is_under_way_has_ended(
-    serve: Serve, asked: Asked
+    serve: Serve, asked: ResolvedCall
 ) -> None:
     served = await serve(models=MODELS, limits={"queued_calls": 6})
     first = Visitor(served, "/v1/dialogues", DIALOGUE)
@@ -145,7 +145,7 @@ async def test_who_goes_has_no_room_for_more_until_what_is_under_way_has_ended(
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_a_chat_whose_client_has_gone_is_told_by_its_model_and_token(
-    served: Served, asked: Asked, stream: bool
+    served: Served, asked: ResolvedCall, stream: bool
 ) -> None:
     body = {**CHAT, "model": "echo", "stream": stream}
     leaving = Visitor(served, "/v1/chat/completions", body)
@@ -158,7 +158,7 @@ async def test_a_chat_whose_client_has_gone_is_told_by_its_model_and_token(
 
 
 async def test_a_call_that_waits_is_not_asked_and_others_go_on(
-    served: Served, asked: Asked
+    served: Served, asked: ResolvedCall
 ) -> None:
     other = Visitor(served, "/v1/dialogues", {**DIALOGUE, "turns": [{"instruction": "Other?"}]})
     await until(lambda: asked.calls == 1)
@@ -174,7 +174,9 @@ async def test_a_call_that_waits_is_not_asked_and_others_go_on(
     assert (await served.client.post("/v1/dialogues", json=DIALOGUE)).status_code == 200
 
 
-async def test_it_ends_at_once_where_the_servers_time_is_over(served: Served, asked: Asked) -> None:
+async def test_it_ends_at_once_where_the_servers_time_is_over(
+    served: Served, asked: ResolvedCall
+) -> None:
     """As uvicorn ends what is left at the end of its draining, be the client there or not."""
     here = Visitor(served, "/v1/dialogues", DIALOGUE)
     await until(lambda: asked.calls == 1)

@@ -10,7 +10,7 @@ import pytest
 from images import ImageStore
 from mmconv.core.config import ModelSpec, RunSpec
 from mmconv.core.errors import ConfigError
-from mmconv.core.run_stats import SeatTally
+from mmconv.core.run_stats import SeatStats
 from mmconv.core.types import Message, Reply, Sampling, Text
 from mmconv.engine import Seat
 from mmconv.engine.limiter import Stopped
@@ -45,7 +45,7 @@ async def ask(seat: Seat, trial: int = 0) -> Any:
         priority=0,
         affinity="x",
         pinned=None,
-        tally=SeatTally(),
+        stats=SeatStats(),
     )
 
 

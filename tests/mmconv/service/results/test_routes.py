@@ -12,7 +12,7 @@ import orjson
 import pytest
 from pyarrow import parquet
 
-from mmconv.run_folder.tables import read_tables
+from mmconv.run_folder.saved_run import read_tables
 from tests.mmconv.service.conftest import Serve, Served
 from tests.mmconv.service.run_settings import CALLS, ROWS, begun, drawn, ended, request
 

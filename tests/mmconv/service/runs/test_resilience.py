@@ -18,9 +18,10 @@ from typing import Any, TypeAlias
 import httpx2
 import orjson
 import pytest
+from mmconv.store.connections import connect
 from sqlalchemy import func, select
 
-from mmconv.store.schema import connect, jobs, replies
+from mmconv.store.schema import jobs, replies
 from tests.mmconv.convbench_data import write_run
 from tests.mmconv.processes import finish, mock_model, wait_until_idle
 from tests.mmconv.service.conftest import ServerProcess, Servers, until
