@@ -31,7 +31,6 @@ from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, cast
 
 from mmconv.core.documents import nearest
-
 from mmconv.core.errors import PromptError
 from mmconv.core.graph import join_texts
 from mmconv.core.keys import hash_bytes

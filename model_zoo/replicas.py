@@ -6,10 +6,10 @@ runner's.
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
 from collections.abc import Sequence
 
-from mmconv.core.closing import close_all
 from mmconv.core.protocols import Backend
 from mmconv.core.types import Message, Reply, Sampling
 
@@ -50,7 +50,10 @@ class Replicas:
 
     async def aclose(self) -> None:
         """Close every replica, even if closing one fails; the first failure is raised."""
-        await close_all(backend.aclose() for backend in self._backends)
+        closing = (backend.aclose() for backend in self._backends)
+        for error in await asyncio.gather(*closing, return_exceptions=True):
+            if error is not None:
+                raise error
 
     def _place(self, affinity: str) -> int:
         place = self._places.pop(affinity, None)

@@ -213,7 +213,7 @@ def test_a_model_is_named_by_provider_and_model(name: str, provider: str, model:
 )
 def test_an_unknown_name_is_told_with_what_was_looked_for(name: str, hint: str) -> None:
     told = (
-        f"model {name!r} is no shipped model (see `mmconv models`), no .yaml file, "
+        f"model {name!r} is not a shipped model (see `mmconv models`), not a .yaml file, "
         f"and not of the form provider/model{hint}"
     )
     with pytest.raises(ConfigError, match=f"^{re.escape(told)}$"):

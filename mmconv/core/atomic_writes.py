@@ -1,4 +1,4 @@
-"""A file that appears under its name only when it is whole, whoever else writes it meanwhile."""
+"""Atomic writes: a file gets its name only once it is complete."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from mmconv.core.errors import ConfigError
 
 
 @contextmanager
-def whole(path: Path, *, sync: bool = False) -> Iterator[Path]:
-    """A file to write beside `path`: it takes the name of `path` at the end, or is removed.
+def atomic_write(path: Path, *, sync: bool = False) -> Iterator[Path]:
+    """A temporary file to write, which replaces `path` at the end, or is removed after an error.
 
-    Each has a name of its own, so that two writers of one file do not spoil each other's. With
-    `sync` it is on disk before it takes the name: not even a power cut leaves less than a whole
-    file. A link stays, and what it leads to is written. Raises `ConfigError` for what is there and
-    is no file: a device would be replaced for the whole machine.
+    Its name is unique, so several processes can write one file. With `sync` it is on disk before it
+    replaces `path`, so that a power cut cannot leave a part of a file. The target of a link is
+    replaced. Raises `ConfigError` if `path` exists and is not a file: replacing a device would
+    damage the machine.
     """
     path = path.resolve()
     if path.exists() and not path.is_file():
-        raise ConfigError(f"{path} is no file, and would be replaced by one: name a file")
+        raise ConfigError(f"{path} is not a file, and would be replaced by one: name a file")
     part = path.with_name(f"{path.name}.{token_hex(4)}.part")
     try:
         yield part

@@ -1,18 +1,20 @@
-"""Configuration: what a run is, what a model is, and the only place that reads the environment.
+"""Configuration: run and model specifications, and the only place that reads the environment.
 
-Specs are frozen pydantic models that forbid unknown fields, read from YAML with `--set` overrides.
-Options of a benchmark or a provider stay plain mappings here; whoever they belong to validates
-them. No object is built from a spec here: that is `mmconv.engine.setup`.
+Specifications are frozen pydantic models that forbid unknown fields, read from YAML with `--set`
+overrides. Options of a benchmark or a provider are plain mappings here; it validates them itself.
+`mmconv.engine.setup` builds objects from specifications.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
+from fractions import Fraction
+from math import ceil
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import yaml
 from pydantic import (
@@ -23,25 +25,30 @@ from pydantic import (
     SerializerFunctionWrapHandler,
     StrictFloat,
     StrictInt,
-    ValidationError,
     field_validator,
     model_serializer,
     model_validator,
 )
 
-from mmconv.core.documents import Misleading, describe_problems, nearest, parse_yaml
+from mmconv.core.documents import Misleading, nearest, parse_yaml, read_document, validate
 from mmconv.core.errors import ConfigError
-
-Spec = TypeVar("Spec", bound=BaseModel)
 
 YAML_FILES = (".yaml", ".yml")
 """How the names of configuration files end."""
 
 _REFERENCE = re.compile(r"\$\{([^}]*)\}")
-"""A variable of the environment, as `base_url` and others name it."""
+"""A reference to an environment variable, as in `base_url`."""
+
+PIXELS_PER_TOKEN = 750.0
+"""Pixels per token of a model whose file has no rule: about the value of most models."""
+
+_TILE = 512
+"""Side of OpenAI's tiles in pixels; the next two bound the image that is cut into them."""
+_LONGER = 2048
+_SHORTER = 768
 
 _SEEDS: dict[str, Any] = {"ge": -(2**63), "lt": 2**63}
-"""The seeds that JSON, and so a key, has room for."""
+"""The seeds that JSON, and so a content key, can hold."""
 
 
 class _Frozen(BaseModel):
@@ -49,9 +56,9 @@ class _Frozen(BaseModel):
 
 
 class SamplingSpec(_Frozen):
-    """Overrides of a benchmark's own sampling; what is not set stays as the benchmark has it.
+    """Overrides of a benchmark's sampling; fields that are not set keep the benchmark's values.
 
-    `temperature` and `top_p` may be set to null: the server's default then applies.
+    `temperature` and `top_p` may be null: then the server's default applies.
     """
 
     temperature: StrictFloat | None = Field(default=0.0, ge=0)
@@ -62,7 +69,7 @@ class SamplingSpec(_Frozen):
 
     @model_serializer(mode="wrap")
     def _what_is_set(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        # A default that is written out would be read as an override.
+        # a default that is written would be read as an override
         return {name: value for name, value in dump(self).items() if name in self.model_fields_set}
 
 
@@ -73,15 +80,57 @@ class PriceSpec(_Frozen):
     output: float = Field(ge=0)
 
 
+class ImageTokens(_Frozen):
+    """How many tokens an image takes: the sum of the fields that are set, at most `most`."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    each: int = Field(default=0, ge=0)
+    """Of an image of any size."""
+    patch: int | None = Field(default=None, gt=0)
+    """One for each square with this side in pixels."""
+    tile: int = Field(default=0, ge=0)
+    """For each of OpenAI's tiles, which are cut after the image was scaled down."""
+    most: int | None = Field(default=None, gt=0)
+    """The bound that the server scales larger images down to."""
+
+    @model_validator(mode="after")
+    def _counts(self) -> ImageTokens:
+        if not (self.each or self.patch or self.tile):
+            raise ValueError("set each, patch or tile")
+        return self
+
+    def count(self, width: int, height: int) -> int:
+        """The tokens of an image of this size in pixels, as it is sent."""
+        tokens = self.each
+        if self.patch is not None:
+            tokens += ceil(width / self.patch) * ceil(height / self.patch)
+        if self.tile:
+            tokens += self.tile * _count_tiles(width, height)
+        return tokens if self.most is None else min(tokens, self.most)
+
+    def __str__(self) -> str:
+        bound = "" if self.most is None else f", at most {self.most:,}"
+        return " and ".join(self._terms()) + bound
+
+    def _terms(self) -> Iterator[str]:
+        if self.each:
+            yield f"{self.each:,}"
+        if self.patch is not None:
+            yield f"one for each {self.patch} x {self.patch} pixels"
+        if self.tile:
+            yield f"{self.tile:,} for each tile of {_TILE} x {_TILE} pixels"
+
+
 class AboutSpec(_Frozen):
-    """What helps to choose a model, as its card says; nothing that it is asked depends on this."""
+    """Facts from a model's card that help to choose a model; they change no request."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
     parameters: float | None = Field(default=None, gt=0)
-    """Billions of parameters, of a mixture all of them."""
+    """Billions of parameters; of a mixture of experts the total."""
     images: bool | None = None
-    """Whether it takes images; a run that would show some to a model that takes none is refused."""
+    """Whether it accepts images; a run that would send images to a text model is refused."""
     licence: str = ""
     """Its licence, as `mmconv models` prints it."""
     image_tokens: ImageTokens | None = None
@@ -90,9 +139,9 @@ class AboutSpec(_Frozen):
 
 
 class ModelSpec(_Frozen):
-    """A model is data: which backend speaks to it, and how.
+    """A model as data: which provider runs it, and how.
 
-    `about` is no part of a run: it is never written out.
+    `about` is not part of a run, and never written to its files.
     """
 
     model_config = ConfigDict(use_attribute_docstrings=True)
@@ -152,11 +201,15 @@ CANDIDATE = "candidate"
 class RunSpec(_Frozen):
     """One run of one benchmark: everything that decides its numbers, and nothing else.
 
-    `seats` maps the benchmark's seats (candidate, judge) to models; one from a file that sets no
-    `name` is named after the file. `trials` repeats every sample so often. `limit` takes the first
-    samples, with the seed `shuffle` so many at random; `samples` takes those of these keys.
-    `sampling` overrides the benchmark's sampling by seat. `chosen` are the keys of the samples that
-    a run of this specification chose when it was started; not a field, and None for a new run.
+    - `seats` maps model roles (candidate, judge) to models; a model file without `name` is named
+      after the file;
+    - `sampling` overrides the benchmark's sampling by role;
+    - `trials`: run each sample this many times;
+    - `limit`: run the first samples only, or with the seed `shuffle` as many at random;
+    - `samples`: run the samples with these keys only.
+
+    `chosen` is not a field: the keys of the samples that the run chose when it was started, None
+    for a new run.
     """
 
     benchmark: str
@@ -176,11 +229,11 @@ class RunSpec(_Frozen):
 
     @property
     def chosen(self) -> tuple[str, ...] | None:
-        """Keys of the samples that the run chose when it was started, in its order."""
+        """The keys of the samples that the run chose when it was started, in their order."""
         return self._chosen
 
     def as_chosen(self, keys: tuple[str, ...] | None) -> RunSpec:
-        """The same specification, for the run that chose the samples of these keys."""
+        """A copy of the specification for a run that chose these samples."""
         spec = self.model_copy()
         spec._chosen = keys
         return spec
@@ -212,15 +265,15 @@ class RunSpec(_Frozen):
     @field_validator("samples")
     @classmethod
     def _in_order(cls, value: tuple[str, ...] | None) -> tuple[str, ...] | None:
-        # however they were named, it is the same run
+        # the order of the list does not make another run
         return None if value is None else tuple(sorted(set(value)))
 
     @model_validator(mode="after")
     def _goes_together(self) -> RunSpec:
         if self.samples is not None and (self.limit is not None or self.shuffle is not None):
-            raise ValueError("samples names those that run: leave out limit and shuffle")
+            raise ValueError("samples names the samples to run: leave out limit and shuffle")
         if self.shuffle is not None and self.limit is None:
-            raise ValueError("shuffle draws as many samples as limit says: set limit too")
+            raise ValueError("shuffle draws limit samples at random: set limit too")
         for seat in self.sampling:
             if seat not in self.seats:
                 raise ValueError(f"sampling names the seat {seat!r}, which no model sits on")
@@ -228,7 +281,7 @@ class RunSpec(_Frozen):
 
 
 def secret(variable: str | None) -> str | None:
-    """The secret in this environment variable; `ConfigError` if it is named but not set."""
+    """The value of this environment variable; raises `ConfigError` if it is not set."""
     if variable is None:
         return None
     value = os.environ.get(variable)
@@ -238,44 +291,44 @@ def secret(variable: str | None) -> str | None:
 
 
 def fill_in(text: str) -> tuple[str, tuple[str, ...]]:
-    """The text with what the environment says for each `${NAME}` in it, and all that was filled in.
+    """Replace each `${NAME}` by the environment variable; also returns the values filled in.
 
     Raises `ConfigError` for a variable that is not set.
     """
     values = tuple(secret(name) or "" for name in _REFERENCE.findall(text))
-    left = iter(values)
-    return _REFERENCE.sub(lambda _: next(left), text), values
+    remaining = iter(values)
+    return _REFERENCE.sub(lambda _: next(remaining), text), values
 
 
 def environment(variable: str, default: str) -> str:
-    """A setting that is not a secret."""
+    """An environment variable that is not a secret."""
     return os.environ.get(variable, default)
 
 
 def database_url() -> str:
-    """The database that the environment names in MMCONV_DATABASE_URL; "" if it names none."""
+    """The database in the environment variable MMCONV_DATABASE_URL, or ""."""
     return os.environ.get("MMCONV_DATABASE_URL", "")
 
 
 def model_files() -> dict[str, Path]:
     """The shipped model files by name (the file's name without its suffix)."""
-    # beside this package, whatever else is called configs where a user works
+    # next to this package, not a folder of this name in the working directory
     folder = Path(__file__).parents[2] / "configs" / "models"
     files = sorted(folder.glob("*.yaml"), key=lambda path: path.stem)
     return {path.stem: path for path in files}
 
 
 def load_model(name: str) -> ModelSpec:
-    """A model by YAML path, by the name of a shipped file, or as `provider/model`.
+    """Load a model by YAML path, by the name of a shipped file, or as `provider/model`.
 
-    Raises `ConfigError` naming what was looked for.
+    Raises `ConfigError` for an unknown name, with suggestions.
     """
     fields, where = _find_model(name)
     return validate(ModelSpec, fields, where)
 
 
 def _find_model(name: str) -> tuple[dict[str, Any], str]:
-    """The fields of a model that is named so, and where they stand."""
+    """The fields of the model with this name, and their file."""
     if name.endswith(YAML_FILES):
         return read_document(Path(name)), name
     if name.startswith((".", "/", "~")):
@@ -292,21 +345,21 @@ def _find_model(name: str) -> tuple[dict[str, Any], str]:
         if Path(f"{name}.yaml").is_file():
             meant = f"; did you mean {name}.yaml?"
         raise ConfigError(
-            f"model {name!r} is no shipped model (see `mmconv models`), no .yaml file, "
+            f"model {name!r} is not a shipped model (see `mmconv models`), not a .yaml file, "
             f"and not of the form provider/model{meant}"
         )
     return {"provider": provider, "model": model}, name
 
 
 def _model_fields(name: str) -> dict[str, Any]:
-    """The fields of the model that `load_model` finds; raises as that does."""
+    """The fields of a model, validated; raises as `load_model` does."""
     fields, where = _find_model(name)
     validate(ModelSpec, fields, where)
     return fields
 
 
 def _seat_fields(name: str) -> dict[str, Any]:
-    """The same under the file's name, where that gives no other."""
+    """The same, named after the file unless it sets a name."""
     fields = _model_fields(name)
     if name.endswith(YAML_FILES) and not fields.get("name"):
         fields["name"] = Path(name).stem
@@ -314,31 +367,7 @@ def _seat_fields(name: str) -> dict[str, Any]:
 
 
 _MODELS = {"seats": _seat_fields, "models": _model_fields}
-"""Groups of models, which may be names, and what such a name stands for there."""
-
-
-def read_document(path: Path) -> dict[str, Any]:
-    """Read a YAML file that holds a mapping; raises `ConfigError` naming the file."""
-    document = read_yaml(path)
-    if not isinstance(document, dict):
-        found = "nothing" if document is None else f"a {type(document).__name__}"
-        raise ConfigError(f"{path}: expected a mapping of fields (name: value), found {found}")
-    return document
-
-
-def read_yaml(path: Path) -> Any:
-    """Read a YAML file; raises `ConfigError` naming the file, and the line of what misleads."""
-    try:
-        return parse_yaml(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror or error}") from error
-    except UnicodeDecodeError as error:
-        line = error.object[: error.start].count(b"\n") + 1
-        raise ConfigError(f"{path} line {line}: not UTF-8; save the file as UTF-8") from error
-    except Misleading as error:
-        raise ConfigError(f"{path} {error}") from error
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{path}: not YAML: {error}") from error
+"""Groups of fields whose values may be names of models, and how to read such a name."""
 
 
 def override(document: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
@@ -365,16 +394,16 @@ def override(document: Mapping[str, Any], overrides: Sequence[str]) -> dict[str,
 
 
 def set_field(document: dict[str, Any], dotted: str, value: Any, option: str) -> None:
-    """Set the field `a.b` in place; a group on the way that is empty, or not there, is made.
+    """Set the field `a.b` in place; missing or empty groups on the way are created.
 
-    A model by its name becomes the fields that the name stands for. Raises `ConfigError` naming the
-    option that asks for it, where the field lies below a value.
+    A model's name is replaced by its fields. Raises `ConfigError` with the name of the option if
+    a parent is a value.
     """
     *parents, last = dotted.split(".")
     place = document
     for depth, parent in enumerate(parents):
         below = place.get(parent)
-        if below is None:  # as YAML reads a group of which all fields are commented out
+        if below is None:  # as YAML reads a group whose fields are all commented out
             below = place[parent] = {}
         if isinstance(below, str) and depth == 1 and parents[0] in _MODELS:
             below = place[parent] = _MODELS[parents[0]](below)
@@ -384,10 +413,8 @@ def set_field(document: dict[str, Any], dotted: str, value: Any, option: str) ->
     place[last] = value
 
 
-def validate(kind: type[Spec], document: Mapping[str, Any], where: str) -> Spec:
-    """Validate a mapping as a spec; a `ConfigError` lists every field that is wrong."""
-    try:
-        return kind.model_validate(document)
-    except ValidationError as error:
-        lines = [f"  {problem}" for problem in describe_problems(error, kind)]
-        raise ConfigError("\n".join([f"{where}: wrong configuration", *lines])) from error
+def _count_tiles(width: int, height: int) -> int:
+    # fractions, since rounding must not make 2048 pixels slightly more, and so one more tile
+    longer, shorter = max(width, height), min(width, height)
+    scale = min(Fraction(1), Fraction(_LONGER, longer), Fraction(_SHORTER, shorter))
+    return ceil(width * scale / _TILE) * ceil(height * scale / _TILE)

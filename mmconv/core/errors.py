@@ -8,7 +8,7 @@
     │   ├── DataError       a data file: names the file, the record and the field
     │   ├── ImageError      an image that cannot be read safely
     │   └── PromptError     a prompt file or what is filled into it
-    ├── OwnCodeError        a benchmark or provider of one's own raises, or returns what it must not
+    ├── UserCodeError       user code (a benchmark or provider) raises, or returns a wrong value
     ├── PlanError           a planned call graph that cannot run (a bug in a benchmark)
     ├── StoreError          the store cannot be opened, read, written, migrated or merged
     │   ├── StoreFull       its disk is full
@@ -17,11 +17,11 @@
     │   └── StoreDamaged    its file cannot be read in all its parts
     ├── Unparsed            a reply that holds no readable verdict
     └── BackendError        a model did not answer
-        ├── Transient       worth asking again, after `retry_after` seconds where known
-        └── Refused         asking again would bring the same answer
+        ├── Transient       worth a retry, after `retry_after` seconds if known
+        └── Refused         a retry would get the same answer
 
-The runner turns `Unparsed` and `BackendError` into values; only where a model cannot be opened does
-a `BackendError` reach the user.
+The runner turns `Unparsed` and `BackendError` into values. A `BackendError` reaches the user only
+if a model cannot be opened.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class MmconvError(Exception):
 
 
 class InputError(MmconvError):
-    """What the user gave cannot be used; the message says where it is and what to do."""
+    """Input that cannot be used; the message says where it is and what to do."""
 
 
 class ConfigError(InputError):
@@ -66,16 +66,16 @@ class ImageError(InputError):
 
 
 class PromptError(InputError):
-    """A prompt file is malformed, or its slots are not the ones that are filled."""
+    """A prompt file is malformed, or its slots do not match the values that fill them."""
 
 
 class DataError(InputError):
     """One or more records of a data file are wrong.
 
-    `problems` holds one line per problem, each naming the record and the field. The message shows
-    them all, or of more than `SHOWN` the first `ALIKE` of each kind, rare kinds first: one file cut
-    short is not to be lost among many that are missing. `in_full` is the message with all of them.
-    `count` is how many problems there are, if a line stands for more than one.
+    `problems` has one line per problem, each with the record and the field. The message shows all,
+    or if there are more than `SHOWN`, the first `ALIKE` of each kind. Rare kinds come first, so
+    that one truncated file is not lost among many missing ones. `in_full` is the message with all
+    problems. `count` is their number, if a line stands for several.
     """
 
     SHOWN: ClassVar[int] = 40
@@ -88,7 +88,7 @@ class DataError(InputError):
         self.problems = tuple(problems)
         self._count = len(self.problems) if count is None else count
         self._advice = advice
-        super().__init__(self._told(self._shown()) if self.is_cut else self.in_full)
+        super().__init__(self._format(self._shown()) if self.is_cut else self.in_full)
 
     @property
     def is_cut(self) -> bool:
@@ -98,9 +98,9 @@ class DataError(InputError):
     @property
     def in_full(self) -> str:
         """The message with every problem, in the order of the file."""
-        return self._told(self.problems)
+        return self._format(self.problems)
 
-    def _told(self, lines: Iterable[str]) -> str:
+    def _format(self, lines: Iterable[str]) -> str:
         head = f"{self.where}: {self._count:,} problem{'' if self._count == 1 else 's'}"
         advice = [self._advice] if self._advice else []
         return "\n".join([head, *(f"  {line}" for line in lines), *advice])
@@ -108,7 +108,7 @@ class DataError(InputError):
     def _shown(self) -> Iterator[str]:
         kinds: dict[str, list[str]] = {}
         for problem in self.problems:
-            kinds.setdefault(_OWN_TO_IT.sub("", problem), []).append(problem)
+            kinds.setdefault(_DETAILS.sub("", problem), []).append(problem)
         left, lines = len(self.problems), 0
         for alike in sorted(kinds.values(), key=len):
             if lines >= self.SHOWN:
@@ -121,14 +121,14 @@ class DataError(InputError):
             lines += min(len(alike), self.ALIKE)
 
 
-_OWN_TO_IT = re.compile(r"""'[^']*'|"[^"]*"|\([^()]*\)|\bimage .+?\.\w+|\S*[\d./\\]\S*""")
-"""What tells a problem from its kind: quotations, brackets, numbers, images and other files."""
+_DETAILS = re.compile(r"""'[^']*'|"[^"]*"|\([^()]*\)|\bimage .+?\.\w+|\S*[\d./\\]\S*""")
+"""The parts of a line that differ between problems of one kind: quotes, numbers, files."""
 
 
 class UserCodeError(MmconvError):
-    """The code of a benchmark or a provider of one's own raises, or returns what it must not.
+    """User code (a benchmark or provider) raises, or returns a wrong value.
 
-    The message names the function and what it was asked for, and shows the lines of that code.
+    The message names the function and its arguments, and shows the lines of that code.
     """
 
 
@@ -145,7 +145,7 @@ class StoreFull(StoreError):
 
 
 class StoreAway(StoreError):
-    """The store's database server does not answer: it may come back."""
+    """The store's database server does not answer; it may come back."""
 
 
 class StoreGone(StoreError):
@@ -157,14 +157,14 @@ class StoreDamaged(StoreError):
 
 
 class Unparsed(MmconvError):
-    """A reply holds no readable verdict; the message says what was looked for."""
+    """A reply without a readable verdict; the message says what was expected."""
 
 
 class BackendError(MmconvError):
-    """A model did not answer. `kind` says why, in one of a few words; `ValueError` for another.
+    """A model did not answer; `kind` is the reason. Raises `ValueError` for an unknown kind.
 
-    `input_tokens` and `output_tokens` are those that the attempt took all the same, as far as the
-    server told: they are paid.
+    `input_tokens` and `output_tokens` are those that the attempt used all the same, if the server
+    says so: they are paid.
     """
 
     def __init__(
@@ -177,7 +177,7 @@ class BackendError(MmconvError):
     ) -> None:
         if kind not in get_args(FailureKind):
             known = ", ".join(get_args(FailureKind))
-            raise ValueError(f"{kind!r} is no kind of failure; there are: {known}")
+            raise ValueError(f"{kind!r} is not a kind of failure; there are: {known}")
         super().__init__(message)
         self.kind: FailureKind = kind
         self.input_tokens = input_tokens
@@ -185,11 +185,11 @@ class BackendError(MmconvError):
 
 
 class Transient(BackendError):
-    """A failure that may pass: asked again after `retry_after` seconds, or after a backoff.
+    """A failure that may pass: the call is retried after `retry_after` seconds, or a backoff.
 
-    `overloaded` says that the server has too much to do, as a `rate_limit` always does: all calls
-    of the model wait then. Raises `ValueError` for a `retry_after` that is no finite number, such
-    as a header's text.
+    `overloaded`: the server has too much to do, as with every `rate_limit`; then all calls of the
+    model wait. Raises `ValueError` for a `retry_after` that is not a finite number, such as the
+    text of a header.
     """
 
     def __init__(
@@ -206,10 +206,10 @@ class Transient(BackendError):
         if retry_after is not None and not (
             isinstance(retry_after, int | float) and isfinite(retry_after)
         ):
-            raise ValueError(f"retry_after is {retry_after!r}, no number of seconds")
+            raise ValueError(f"retry_after is {retry_after!r}; expected a number of seconds")
         self.retry_after = retry_after
         self.overloaded = overloaded or kind == "rate_limit"
 
 
 class Refused(BackendError):
-    """A failure that asking again will not mend: too long a prompt, a rejected request."""
+    """A failure that a retry does not fix: too long a prompt, a rejected request."""

@@ -1,4 +1,4 @@
-"""The call graph: read off the messages, checked before anything is paid, resolved when asked.
+"""The call graph: read off the messages, checked before anything is paid, resolved per call.
 
 A call depends on exactly the calls that its messages refer to, so the graph cannot disagree with
 the prompts. Scheduling is not done here but in `mmconv.engine`.
@@ -25,15 +25,15 @@ def refs(messages: Iterable[Message]) -> Iterator[str]:
 
 
 def dependencies(call: Call) -> frozenset[str]:
-    """The ids of the calls that must have replied before this one can be asked."""
+    """The ids of the calls that need a reply before this one can be requested."""
     return frozenset(refs(call.messages))
 
 
 def check(calls: Sequence[Call]) -> tuple[Call, ...]:
     """Return the calls in an order in which each follows what it needs.
 
-    Raises `PlanError` for an id used twice, a reference to no call, or a circle. A rescue may
-    refer to the call that it rescues and to whatever has replied before that one is asked.
+    Raises `PlanError` for an id used twice, a reference to an unknown call, or a cycle. A fallback
+    may refer to its call and to calls that have replies before its call is requested.
     """
     by_id: dict[str, Call] = {}
     needs: dict[str, frozenset[str]] = {}
@@ -47,8 +47,8 @@ def check(calls: Sequence[Call]) -> tuple[Call, ...]:
         _check_known(call.id, needs[call.id], needs)
         for fallback in call.fallbacks:
             if fallback.fallbacks:
-                raise PlanError(f"rescue {fallback.id!r} has rescues of its own")
-            if fallback.messages is not call.messages:  # A repeat needs what the call itself needs.
+                raise PlanError(f"fallback {fallback.id!r} has fallbacks of its own")
+            if fallback.messages is not call.messages:  # a retry has the dependencies of its call
                 _check_fallback(fallback, call, needs)
     if _is_ordered(needs):
         return tuple(calls)
@@ -115,11 +115,11 @@ def _text(part: Text | Ref, replies: Mapping[str, Reply]) -> str:
 def _resolved(message: Message, replies: Mapping[str, Reply]) -> Message:
     if _is_resolved(message):
         return message
-    told = (_told(part, replies) if isinstance(part, Ref) else part for part in message.parts)
-    return Message(role=message.role, parts=tuple(join_texts(told)))
+    pieces = (_text_of(part, replies) if isinstance(part, Ref) else part for part in message.parts)
+    return Message(role=message.role, parts=tuple(join_texts(pieces)))
 
 
-def _told(ref: Ref, replies: Mapping[str, Reply]) -> str:
+def _text_of(ref: Ref, replies: Mapping[str, Reply]) -> str:
     reply = replies[ref.call]
     return ref.write(reply.text + ref.cut_off if reply.finish in CUT_OFF else reply.text)
 
@@ -152,22 +152,22 @@ def _check_known(call_id: str, needed: Collection[str], known: Collection[str]) 
 
 
 def _check_fallback(fallback: Call, call: Call, needs: Mapping[str, frozenset[str]]) -> None:
-    """Raise `PlanError` for a reference to no call, or to what may not have replied by then."""
+    """Raise `PlanError` for a reference to an unknown call, or one without a reply by then."""
     needed = dependencies(fallback)
     _check_known(fallback.id, needed, needs)
     other = needed - needs[call.id] - {call.id}
     for name in other and other - _before(call.id, needs):
         raise PlanError(
-            f"rescue {fallback.id!r} refers to {name!r}, which {call.id!r} does not wait for"
+            f"fallback {fallback.id!r} refers to {name!r}, which {call.id!r} does not wait for"
         )
 
 
 def _before(call_id: str, needs: Mapping[str, Collection[str]]) -> set[str]:
-    """All that a call needs, and what that needs in turn."""
-    found: set[str] = set()
+    """The dependencies of a call, direct and indirect."""
+    ancestors: set[str] = set()
     left = [call_id]
     while left:
-        new = set(needs.get(left.pop(), ())) - found
-        found |= new
+        new = set(needs.get(left.pop(), ())) - ancestors
+        ancestors |= new
         left += new
-    return found
+    return ancestors

@@ -1,7 +1,6 @@
-"""Names become modules: shipped ones, and those installed beside mmconv. Nothing is checked here.
+"""Imports providers and benchmarks by name.
 
-A shipped one has a short name; any other is named by its path, `package.module`, and what is in it
-by `package.module:attribute`.
+Shipped ones have short names; others are named by `package.module` or `package.module:attribute`.
 """
 
 from __future__ import annotations
@@ -16,10 +15,10 @@ from mmconv.core.user_code import telling
 
 
 def find_named(name: str, what: str, known: Mapping[str, str]) -> object:
-    """The module, or what is in it, that a name stands for; `known` are the paths of short names.
+    """Import the module or attribute of a name; `known` maps short names to import paths.
 
-    Raises `ConfigError` that names `what` is looked for (a provider, a benchmark) where there is
-    none, and `UserCodeError` where importing it fails.
+    Raises `ConfigError` if there is none; `what` is it called there (provider, benchmark). Raises
+    `UserCodeError` if its code fails.
     """
     path = known.get(name, name)
     module, _, attribute = path.partition(":")
@@ -33,25 +32,25 @@ def find_named(name: str, what: str, known: Mapping[str, str]) -> object:
         raise ConfigError(f"{what} {name!r} is not known{advice}")
     with telling(f"{what} {name!r}: importing {module}"):
         try:
-            found = import_module(module)
+            imported = import_module(module)
         except ImportError as error:
-            raise ConfigError(_why_not(f"{what} {name!r}", module, error)) from error
-    if attribute and not hasattr(found, attribute):
-        names = [each for each in vars(found) if not each.startswith("_")]
+            raise ConfigError(_describe(f"{what} {name!r}", module, error)) from error
+    if attribute and not hasattr(imported, attribute):
+        names = [public for public in vars(imported) if not public.startswith("_")]
         raise ConfigError(
             f"{what} {name!r}: {module} has no {attribute}{nearest(attribute, names)}"
         )
-    return getattr(found, attribute) if attribute else found
+    return getattr(imported, attribute) if attribute else imported
 
 
-def _why_not(named: str, module: str, error: ImportError) -> str:
-    """Whether the module itself is not found, or something that it imports."""
+def _describe(named: str, module: str, error: ImportError) -> str:
+    """Describe which module was not found: this one, or one that it imports."""
     if not isinstance(error, ModuleNotFoundError):
         return f"{named}: importing {module} fails: {error}"
-    lost = error.name or module
+    missing = error.name or module
     parent, _, last = module.rpartition(".")
-    if lost == module and parent in sys.modules and hasattr(sys.modules[parent], last):
-        return f"{named}: {last} is no module but stands in one; did you mean {parent}:{last}?"
-    if f"{module}.".startswith(f"{lost}."):
-        return f"{named}: there is no module {lost!r} on Python's path; is PYTHONPATH right?"
-    return f"{named}: {module} imports {lost!r}, which is not installed, or misspelt there"
+    if missing == module and parent in sys.modules and hasattr(sys.modules[parent], last):
+        return f"{named}: {last} is not a module but an attribute; did you mean {parent}:{last}?"
+    if f"{module}.".startswith(f"{missing}."):
+        return f"{named}: module {missing!r} is not on Python's path; check PYTHONPATH"
+    return f"{named}: {module} imports {missing!r}, which is not installed, or misspelt there"

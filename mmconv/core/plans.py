@@ -1,23 +1,20 @@
-"""Plans: what a run is made of, and what it leaves behind, call by call.
-
-The runner takes plans in and hands finished ones out; the report writes them down.
-"""
+"""Plans of calls, finished plans, and the names of repeated samples."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from mmconv.core.protocols import Benchmark, Sample
 from mmconv.core.types import Call, Message, Outcome, Ref, Sampling, Score
 
 Origin: TypeAlias = Literal["given", "own", "reference", "prompt_file", "model_file"]
-"""Where a message that was sent comes from.
+"""The origin of a message that was sent.
 
-Of the assistant's turns `own` is one that a model said, `reference` one that people wrote,
-`prompt_file` one that nobody said; `model_file` is the system prompt that a model's file puts
-first, `given` any other message.
+An assistant's turn is a model's reply (`own`), written by people (`reference`), or invented in a
+`prompt_file`. `model_file` is the system prompt of a model's file, `given` any other message.
 """
 
 
@@ -35,7 +32,7 @@ class Plan:
 class ResolvedCall:
     """One call as it is sent: resolved messages, effective sampling, content key.
 
-    A `cached` one was not asked for itself: its reply was there, or an equal call brought it.
+    `cached`: it was not requested itself; its reply was cached, or came with an equal call.
     """
 
     call: Call
@@ -45,7 +42,7 @@ class ResolvedCall:
     cached: bool = False
 
     def as_cached(self) -> ResolvedCall:
-        """The same, whose reply was there."""
+        """A copy of a call whose reply was cached."""
         return ResolvedCall(
             call=self.call,
             key=self.key,
@@ -56,7 +53,7 @@ class ResolvedCall:
 
     @property
     def origins(self) -> tuple[Origin, ...]:
-        """Those of `messages`: planned messages tell, resolved ones do not."""
+        """The origin of each of `messages`, read off the planned ones."""
         put_first: tuple[Origin, ...] = ("model_file",)
         put_first *= len(self.messages) - len(self.call.messages)
         filled = self.call.prompt is not None
@@ -75,24 +72,50 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finished:
-    """A plan whose calls all have outcomes, and how those that were resolved were asked."""
+    """A plan whose calls all have outcomes; `asked` has the calls that were resolved."""
 
     plan: Plan
     outcomes: Mapping[str, Outcome]
     asked: Mapping[str, ResolvedCall]
 
     def exchanges(self) -> Iterator[Exchange]:
-        """All calls with outcomes in the plan's order, rescues after what they rescue."""
+        """All calls with outcomes in the plan's order, fallbacks after their call."""
         for call in self.plan.calls:
             for each in (call, *call.fallbacks):
                 if (outcome := self.outcomes.get(each.id)) is not None:
                     yield Exchange(call=each, outcome=outcome, asked=self.asked.get(each.id))
 
 
+_TRIAL = re.compile(r"(.*)#([1-9][0-9]{0,8})", re.DOTALL)
+
+
+class Trial(NamedTuple):
+    """A sample's key, as its benchmark has it, and the number of the trial, from 1."""
+
+    key: str
+    number: int
+
+
+def name_trial(key: str, number: int = 1) -> str:
+    """The name of a sample in one of its trials: `14` in the first, `14#2` in the second.
+
+    A key that ends like a trial itself always gets a number (`issue#7` becomes `issue#7#1`), so no
+    two trials of a run share a name.
+    """
+    plain = number == 1 and not _TRIAL.fullmatch(key)
+    return key if plain else f"{key}#{number}"
+
+
+def read_trial(name: str) -> Trial:
+    """The key and trial that a name stands for; the inverse of `name_trial`."""
+    match = _TRIAL.fullmatch(name) if "#" in name else None
+    return Trial(match[1], int(match[2])) if match else Trial(name, 1)
+
+
 def score_finished(
     benchmark: Benchmark[Sample], sample: Sample, finished: Finished
 ) -> Iterator[Score]:
-    """What the benchmark reads off a finished plan of the sample, under the name of its trial."""
+    """Score a finished plan of the sample, under the name of its trial."""
     plan = finished.plan
     calls = {call.id: call for call in plan.calls}
     is_named = plan.sample == benchmark.key(sample)
@@ -102,7 +125,7 @@ def score_finished(
 
 
 def _origin(planned: Message, *, filled: bool) -> Origin:
-    """That of a planned message; a `filled` prompt file has turns that nobody said."""
+    """The origin of a planned message; `filled`: it comes from a prompt file."""
     if planned.role != "assistant":
         return "given"
     if any(isinstance(part, Ref) for part in planned.parts):

@@ -1,9 +1,10 @@
-"""The protocols that the engine talks to. Nothing here is an implementation."""
+"""The interfaces of backends, providers, benchmarks and stores."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from mmconv.core.types import Call, Failure, Image, Message, Outcome, Reply, Sampling, Score, Table
@@ -57,7 +58,7 @@ class ImageSink(Protocol):
 
 
 class Replies(Protocol):
-    """What a runner asks of a store: what has come of calls, by content key.
+    """A runner's interface to a store: the outcomes of calls by content key.
 
     `flights` holds the calls under way, for all runners of one event loop.
     """
@@ -65,7 +66,7 @@ class Replies(Protocol):
     flights: dict[str, asyncio.Future[Outcome | None]]
 
     async def get(self, key: str) -> Reply | None:
-        """The reply kept under this key, if there is one."""
+        """The cached reply of this key, if there is one."""
         ...
 
     def look_again(self) -> None:
@@ -73,11 +74,11 @@ class Replies(Protocol):
         ...
 
     async def put(self, key: str, fingerprint: str, reply: Reply) -> Reply:
-        """Keep a reply, and return the one that is kept: another process may have been first."""
+        """Cache a reply, and return the cached one: another process may have been first."""
         ...
 
     async def add_failure(self, key: str, failure: Failure) -> None:
-        """Keep how a call failed, for the record."""
+        """Record a failure of a call."""
         ...
 
     async def claim(self, key: str) -> Reply | bool:
@@ -88,7 +89,7 @@ class Replies(Protocol):
         ...
 
     def release(self, key: str) -> None:
-        """Give a claim back, if there is one, that ended without reply or failure."""
+        """Give a claim back, if there is one, without reply or failure."""
         ...
 
     async def wait_for_others(self, key: str) -> Reply | None:
@@ -96,7 +97,7 @@ class Replies(Protocol):
         ...
 
     async def last_failure(self, key: str) -> Failure | None:
-        """How a call failed the last time, for the record."""
+        """The latest failure of a call."""
         ...
 
 
@@ -110,7 +111,7 @@ class Provider(Protocol[Spec]):
     A model's file is the spec as it was written: `spec.address` is its `base_url` with what the
     environment says in place of `${NAME}`, `spec.key` the key in the variable that `api_key_env`
     names. Such a key is taken out of what `open_backend` and `generate` raise.
-    `mmconv.core.config.validate(ParrotOptions, spec.options, spec.label)` reads the options by a
+    `mmconv.core.documents.validate(ParrotOptions, spec.options, spec.label)` reads the options by a
     pydantic model, and raises `ConfigError` for each that is wrong.
 
     A module may have more:
@@ -121,7 +122,7 @@ class Provider(Protocol[Spec]):
     - `check_prompt(messages)` raises it for prompts that no model of it reads;
     - `check_ready(spec)` raises it for what is seen, unloaded, to keep the model from opening;
     - `metadata(spec)` is a mapping of texts that the run's manifest records with the fingerprint;
-    - `guides_output(spec)` tells whether replies are held to a call's JSON schema;
+    - `guides_output(spec)`: whether replies are constrained to a call's JSON schema;
     - `open_renderer(spec, images)` loads what writes prompts and no weights; it blocks, downloads
       nothing, and gives a `Renderer`, or None for a model whose prompts are written elsewhere; it
       raises `ConfigError` where the checkpoint's files are not on this machine, or cannot be read;
@@ -133,16 +134,15 @@ class Provider(Protocol[Spec]):
     """
 
     def fingerprint(self, spec: Spec) -> str:
-        """Name all that decides a reply, for replies are stored and found again by it.
+        """Name all that decides a reply: replies are cached under it.
 
-        It must be another text whenever the same request could get another reply: by other weights
-        (their content, not their path), options, prompts or templates of the module's own, a
-        revision that is raised when the module's code answers otherwise. So do versions of what
-        computes, where asking anew is cheap; `hf` and `vllm` leave their libraries' versions to the
-        run's manifest, or every upgrade would ask for everything again. What only makes the model
-        faster, or says how often it is asked, must not count, nor the system prompt and sampling,
-        which count by themselves. Nothing is loaded, and no server is asked. Raises
-        `ConfigError` for a model or options that it does not know.
+        It must differ whenever the same request could get another reply: for other weights (their
+        content, not their path), options, prompts or templates of the module, and for a revision
+        that is raised when the module's code answers differently. Include library versions only if
+        requests are cheap; `hf` and `vllm` leave them to the run's manifest, or every upgrade would
+        repeat all requests. Speed and retries must not count, nor system prompt and sampling, which
+        are in the content key anyway. Load no model and contact no server. Raises `ConfigError` for
+        an unknown model or options.
         """
         ...
 
@@ -153,6 +153,39 @@ class Provider(Protocol[Spec]):
         that cannot work.
         """
         ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RawImage:
+    """What a model's processor makes of one image of a prompt.
+
+    `width` and `height` are those that it is given, in pixels. `tokens` counts the placeholders
+    that stand for the image in the input; None if the processor does not separate them from those
+    of other images. `sizes` are what it says of the image's size, by the names of its tensors: rows
+    of two or three integers, such as a grid of patches.
+    """
+
+    width: int
+    height: int
+    tokens: int | None
+    sizes: Mapping[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RawPrompt:
+    """A conversation as text, special tokens and all, and how large an input it becomes.
+
+    `text` is what the tokenizer is given; `added` are special tokens that the tokenizer puts to it
+    by itself. `tokens` counts the whole input, `image_tokens` the placeholders of images in it.
+    `tensors` are the shapes of what is made of all its images together, by name.
+    """
+
+    text: str
+    added: tuple[str, ...]
+    tokens: int
+    image_tokens: int
+    images: tuple[RawImage, ...]
+    tensors: Mapping[str, tuple[int, ...]]
 
 
 class Renderer(Protocol):

@@ -1,4 +1,4 @@
-"""Counts of what a run has done so far, by seat, and how fast; progress and summary read them."""
+"""Run statistics: counts by model role, throughput, and the reason why a run stopped."""
 
 from __future__ import annotations
 
@@ -10,35 +10,33 @@ from mmconv.core.errors import BackendError, FailureKind
 from mmconv.core.types import FINGERPRINT, Failure, Outcome, Reply
 
 WINDOW_SECONDS = 30.0
-"""The time over which the rate is measured."""
+"""The window in which the throughput is measured."""
 
 MOST_NAMES = 100
-"""So many models that answered a seat are counted by name and `FINGERPRINT`, and as many more by
-their name alone: some servers have a fingerprint, or a name, for each reply."""
+"""Models counted by name and `FINGERPRINT` per role; as many more are counted by name alone, since
+some servers send a new fingerprint, or name, with each reply."""
 
 OTHERS = "others"
-"""What all further ones are counted as."""
+"""The name under which all further models are counted."""
 
 JobState: TypeAlias = Literal["queued", "running", "done", "stopped", "failed"]
-"""How a run or dialogue is that a server has queued."""
+"""The state of a job on a server."""
 
 
 @dataclass(slots=True, kw_only=True)
 class SeatStats:
-    """One seat's counts: calls by how they ended, retries, tokens.
+    """The counts of one model role: calls by outcome, retries, tokens.
 
-    `stored` calls were not asked for themselves: the store held their reply, or an equal call that
-    was under way brought it. `needless` calls would have compared equal texts, and nothing is lost
-    with them. `input_tokens` and `output_tokens` are of the calls asked now, and of their attempts
-    that brought no reply and were counted all the same; the totals include those of `stored` ones.
-    `unasked` are the `skipped` ones that were never asked, because this run asks nothing.
-    `unmetered` are the `asked` ones of which the backend told no number of tokens, and replies that
-    nobody needs; `total_unmetered` has the `stored` ones too. `timed_out` are attempts that no
-    reply came to in time: whether they are paid nobody tells.
-    `answered_by` counts replies by the model that answered, as far as servers tell.
-    `examples` has one message for each kind of failure; `last_failure` is the latest one;
-    `last_retry` and `retried_for` are kind and message of the latest attempt that was asked again,
-    or "".
+    - `asked`: requested and answered; `stored`: answered from the cache or by an equal call;
+    - `needless`: not requested, since the call compares texts that are equal;
+    - `skipped`: not requested, since a dependency failed; of these `unasked`: this run is offline;
+    - `input_tokens`, `output_tokens`: of `asked` calls and of failed attempts that were metered;
+      the totals include `stored` calls;
+    - `unmetered`: `asked` calls and replays without token counts; the total includes `stored` ones;
+    - `timed_out`: attempts that timed out; whether they are paid is unknown;
+    - `answered_by`: replies by model, if the server names it;
+    - `examples`: one message for each kind of failure; `last_failure`: the latest one;
+    - `last_retry`, `retried_for`: kind and message of the latest retried attempt, or "".
     """
 
     asked: int = 0
@@ -65,11 +63,11 @@ class SeatStats:
 
     @property
     def ended(self) -> int:
-        """Calls that have an outcome, whatever it is."""
+        """Calls that have an outcome."""
         return self.asked + self.stored + self.failed + self.skipped + self.needless
 
     def count(self, outcome: Outcome, *, stored: bool) -> None:
-        """Count one call's end; `stored` says that it was not asked for itself."""
+        """Count an outcome; `stored`: the call was not requested itself."""
         if isinstance(outcome, Reply):
             self._count_reply(outcome, stored=stored)
         elif isinstance(outcome, Failure):
@@ -84,23 +82,23 @@ class SeatStats:
             self.unasked += outcome.reason == "unasked"
 
     def count_retry(self, kind: FailureKind, message: str) -> None:
-        """Count an attempt that failed, after which the call is asked again."""
+        """Count an attempt that failed and is retried."""
         self.retried += 1
         self.last_retry = kind
         self.retried_for = message
 
     def count_unanswered(self, error: BackendError) -> None:
-        """Count what an attempt took that brought no reply."""
+        """Count the tokens and the timeout of an attempt without a reply."""
         self.timed_out += error.kind == "timeout"
         self.count_paid(error)
 
-    def count_paid(self, told: BackendError | Reply) -> None:
-        """Count the tokens of an attempt that brought no reply, or one that nobody needs."""
-        self.input_tokens += told.input_tokens or 0
-        self.output_tokens += told.output_tokens or 0
-        self.total_input_tokens += told.input_tokens or 0
-        self.total_output_tokens += told.output_tokens or 0
-        is_unmetered = isinstance(told, Reply) and _is_unmetered(told)
+    def count_paid(self, attempt: BackendError | Reply) -> None:
+        """Count the tokens of an attempt without a reply, or of a replayed request."""
+        self.input_tokens += attempt.input_tokens or 0
+        self.output_tokens += attempt.output_tokens or 0
+        self.total_input_tokens += attempt.input_tokens or 0
+        self.total_output_tokens += attempt.output_tokens or 0
+        is_unmetered = isinstance(attempt, Reply) and _is_unmetered(attempt)
         self.unmetered += is_unmetered
         self.total_unmetered += is_unmetered
 
@@ -135,22 +133,22 @@ def _is_unmetered(reply: Reply) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StopReason:
-    """Why a run stopped by itself, and the failure that was the last to show it, if one did."""
+    """The reason why a run stopped by itself, and the last failure that led to it, if any."""
 
     reason: str
     failure: Failure | None = None
 
     @property
     def description(self) -> str:
-        """All of it, for whoever runs it."""
+        """The reason and the failure, for people."""
         return self.reason if self.failure is None else f"{self.reason}: {self.failure.description}"
 
 
 @dataclass(slots=True, kw_only=True)
 class RunStats:
-    """A run's counts: plans opened and finished, calls by seat; and why it stopped by itself.
+    """A run's counts: plans opened and finished, calls by role, and why it stopped by itself.
 
-    `planned` are the calls of the plans opened, and the rescues that were needed.
+    `planned` are the calls of the opened plans, with the fallbacks that were needed.
     """
 
     plans: int = 0
@@ -169,7 +167,7 @@ class RunStats:
         return sum(seat.ended for seat in self.seats.values())
 
     def planned_in(self, plans: int) -> int:
-        """Calls of so many plans; those not opened yet count as many as the others on average."""
+        """Calls of this number of plans; plans not opened yet count with the average."""
         unopened = max(0, plans - self.plans)
         return self.planned + round(unopened * self.planned / self.plans if self.plans else 0)
 
@@ -185,13 +183,13 @@ class RunStats:
 
     @property
     def answered_by(self) -> dict[str, dict[str, int]]:
-        """Replies by seat and the model that answered, of the seats of which that is told."""
+        """Replies by role and by the model that the server names."""
         counts = {name: dict(seat.answered_by) for name, seat in self.seats.items()}
-        return {name: each for name, each in counts.items() if each}
+        return {name: models for name, models in counts.items() if models}
 
     @property
     def unasked(self) -> int:
-        """Calls that wait for a run that asks."""
+        """Calls that wait for an online run."""
         return sum(seat.unasked for seat in self.seats.values())
 
     @property
@@ -202,15 +200,12 @@ class RunStats:
 
 @dataclass(slots=True)
 class Throughput:
-    """How fast a run gets on, from the calls answered within the last seconds.
-
-    Cached replies do not count: they come at once and say nothing about the model.
-    """
+    """The throughput of a run: calls answered within the last seconds, without cached ones."""
 
     _marks: deque[tuple[float, int]] = field(default_factory=deque)
 
     def mark(self, now: float, stats: RunStats) -> None:
-        """Note what has been counted at a time in seconds."""
+        """Note the counts at a time in seconds."""
         self._marks.append((now, stats.asked))
         while len(self._marks) > 2 and self._marks[1][0] <= now - WINDOW_SECONDS:
             self._marks.popleft()
@@ -222,6 +217,6 @@ class Throughput:
         return (more_asked - asked) / (now - then) if now > then else 0.0
 
     def seconds_left(self, stats: RunStats, plans: int) -> float | None:
-        """How long the calls of so many plans still take; None if none was answered of late."""
+        """Seconds that the calls of this number of plans still take; None if unknown."""
         left = stats.planned_in(plans) - stats.ended
         return left / self.rate if self.rate else None

@@ -2,8 +2,7 @@
 
 The three settings of ConvBench, golden histories and self-made histories are one thing seen with
 different numbers of given turns: where an answer is given, its text stands in the history; where
-it is not, a `Ref` to the call that makes it does. Long ones are shortened here too, when the runner
-is told to. No model and no benchmark is known here.
+it is not, a `Ref` to the call that makes it does. Long histories are shortened here, too.
 """
 
 from __future__ import annotations
@@ -76,7 +75,7 @@ def begin_with(prompt: str, said: Sequence[Message]) -> tuple[Message, ...]:
 
 
 def without_oldest(messages: Sequence[Message], pinned: str = "") -> tuple[Message, ...] | None:
-    """Resolved messages less the oldest that is no system prompt; None if only the last is left.
+    """Messages without the oldest that is not a system prompt; None if only the last is left.
 
     `pinned` is a prompt that `begin_with` put before them: it stays, before what is then first.
     """

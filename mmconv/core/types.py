@@ -22,7 +22,7 @@ CUT_OFF: tuple[Finish, ...] = ("length", "filter")
 
 BY_HOST = " by "
 FINGERPRINT = ", fingerprint "
-"""What stands before the host and the build of a model, where a server tells of them."""
+"""Separators before the host and the build of a model, if the server names them."""
 
 ANY_OBJECT = '{"type":"object","additionalProperties":true}'
 """The schema of any JSON object; strict engines need to hear that it may have fields."""
@@ -116,8 +116,8 @@ class Sampling:
 class Verdict:
     """What a judge's reply was read as: a label, scores by name, and the reasons given.
 
-    `missing` counts what the judge was asked for and the verdict has not, or not on the scale: scores
-    of turns, criteria. Such a verdict is asked for again, and used where none lacks less.
+    `missing` counts scores of turns or criteria that the verdict does not have, or not on the
+    scale. Such a verdict is requested again; the most complete one is used.
     """
 
     label: str | None = None
@@ -185,8 +185,8 @@ class Reply:
 
     `reasoning` is what it thought aloud, kept apart from `text`. `seconds` is the time of the
     request that succeeded; `dropped` counts messages left out of an overflowing prompt; tokens
-    are None where the backend does not tell. `answered_by` is the model that answered as the server
-    names it, with `BY_HOST` and `FINGERPRINT` and what it tells of those; None where nobody tells.
+    are None if the backend does not report them. `answered_by` is the model as the server names
+    it, with `BY_HOST` and `FINGERPRINT` if it names those; None if it names no model.
     """
 
     text: str
@@ -210,12 +210,12 @@ class Failure:
 
     @property
     def why(self) -> str:
-        """Why there is no score of it."""
+        """The reason why it has no score."""
         return f"failed: {self.kind}"
 
     @property
     def description(self) -> str:
-        """What happened, for a reader."""
+        """A description for people."""
         many = "s" if self.attempts > 1 else ""
         return f"{self.kind} after {self.attempts} attempt{many}: {self.message}"
 
@@ -235,16 +235,16 @@ class Skipped:
 
     @property
     def why(self) -> str:
-        """Why there is no score of it."""
+        """The reason why it has no score."""
         return self.because if self.reason == "absent" else f"skipped: {self.because}"
 
 
 UNASKED = "not asked yet"
 SAME_TEXT = "same text"
 UNPARSED = "unparsed"
-"""Why a score is None, where a judge's replies hold no readable verdict."""
+"""The reason of a score if a judge's replies hold no readable verdict."""
 UNPAIRED = "unpaired: "
-"""What the reason of a sample begins with that makes no pair."""
+"""The begin of the reason of a sample that does not make a pair."""
 
 Outcome: TypeAlias = Reply | Failure | Skipped
 
@@ -276,8 +276,8 @@ class Score:
 class Summary:
     """A mean with its 95 % interval: `n` values, and how many are `missing` by reason.
 
-    `mean` is None where there is no value, `stderr` where fewer than two independent clusters leave
-    it undefined; which values have an interval is told in `mmconv.stats.estimates`.
+    `mean` is None without values, `stderr` with fewer than two independent clusters;
+    `mmconv.stats.estimates` says which values have an interval.
     """
 
     mean: float | None

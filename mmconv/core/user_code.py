@@ -45,7 +45,7 @@ _FAILURES = (
 
 @contextmanager
 def telling(what: str, advice: str = "") -> Iterator[None]:
-    """Have what is raised here come out as an `UserCodeError`; mmconv's own errors stay as they are.
+    """Have what is raised here come out as a `UserCodeError`; mmconv's own errors stay.
 
     `what` is told to fail, with the lines of one's own code; `advice` stands below them. So it is
     where that code exits, or has itself cancelled.

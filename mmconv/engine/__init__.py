@@ -1,11 +1,10 @@
-"""Where plans are carried out: calls are scheduled, retried and committed, errors become values.
+"""Runs plans: schedules, retries and commits calls, and turns model errors into values.
 
-`Runner` drives plans; a `Model` is asked through its slots; a `Seat` is where a model sits. Nothing
-here knows a benchmark, a prompt file or a model library.
+`Runner` drives plans, `Model` limits and retries its requests, `Seat` adds system prompt and
+sampling. Benchmarks, prompt files and model libraries are unknown here.
 """
 
 from mmconv.engine.driver import Runner
-from mmconv.engine.garbage import collect_rarely, collect_soon
 from mmconv.engine.seat import Model, Seat
 
-__all__ = ["Model", "Runner", "Seat", "collect_rarely", "collect_soon"]
+__all__ = ["Model", "Runner", "Seat"]

@@ -1,8 +1,8 @@
-"""When a model cannot answer at all, so that there is no use in asking it for the rest of a run.
+"""The circuit breaker: decides when a model cannot answer at all, so that the run should stop.
 
-What it rejects may lie with the call. Whether it does is not told by the words: an account that is
-closed, and a row of pictures that a server does not take, have the same for each. So a model that
-has answered before, and now rejects one call after the other, is asked again what it answered.
+A rejected request may be wrong itself. The error message does not show that: a closed account and a
+series of images that a server does not accept get the same one. So after a series of rejections
+mmconv replays a request that the model has answered before.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from mmconv.core.types import Failure, Outcome, Reply
 MOST_FAILED = 20
 """Calls of a model that fail in a row, each after all of its attempts, before a run stops.
 
-A model that has answered nothing yet may refuse some calls at once and be slow to answer others:
-as many of its first calls must have come to an end, too, or `MOST_EARLY` have failed.
+A model without any reply yet may refuse some calls at once and be slow to answer others. So as many
+of its first calls must have ended, too, or `MOST_EARLY` have failed.
 """
 
 MOST_EARLY = 10 * MOST_FAILED
-"""As many failures leave no hope in an answer that is still under way."""
+"""After as many failures, calls still under way are not waited for."""
 
 MOST_HOPELESS = 3
-"""As many of those suffice that are `HOPELESS`, or `ABSENT` from a model that never answered."""
+"""Failures in a row before a run stops if they are `HOPELESS`, or `ABSENT` without any reply."""
 
 HOPELESS: frozenset[FailureKind] = frozenset({"authentication", "quota", "not_found"})
-"""Failures that tell that no other call will be answered either."""
+"""Kinds of failure that concern every call of the model."""
 
 COUNTED: frozenset[FailureKind] = HOPELESS | {
     "forbidden",
@@ -38,14 +38,14 @@ COUNTED: frozenset[FailureKind] = HOPELESS | {
     "server",
     "malformed",
 }
-"""Failures that may lie with the model; the others lie with what it was asked, and say nothing."""
+"""Kinds of failure that may be the model's fault; the others are the request's."""
 
 UNSUITED: FailureKind = "rejected"
-"""Counts as such until the model has answered once: before that its set-up may be wrong. Afterwards
-what it is asked may be, and as many in a row are a reason to doubt the model."""
+"""Counts as the model's fault until it has answered once: its set-up may be wrong. Afterwards
+only a replayed request shows whose fault it is."""
 
 ABSENT: FailureKind = "connection"
-"""Is hopeless, after all attempts, as long as the model has answered nothing: nobody is there."""
+"""Counts as hopeless as long as the model has not answered once: its server is not there."""
 
 
 @dataclass(slots=True)
@@ -56,22 +56,22 @@ class _Streak:
 
 
 class CircuitBreaker:
-    """How many calls of each model have failed in a row; a model is any number that names it."""
+    """Counts the failures in a row of each model; `model` is any number that identifies it."""
 
     def __init__(self) -> None:
         self._breaker: defaultdict[int, _Streak] = defaultdict(_Streak)
         self._able: dict[int, ResolvedCall] = {}
 
     def note_cached(self, model: int, asked: ResolvedCall) -> None:
-        """The store has a reply of the model: it was able to answer, whether or not it is now."""
+        """Note a cached reply: the model was able to answer this request once."""
         self._able.setdefault(model, asked)
 
     def note(
         self, model: int, asked: ResolvedCall, outcome: Outcome, *, first_under_way: bool = False
     ) -> int:
-        """Count how a call of the model ended; how many failed in a row if those are too many.
+        """Count an outcome; returns the number of failures in a row if the run should stop, else 0.
 
-        `first_under_way` says that one of the model's first `MOST_FAILED` calls has no end yet.
+        `first_under_way`: one of the model's first `MOST_FAILED` calls has not ended yet.
         """
         if isinstance(outcome, Reply):
             self._able[model] = asked
@@ -91,10 +91,10 @@ class CircuitBreaker:
         return 0
 
     def doubt(self, model: int, failure: Failure) -> ResolvedCall | None:
-        """What to ask the model again, and to note, after a failure that was noted just now.
+        """The request to replay, and to note, after this failure; None if not needed.
 
-        That is what it answered before, each time when it has rejected `MOST_FAILED` more calls
-        and answered none. If it rejects that too, the calls are not what is wrong.
+        After every `MOST_FAILED` rejections in a row it is one that the model answered before. If
+        the model rejects that too, the requests are not to blame.
         """
         rejected = self._breaker[model].rejected if failure.kind == UNSUITED else 0
         return self._able[model] if rejected and rejected % MOST_FAILED == 0 else None

@@ -1,26 +1,31 @@
-"""The driver: takes plans in, asks what is not known yet, and hands finished plans out.
+"""The driver: runs plans, requests the calls that are not cached, returns finished plans.
 
-A call starts when everything that it refers to has replied; it is looked up in the store first,
-asked if it is not there, and committed before anything that needs it starts. Equal calls under way
-at the same time are one request, whichever runner of the store asks it. Plans are taken in lazily,
-so memory does not grow with their number. What fails is a `Failure`, what needs it is `Skipped`;
-any other exception is a bug and stops the run, and what was answered is kept, that of calls under
-way too. A model that cannot answer stops it as well, as `stop` does; a run in which nothing was
-answered has not come to an end.
+A call starts when everything that it refers to has a reply. It is looked up in the cache, requested
+on a miss, and committed before any call that depends on it starts. Equal calls under way at the
+same time are one request, whichever runner of the store sends it. Plans are opened lazily, so
+memory does not grow with their number.
+
+A model's error is a `Failure`, and the calls that depend on it are `Skipped`. Any other exception
+is a bug and stops the run; replies of calls under way are still cached. A model that cannot answer
+stops the run too. A run without a single reply is never complete.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import traceback
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 
-from mmconv.core.graph import check, dependencies, resolve
+from judges import is_settled
+from mmconv.core.errors import MmconvError, PlanError
+from mmconv.core.graph import chain_lengths, check, dependencies, is_needless, resolve
 from mmconv.core.keys import content_key
 from mmconv.core.plans import Finished, Plan, ResolvedCall
 from mmconv.core.protocols import Replies
 from mmconv.core.run_stats import RunStats, StopReason
-from mmconv.core.types import UNASKED, Call, Failure, Outcome, Reply, Skipped
+from mmconv.core.types import SAME_TEXT, UNASKED, Call, Failure, Outcome, Reply, Skipped
 from mmconv.engine.circuit_breaker import MOST_FAILED, CircuitBreaker
 from mmconv.engine.limiter import Stopped
 from mmconv.engine.seat import Seat
@@ -28,18 +33,21 @@ from mmconv.engine.seat import Seat
 _LOGGER = logging.getLogger(__name__)
 
 OPEN_PLANS = 64
-"""How many plans are open at least: enough that the store is asked for many replies at once."""
+"""Minimum number of open plans: enough to look up many replies in one query."""
 
 LEAD = 10
-"""How many plans a call is served ahead of its turn for each call in the chain that waits for it.
+"""Head start of a call, in plans, for each call in the chain that depends on it.
 
-Older plans go first, so that they end and make room; but whoever has a long chain before him must
-begin early, or the end of a run waits for a few chains while most slots are idle.
+Older plans go first, so that they end and make room. But long chains must begin early, or the end
+of a run waits for a few of them while most of the concurrency is unused.
 """
+
+OTHERS_SHOWN = 3
+"""How many other errors the notes of the first error show with their traceback."""
 
 
 class _Elsewhere(Exception):
-    """Raised where another process requests a call, or has done so by now: then with its reply."""
+    """Another process requests the call, or has done so already; then `reply` is set."""
 
     def __init__(self, reply: Reply | None) -> None:
         super().__init__()
@@ -47,16 +55,15 @@ class _Elsewhere(Exception):
 
 
 class Runner:
-    """Runs plans against seats and a store.
+    """Runs plans against seats and a store. Create it inside its event loop.
 
-    `offline` asks nothing: what the store does not hold has failed before, or was never asked.
-    `window` bounds how many plans are open at once, until models are opened that together answer
-    more calls than that. `before_asking` is called once, before the first call that the store does
-    not hold; what it raises ends the run with nothing requested. A run stops when a model cannot
-    answer (`mmconv.engine.circuit_breaker`), unless it `goes_on`: that is for runs whose models
-    others use too, since stopping would end those calls as well. `enough` may be set: it runs after
-    each call that was asked, and what it says is why the run stops then. A runner is made where its
-    event loop runs.
+    - `offline`: request nothing. A call that is not cached failed before, or was never requested.
+    - `window`: open plans at once, until models are opened whose concurrency is higher.
+    - `before_asking` is called once, before the first request; an exception ends the run.
+    - `goes_on`: do not stop when a model cannot answer (`mmconv.engine.circuit_breaker`). That is
+      for runs that share their models with others, which a stop would end too.
+    - `enough` may be set: it is called after each request, and a text that it returns is the reason
+      why the run stops.
     """
 
     def __init__(
@@ -88,11 +95,10 @@ class Runner:
     async def run(self, plans: Iterable[Plan], on_finished: Callable[[Finished], None]) -> bool:
         """Run all plans; `on_finished` gets each as it ends, in any order.
 
-        Returns whether the run went to its end, False if `stop` ended it early, or the run itself
-        (then `stats.halt` tells why). What was to stop with its last calls has come to its end.
-        Exceptions other than a model's failure come out as they are, once the calls under way are
-        kept; after the first of them `on_finished` gets no more. A call that somebody cancelled, so
-        that its plan has no end, is a `RuntimeError`.
+        Returns whether the run is complete: False if `stop` ended it early, or the run itself did
+        (`stats.halt` has the reason). Exceptions other than a model's failure are raised once the
+        replies of calls under way are cached; `on_finished` gets no more plans after the first.
+        Raises `RuntimeError` if a call was cancelled from outside, so that its plan has no end.
         """
         self._store.look_again()
         taken_in = False
@@ -102,11 +108,11 @@ class Runner:
                     taken_in = await self._open(plans, group, on_finished)
                 except Exception as error:  # noqa: BLE001 - raised once calls under way are kept
                     self.end_by(error)
-        except BaseExceptionGroup as failed:  # of what is no `Exception`, as a library's panic
+        except BaseExceptionGroup as failed:  # not an `Exception`, such as the panic of a library
             raise failed.exceptions[0] from None
         if self._errors:
             errors, self._errors = self._errors, []
-            raise foremost(errors)
+            raise first_error(errors)
         lost = self.stats.plans - self.stats.finished
         if self._stopping.done() and (lost or not taken_in):
             self._look_again_at_enough()
@@ -124,55 +130,50 @@ class Runner:
         group: asyncio.TaskGroup,
         on_finished: Callable[[Finished], None],
     ) -> bool:
-        """Open all plans, as there is room; returns False if the run was stopped meanwhile."""
+        """Open all plans as there is room; returns False if the run was stopped meanwhile."""
         for plan in plans:
             await self._room.acquire()
             if self._stopping.done():
                 return False
             self.stats.plans += 1
-            OpenPlan(plan, self, group, on_finished).start()
-            # Opening the first plans takes a while, in which their first calls can go out.
+            _OpenPlan(plan, self, group, on_finished).start()
+            # Opening plans takes a while; let the first calls go out in the meantime.
             await asyncio.sleep(0)
         return True
 
     @property
     def is_failing(self) -> bool:
-        """Whether an error ends the run, which still waits for calls under way."""
+        """Whether an error is ending the run, which still waits for calls under way."""
         return bool(self._errors)
 
     def end_by(self, error: Exception) -> None:
-        """Ask nothing more, and end by this error once the calls under way are answered and kept.
-
-        They may have been paid for.
-        """
+        """Request nothing more, and raise this error once the replies under way are cached."""
         if not self._errors and self._under_way:
-            told = "%s ends the run; waiting for the calls under way, whose replies are kept"
-            _LOGGER.warning(told, type(error).__name__)
+            message = "%s ends the run; waiting for the calls under way to cache their replies"
+            _LOGGER.warning(message, type(error).__name__)
         self._errors.append(error)
         self.stop()
 
     def _is_unable(self) -> bool:
-        """Whether the run stopped because a model cannot answer: asked again, it may."""
+        """Whether the run stopped because a model cannot answer; later it may."""
         return self.stats.stop_reason is not None and self.stats.stop_reason.failure is not None
 
     def _look_again_at_enough(self) -> None:
-        """Have the halt count the calls, too, that were under way when it was enough."""
+        """Update the reason with the calls that were under way when the run was stopped."""
         if self.stats.stop_reason is None or self._is_unable() or self.enough is None:
             return
         if reason := self.enough(self.stats):
             self.stats.stop_reason = StopReason(reason=reason)
 
     def _unanswered(self) -> StopReason | None:
-        """Why a run of too few calls to stop it midway is none: not one of them was answered."""
+        """The reason why a short run is not complete: none of its calls was answered."""
         if self.stats.replies or not self.stats.lost:
             return None
         last = (seat.last_failure for seat in self.stats.seats.values())
-        return StopReason(
-            reason="not one call was answered", failure=next(filter(None, last), None)
-        )
+        return StopReason(reason="no call was answered", failure=next(filter(None, last), None))
 
     def stop(self) -> None:
-        """Ask nothing more; calls under way are awaited and kept. Safe to call from a signal."""
+        """Request nothing more; wait for calls under way. Safe to call from a signal handler."""
         if not self._stopping.done():
             self._stopping.set_result(None)
         for seat in self._seats.values():
@@ -187,20 +188,18 @@ class Runner:
             self._room.release()
 
     async def outcome(self, plan: Plan, asked: ResolvedCall, chain: int) -> tuple[Outcome, bool]:
-        """Find or ask one resolved call; with it True if the reply was free.
+        """The outcome of one resolved call, and whether it was free (cached, or an equal call's).
 
-        That is one that was stored, or that an equal call under way brought. `chain` counts the
-        calls in a row that end with the last one to wait for it.
-
-        Raises `Stopped` where the run is being stopped before the call was asked.
+        `chain` is the length of the longest chain of calls that begins with this one. Raises
+        `Stopped` if the run is stopped before the call was requested.
         """
         if self.offline:
             return await self._recall(asked.key)
         flights = self._store.flights
         while (flight := flights.get(asked.key)) is not None:
-            brought = await self._join(flight)
-            if brought is not None:
-                return brought, True
+            outcome_of_equal = await self._join(flight)
+            if outcome_of_equal is not None:
+                return outcome_of_equal, True
         flights[asked.key] = landing = asyncio.get_running_loop().create_future()
         outcome: Outcome | None = None
         try:
@@ -208,15 +207,15 @@ class Runner:
             while reply is None:
                 try:
                     outcome = await self._ask(plan, asked, chain)
-                except _Elsewhere as found:
-                    reply = found.reply or await self._wait_for_others(asked.key)
+                except _Elsewhere as other:
+                    reply = other.reply or await self._wait_for_others(asked.key)
                 else:
                     return outcome, False
             self._breaker.note_cached(id(self._seats[asked.call.seat].model), asked)
             outcome = reply
             return outcome, True
         finally:
-            # What this one cannot end, the first of those that wait for it asks anew.
+            # Without an outcome, the first call that waits for this one sends the request itself.
             self._store.release(asked.key)
             del flights[asked.key]
             landing.set_result(outcome)
@@ -229,9 +228,9 @@ class Runner:
         return failure or Skipped(because=UNASKED, reason="unasked"), False
 
     async def _join(self, flight: asyncio.Future[Outcome | None]) -> Outcome | None:
-        """What an equal call brings, or None if it was given up.
+        """The outcome of an equal call, or None if it was given up.
 
-        It may be another runner's, and wait for long: stopping this one leaves it.
+        It may belong to another runner and take long: if this run stops, the call goes on.
         """
         await asyncio.wait((flight, self._stopping), return_when=asyncio.FIRST_COMPLETED)
         if not flight.done():
@@ -239,10 +238,10 @@ class Runner:
         return flight.result()
 
     async def _wait_for_others(self, key: str) -> Reply | None:
-        """What another process brings, or None if it gave up.
+        """The reply that another process got, or None if it gave up.
 
-        Meanwhile one more plan is open, so that several processes with the same plans go on with
-        different ones.
+        Meanwhile one more plan is open, so that processes with the same plans work on different
+        ones.
         """
         self._extra_plans += 1
         self._room.release()
@@ -303,7 +302,7 @@ class Runner:
         return outcome
 
     def _note(self, asked: ResolvedCall, outcome: Reply | Failure, seat: str) -> None:
-        """Count how a call ended for its model, and stop where that one cannot answer."""
+        """Report the outcome to the circuit breaker; stop if the model cannot answer."""
         model = self._seats[seat].model
         is_early = isinstance(outcome, Failure) and model.has_under_way(MOST_FAILED)
         failed = self._breaker.note(id(model), asked, outcome, first_under_way=is_early)
@@ -312,7 +311,7 @@ class Runner:
             self._stop_because(_cannot_answer(seat, label, failed, outcome))
 
     def count(self, seat: str, outcome: Outcome, *, stored: bool) -> None:
-        """Count how a call ended, and stop where that is enough."""
+        """Count an outcome; stop if `enough` gives a reason."""
         self.stats.seat(seat).count(outcome, stored=stored)
         if self.enough is not None and not stored and (reason := self.enough(self.stats)):
             self._stop_because(StopReason(reason=reason))
@@ -323,14 +322,14 @@ class Runner:
             self.stop()
 
     def _make_room(self, model: int, slots: int) -> None:
-        """Let so many plans be open that none of the models' slots wants for calls."""
+        """Open as many plans as the models take calls at once, so that none of them is idle."""
         self._slots[model] = slots
         for _ in range(sum(self._slots.values()) - self._window):
             self._window += 1
             self._room.release()
 
     async def recall(self, plan: Plan) -> dict[str, Reply]:
-        """The replies to a plan's calls, rescues aside, that the store holds; nothing is asked."""
+        """The cached replies to a plan's calls, without fallbacks; nothing is requested."""
         replies: dict[str, Reply] = {}
         for call in check(plan.calls):
             if dependencies(call) <= replies.keys():
@@ -340,7 +339,7 @@ class Runner:
         return replies
 
     def address(self, call: Call, replies: Mapping[str, Reply]) -> ResolvedCall:
-        """Resolve a call whose needs are met, as its seat would send it."""
+        """Resolve a call whose dependencies have replies, as its seat would send it."""
         seat = self._seats[call.seat]
         messages, sampling = seat.prompt(resolve(call.messages, replies), call.sampling)
         key = content_key(seat.model.fingerprint, messages, sampling, pinned=call.kept)
@@ -349,6 +348,138 @@ class Runner:
 
 def _cannot_answer(seat: str, label: str, failed: int, last: Failure) -> StopReason:
     named = f"{seat} ({label})" if label else seat
-    return StopReason(
-        reason=f"{named} cannot answer: {failed} calls failed, one after the other", failure=last
-    )
+    return StopReason(reason=f"{named} cannot answer: {failed} calls failed in a row", failure=last)
+
+
+@dataclass(slots=True)
+class _OpenPlan:
+    """A plan whose calls are tasks of `group`; `on_finished` gets it at its end.
+
+    A call starts when everything that it refers to has a reply; a fallback starts when the reply
+    before it gives no complete verdict. `unmet` has the missing dependencies of each call,
+    `waiting` the calls that depend on it.
+    """
+
+    plan: Plan
+    runner: Runner
+    group: asyncio.TaskGroup
+    on_finished: Callable[[Finished], None]
+    left: int = 0
+    replies: dict[str, Reply] = field(default_factory=dict)
+    outcomes: dict[str, Outcome] = field(default_factory=dict)
+    asked: dict[str, ResolvedCall] = field(default_factory=dict)
+    unmet: dict[str, set[str]] = field(default_factory=dict)
+    waiting: dict[str, list[Call]] = field(default_factory=dict)
+    chains: Mapping[str, int] = field(default_factory=dict)
+
+    def start(self) -> None:
+        """Start the calls without dependencies; raises `PlanError` for an invalid graph."""
+        try:
+            calls = check(self.plan.calls)
+        except PlanError as error:
+            where = f"sample {self.plan.sample}, {self.plan.condition}"
+            raise PlanError(f"{where}: {error}") from error
+        self.left = len(calls)
+        self.runner.stats.planned += len(calls)
+        needs = {call.id: dependencies(call) for call in calls}
+        self.chains = chain_lengths(needs)
+        for call in calls:
+            self.unmet[call.id] = set(needs[call.id])
+            for need in needs[call.id]:
+                self.waiting.setdefault(need, []).append(call)
+        if not calls:
+            self._finish()
+        for call in calls:
+            if not self.unmet[call.id]:
+                self._launch(call, call)
+
+    def _launch(self, call: Call, root: Call) -> None:
+        """Start a call, or a fallback of the call `root`, whose dependencies have replies."""
+        self.group.create_task(self._see_through(call, root))
+
+    async def _see_through(self, call: Call, root: Call) -> None:
+        try:
+            await self._answer(call, root)
+        except Stopped:
+            return
+        except Exception as error:  # noqa: BLE001 - it ends the run
+            self.runner.end_by(error)
+
+    async def _answer(self, call: Call, root: Call) -> None:
+        """Look up or request a call; raises `Stopped` if the run is stopped first."""
+        if is_needless(call, self.replies):
+            self._settle(call, Skipped(because=SAME_TEXT, reason="same_text"), stored=False)
+            self._count_down()
+            return
+        asked = self.runner.address(call, self.replies)
+        outcome, stored = await self.runner.outcome(self.plan, asked, self.chains[root.id])
+        self.asked[call.id] = asked.as_cached() if stored else asked
+        self._settle(call, outcome, stored=stored)
+        fallback = _next_fallback(call, root, outcome)
+        if fallback is None:
+            self._count_down()
+        else:
+            self.runner.stats.planned += 1
+            self._launch(fallback, root)
+
+    def _settle(self, call: Call, outcome: Outcome, *, stored: bool) -> None:
+        self.outcomes[call.id] = outcome
+        self.runner.count(call.seat, outcome, stored=stored)
+        if not isinstance(outcome, Reply):
+            self._skip_behind(call, outcome)
+            return
+        self.replies[call.id] = outcome
+        for dependent in self.waiting.get(call.id, ()):
+            self.unmet[dependent.id].discard(call.id)
+            if not self.unmet[dependent.id]:
+                self._launch(dependent, dependent)
+
+    def _skip_behind(self, call: Call, outcome: Failure | Skipped) -> None:
+        """Skip all calls that depend on one without a reply, directly or not."""
+        lost = outcome if isinstance(outcome, Skipped) else Skipped(because=call.id)
+        behind = [*self.waiting.get(call.id, ())]
+        while behind:
+            dependent = behind.pop()
+            if dependent.id not in self.outcomes:
+                self.outcomes[dependent.id] = lost
+                self.runner.count(dependent.seat, lost, stored=False)
+                self._count_down()
+                behind += self.waiting.get(dependent.id, ())
+
+    def _count_down(self) -> None:
+        self.left -= 1
+        if self.left == 0:
+            self._finish()
+
+    def _finish(self) -> None:
+        self.runner.stats.finished += 1
+        self.runner.close_plan()
+        if not self.runner.is_failing:  # else it is not used, and handling it may fail too
+            self.on_finished(Finished(plan=self.plan, outcomes=self.outcomes, asked=self.asked))
+
+
+def _next_fallback(call: Call, root: Call, outcome: Outcome) -> Call | None:
+    """The fallback to request after `call`, if its verdict is not complete and one is left."""
+    if call.parser is None or not root.fallbacks:
+        return None
+    if is_settled(call, outcome) if isinstance(outcome, Reply) else call is root:
+        return None
+    position = 0 if call is root else root.fallbacks.index(call) + 1
+    return root.fallbacks[position] if position < len(root.fallbacks) else None
+
+
+def first_error(errors: Iterable[Exception]) -> Exception:
+    """The error to raise: the first bug, else the first error; its notes show the others.
+
+    Errors of the same type and text count as one.
+    """
+    distinct = list({(type(error), str(error)): error for error in errors}.values())
+    bugs = [error for error in distinct if not isinstance(error, MmconvError)]
+    first = (bugs or distinct)[0]
+    others = [error for error in distinct if error is not first]
+    for other in others[:OTHERS_SHOWN]:
+        trace = "".join(traceback.format_exception(other))
+        first.add_note(f"At the same time another call failed:\n{trace}")
+    if (more := len(others) - OTHERS_SHOWN) > 0:
+        first.add_note(f"{more} more calls failed with other errors.")
+    return first

@@ -1,7 +1,7 @@
-"""The garbage collector, kept out of the way of whatever has many requests under way.
+"""Garbage collection that does not delay requests.
 
-Runs and servers hold many small objects for a while and make hardly any cycles: a full collection
-would go through all of them, find nothing, and hold up every request for a tenth of a second.
+Runs and servers hold many small objects and make hardly any cycles. A full collection would scan
+all of them, find nothing, and delay every request by a tenth of a second.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import gc
 import time
 
 COLLECT_SECONDS = 1.0
-"""How long `collect_soon` waits."""
+"""Delay of `collect_soon`."""
 
 
 def collect_rarely() -> None:
-    """Leave alone what there is by now, and look for cycles in the rest only now and then."""
+    """Exempt all existing objects from collection, and collect the rest rarely."""
     gc.freeze()
     gc.set_threshold(100_000, 50, 50)
 
@@ -34,8 +34,8 @@ class _Soon:
 
 
 collect_soon = _Soon()
-"""Collect once for all who ask within a second: whoever has met an error that nobody foresaw.
+"""Collect once for all calls within a second; call it after an unexpected error.
 
-The error, its traceback and what has handled it are a cycle, which holds the pictures and tensors
-of the functions that it came through. Only when all have let go of it can it be collected.
+The error, its traceback and its handlers form a cycle, which holds the images and tensors of the
+functions in the traceback. It can be collected only when all of them have released it.
 """

@@ -1,15 +1,13 @@
-"""What makes two runs the same run: all that can change replies, scores or tables, and no more.
+"""The identity of a run: all that can change its replies, scores or tables, and nothing else.
 
-A model counts as its fingerprint, which names all that can change what it says, and by what only a
-run adds: label, system prompt, sampling. How a run is carried out is no part of it (`OPERATIONAL`,
-and what a provider leaves out of a fingerprint: replicas, ports, caches), so that a run goes on in
-its folder after `attempts` were raised or a server has moved that `options.identity` names.
+A model counts by its fingerprint, label, system prompt and sampling. Settings that only change how
+a run is executed do not count (`OPERATIONAL`, and what a fingerprint leaves out: replicas, ports,
+caches). So a run goes on in its folder after `attempts` was raised or a server has moved.
 
-Files count as where they lie, however that is typed: as seen from the working directory where they
-are in it, so that a folder with its data and runs may move as a whole, else from the root. Their
-content is not looked at: where data or prompts have changed in place, the same run asks what is new
-and its tables are those of today, while scoring it again is refused where that would cost it
-results (`mmconv.report.changed_inputs`).
+Files count by their path, relative to the working directory if they are in it, so that a folder
+with data and runs can move as a whole. Their content does not count: if data or prompts change in
+place, the same run requests what is new. Scoring it again is refused if that would lose results
+(`mmconv.report.changed_inputs`).
 """
 
 from __future__ import annotations
@@ -30,9 +28,9 @@ from mmconv.run_folder.layout import Shard
 OPERATIONAL = frozenset(
     {
         "api_key_env",  # who pays for a reply
-        "price",  # what it costs: `summary.json` is written anew by every session
+        "price",  # what it costs: every session rewrites `summary.json`
         "max_concurrency",  # how soon it comes
-        # Whether it comes: what failed is asked again by the same run.
+        # whether it comes: the same run requests failed calls again
         "timeout",
         "attempts",
         "wait_for_server",
@@ -42,15 +40,15 @@ OPERATIONAL = frozenset(
 
 
 _NEWER = ("shuffle", "samples")
-"""Fields that count only where they are set: runs without them keep the names that they had."""
+"""Fields that count only if set, so that runs without them keep their earlier names."""
 
 
 def identify(
     spec: RunSpec, benchmark: Benchmark[Any], fingerprints: Mapping[str, str], shard: Shard
 ) -> str:
-    """Benchmark, candidate and a hash of what the run is; shards are told apart.
+    """The run's name: benchmark, candidate, a hash of its identity, and the shard.
 
-    `fingerprints` are those of the models, by seat.
+    `fingerprints` are those of the models by role.
     """
     label = spec.seats[CANDIDATE].label
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", f"{benchmark.name}-{label}")
@@ -59,33 +57,33 @@ def identify(
 
 
 def depends_on_folder(spec: RunSpec, benchmark: Benchmark[Any]) -> bool:
-    """Whether files lie in the working directory, so that elsewhere others are named alike."""
+    """Whether options name files in the working directory, which differ in another one."""
     located = (_located(spec.options[name]) for name in _file_names(spec, benchmark))
     return any(not Path(path).is_absolute() for each in located for path in _leaves(each))
 
 
 def _digest(spec: RunSpec, benchmark: Benchmark[Any], fingerprints: Mapping[str, str]) -> str:
-    told = spec.model_dump(mode="json")
+    identity = spec.model_dump(mode="json")
     for name in _NEWER:
-        if told[name] is None:
-            del told[name]
+        if identity[name] is None:
+            del identity[name]
     for name in _file_names(spec, benchmark):
-        told["options"][name] = _located(told["options"][name])
-    told["prompts"] = _located(told["prompts"])
-    told["seats"] = {
+        identity["options"][name] = _located(identity["options"][name])
+    identity["prompts"] = _located(identity["prompts"])
+    identity["seats"] = {
         seat: {
             "model": fingerprints[seat],
             "label": model.label,
             "system": model.system,
-            "sampling": told["seats"][seat]["sampling"],
+            "sampling": identity["seats"][seat]["sampling"],
         }
         for seat, model in spec.seats.items()
     }
-    return hash_json(told)
+    return hash_json(identity)
 
 
 def _file_names(spec: RunSpec, benchmark: Benchmark[Any]) -> frozenset[str]:
-    """The options given that name files or folders; a benchmark from elsewhere may not tell."""
+    """The options that name files or folders; not every user's benchmark declares them."""
     if spec.benchmark in TITLES:
         return file_options(describe(spec.benchmark).options) & spec.options.keys()
     if isinstance(benchmark, BaseBenchmark):
@@ -94,7 +92,7 @@ def _file_names(spec: RunSpec, benchmark: Benchmark[Any]) -> frozenset[str]:
 
 
 def _located(value: Any) -> Any:
-    """Paths, or lists of them or mappings to them, as where they lie; what is not set stays so."""
+    """Resolve a path, or a list of paths or mapping to paths; None stays None."""
     match value:
         case str():
             path, here = Path(value).resolve(), Path.cwd()

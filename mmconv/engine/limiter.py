@@ -1,9 +1,8 @@
-"""When a model's calls go out: how many at once, and how soon one after the other.
+"""The limits on a model's requests: how many at once, and how many a second.
 
-A server that never refuses is sent as many calls at once as its slots are; of one that refuses now
-and then, the refused call alone waits. One that is overloaded, and refuses several in a row, is
-left alone for as long as it asks, by all calls of the model; then calls go out one by one, at the
-pace at which it took them of late, which grows again slowly.
+If a server refuses a call now and then, only that call waits. If it refuses several in a row, it is
+overloaded: no call goes out for as long as it asks. Then calls go out one by one, at the rate at
+which the server accepted them before; the rate grows slowly.
 """
 
 from __future__ import annotations
@@ -21,57 +20,54 @@ FIRST_DELAY = 0.5
 LONGEST_DELAY = 60.0
 
 LONGEST_WAIT = 600.0
-"""Seconds that a server may ask to be left alone, or refuse all calls of a model that has answered
-before; a call that would wait longer fails."""
+"""The longest wait in seconds that a server may ask for, and the longest time without a reply from
+a model that has answered before; a call that would wait longer fails."""
 
 LONGEST_PROBE = 1.0
-"""Seconds after which the first call that goes out again is taken not to have been refused."""
+"""Seconds after which the first call that goes out again counts as accepted."""
 
 REFUSALS_IN_A_ROW = 5
-"""How many calls are refused, without an answer between them, by a server that is overloaded.
-
-One that now and then refuses a call, and answers the others, is sent them as before.
-"""
+"""Calls refused in a row, with no reply between them, after which a server counts as overloaded."""
 
 SPEED_UP = 0.98
-"""By which the time between two calls shrinks with every call."""
+"""The factor by which the time between two calls shrinks with every call."""
 
 SLOWEST = 3.0
-"""How many times the longest wait calls are kept apart at the most. A server that refuses them even
-then does so by chance, and not because they are too many: the pace is dropped."""
+"""The longest time between two calls, as a multiple of the longest wait. If a server refuses calls
+even then, it does so at random, and the rate limit is dropped."""
 
 UNTOLD_WAIT = 3.0
-"""Seconds that stand for the longest wait of a server that asks for none.
+"""The longest wait in seconds of a server that asks for none.
 
-Such refusals are more often those of a busy server, at random, than of a low limit.
+Such refusals usually come at random from a busy server, not from a low rate limit.
 """
 
 SHORTEST_TOLD = 0.1
-"""Seconds below which a server that asks to be left alone might as well ask for nothing.
+"""A shorter wait that a server asks for is ignored.
 
-Some send `Retry-After: 0` with every refusal, or a date that has passed by their clock.
+Some send `Retry-After: 0` with every refusal, or a date in the past.
 """
 
 SHORTEST_GAP = 0.001
-"""Seconds between two calls below which they need no pace."""
+"""With fewer seconds between two calls, the rate is not limited."""
 
 
 class Stopped(Exception):
-    """Raised to calls that wait for a slot when the run is being stopped."""
+    """Raised to calls that wait for their turn when the run is stopped."""
 
 
 def longest_delay(attempt: int) -> float:
-    """The longest backoff in seconds after so many attempts: it doubles each time."""
-    # Larger powers than a float can hold would wait no longer.
+    """The longest backoff in seconds after this attempt: it doubles each time."""
+    # larger powers overflow a float
     return min(LONGEST_DELAY, FIRST_DELAY * 2.0 ** min(attempt, 64))
 
 
 @dataclass(slots=True)
 class RateLimiter:
-    """How soon calls follow each other to a server that refuses them now and then.
+    """The time between two calls to a server that refuses some of them.
 
-    `gap` is the time between two calls, 0 where they need not be kept apart; before `opens_at` none
-    goes out. All times are in seconds, of one clock.
+    `gap` is 0 if the rate is not limited. No call goes out before `opens_at`. All times are in
+    seconds of one clock.
     """
 
     gap: float = 0.0
@@ -83,7 +79,7 @@ class RateLimiter:
     _longest: float = UNTOLD_WAIT
 
     def send(self, now: float) -> None:
-        """Note that a call goes out."""
+        """Count a call that goes out."""
         self._sent += 1
         self.gap *= SPEED_UP
         self.opens_at = now + (max(self.gap, self._probe) if self._sent == 1 else self.gap)
@@ -91,10 +87,10 @@ class RateLimiter:
             self.gap = 0.0
 
     def close(self, now: float, asked_for: float | None, slots: float, drawn: float) -> bool:
-        """Let nothing out for as long as the server asks, or for a backoff where it asks nothing.
+        """Let no call out for as long as the server asks, or else for a backoff.
 
-        That goes on growing as long as the one call that tries is refused too. `drawn`, of 0 to 1,
-        spreads it. Returns whether anything had got through since the last time.
+        The backoff grows as long as the first call afterwards is refused too. `drawn`, from 0 to
+        1, is its jitter. Returns whether any call was accepted since the last time.
         """
         passed = self._sent - 1
         is_first = not self.gap
@@ -118,15 +114,14 @@ class RateLimiter:
         return is_first or passed > 0
 
     def extend(self, until: float) -> None:
-        """Let nothing out before then either, where calls are kept apart."""
+        """Let no call out before this time."""
         self.opens_at = max(self.opens_at, until)
 
 
 class ConcurrencyLimiter:
-    """A semaphore that serves the smallest priority first, at the pace that the server bears.
+    """A semaphore that serves the smallest priority first, at the rate that the server accepts.
 
-    Every slot is held in an epoch; a refusal ends the epoch, so that the many calls that are
-    refused together count once.
+    Each slot belongs to an epoch, which a refusal ends, so that calls refused together count once.
     """
 
     def __init__(self) -> None:
@@ -140,24 +135,24 @@ class ConcurrencyLimiter:
         self._ticket = count()
         self._rate_limiter = RateLimiter()
         self._timer: asyncio.TimerHandle | None = None
-        # A model that has answered nothing yet is one from which nothing was heard for ever.
+        # a model that has not answered yet counts as silent forever
         self._is_strained = self._may_shrink = True
         self._refused_in_a_row = 0
         self._silent_since: float | None = -math.inf
         self._is_given_up = False
-        # Jitter spreads retries over time; it decides no result, so it needs no seed.
+        # jitter changes no result, so it needs no seed
         self._random = random.Random()
 
     def open(self, most: int) -> None:
-        """Let so many calls be under way at once."""
+        """Set the maximum number of calls under way at once."""
         self._most = most
         self._limit = float(most)
         self._room = most
 
     async def acquire(self, priority: int, asker: object = None) -> int:
-        """Wait for a slot, which is to be released; returns its epoch.
+        """Wait for a slot, to be released afterwards; returns its epoch.
 
-        Raises `Stopped` where there are no more, or none for the `asker`.
+        Raises `Stopped` after `close`, or after `turn_away` of this `asker`.
         """
         if self._closed:
             raise Stopped
@@ -168,7 +163,7 @@ class ConcurrencyLimiter:
         return self._epoch
 
     def turn_away(self, asker: object) -> None:
-        """Have all calls of this asker that wait for a slot raise `Stopped`."""
+        """Raise `Stopped` to all calls of this asker that wait for a slot."""
         for _, _, waits_for, future in self._waiting:
             if waits_for is asker and not future.done():
                 future.set_exception(Stopped())
@@ -179,10 +174,10 @@ class ConcurrencyLimiter:
         self._serve()
 
     def note_failure(self, epoch: int, error: Transient) -> bool:
-        """Slow down if that is why a call of this epoch, which still holds its slot, has failed.
+        """Slow down after a refusal of a call of this epoch, which still holds its slot.
 
-        Returns whether its next slot waits for the server; else the call has to. A server that asks
-        for more than `LONGEST_WAIT` is not waited for.
+        Returns whether the limiter delays the call's next slot; if not, the caller must. A server
+        that asks for more than `LONGEST_WAIT` is not waited for.
         """
         asked_for = error.retry_after
         if asked_for is not None and asked_for < SHORTEST_TOLD:
@@ -210,9 +205,9 @@ class ConcurrencyLimiter:
         return bool(self._rate_limiter.gap)
 
     def _end_epoch(self, now: float, asked_for: float | None) -> None:
-        """Close the gate, and have the slots halved once for every round that was answered.
+        """Let no call out for a while; halve the concurrency once per round of replies.
 
-        They are as many, though, as calls are under way that the server has not refused.
+        It stays at least the number of calls under way that the server has not refused.
         """
         passed = self._rate_limiter.close(now, asked_for, self._limit, self._random.random())
         self._least = self._limit
@@ -221,10 +216,10 @@ class ConcurrencyLimiter:
             self._least = max(1.0, self._limit / 2)
 
     def is_given_up(self, *, spent: bool) -> bool:
-        """Whether a call that was just refused fails; `spent` says that it has no attempt left.
+        """Whether a call that was just refused fails; `spent`: it has no attempt left.
 
-        So it is where nothing is under way and nothing was answered for `LONGEST_WAIT`, or ever.
-        From then on every call fails that is refused, until one is answered.
+        It does if no call is under way and none was answered for `LONGEST_WAIT`, or ever. From then
+        on every refused call fails, until one is answered.
         """
         if spent and not self._held and self._silent_since is not None:
             silent = asyncio.get_running_loop().time() - self._silent_since
@@ -232,7 +227,7 @@ class ConcurrencyLimiter:
         return self._is_given_up
 
     def grow(self) -> None:
-        """A call was answered: win back one slot for every round of answers."""
+        """Count an answered call: raise the concurrency by one per round of replies."""
         if self._is_strained:
             self._silent_since = None
             self._refused_in_a_row = 0
@@ -254,11 +249,11 @@ class ConcurrencyLimiter:
         self._waiting.clear()
 
     def _make_room(self) -> None:
-        """Calls are kept apart by `_serve` alone, so that none gets a slot without waiting."""
+        """With a limited rate no call gets a slot without `_serve`, which keeps calls apart."""
         self._room = 0 if self._rate_limiter.gap else int(self._limit)
 
     async def _turn(self, priority: int, asker: object) -> None:
-        """Wait until a slot is held for this call."""
+        """Wait until this call holds a slot."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         heapq.heappush(self._waiting, (priority, next(self._ticket), asker, future))
         if not self._room:

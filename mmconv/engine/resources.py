@@ -1,7 +1,4 @@
-"""What calls are made with: a store, an image library, and models on their seats.
-
-What a run is made of and what comes of it, `mmconv.engine.run` knows.
-"""
+"""The resources of a run: the store, the image library and the models."""
 
 from __future__ import annotations
 
@@ -12,7 +9,6 @@ from dataclasses import asdict, dataclass
 from typing import TypeVar
 
 from images import Facts, ImageStore
-from mmconv.core.closing import close_all
 from mmconv.core.config import RunSpec
 from mmconv.engine import Runner, Seat
 from mmconv.engine.setup import build_seats
@@ -23,7 +19,7 @@ Data = TypeVar("Data")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resources:
-    """The store, the library and the seats of one run; `facts` are those of images, by hash."""
+    """The store, image library and models of one run; `facts` has image metadata by hash."""
 
     spec: RunSpec
     store: Store
@@ -32,7 +28,7 @@ class Resources:
     facts: dict[str, Facts]
 
     async def read_data(self, read: Callable[[ImageStore], Data]) -> Data:
-        """Read data in a thread, and keep in the store what that finds out about images."""
+        """Read data in a thread, and write new image metadata to the store."""
         return await asyncio.to_thread(self._read_data, read)
 
     def _read_data(self, read: Callable[[ImageStore], Data]) -> Data:
@@ -50,21 +46,21 @@ class Resources:
         return Runner(self.seats, self.store, offline=offline, before_asking=before_asking)
 
     async def close_models(self) -> None:
-        """Give back what the models hold; where nothing was stopped they can be opened again.
-
-        All are closed, whatever one of them raises; that comes out afterwards.
-        """
-        await close_all(seat.model.aclose() for seat in self.seats.values())
+        """Close all models, even if one raises; unless stopped, they can be opened again."""
+        closing = (seat.model.aclose() for seat in self.seats.values())
+        for error in await asyncio.gather(*closing, return_exceptions=True):
+            if error is not None:
+                raise error
 
 
 @asynccontextmanager
 async def open_resources(
     spec: RunSpec, store_url: str, *, create: bool = True
 ) -> AsyncIterator[Resources]:
-    """Open the store and name the models; close all of it afterwards.
+    """Open the store and build the models; close all of them afterwards.
 
-    Without `create` the store must be there. Raises `ConfigError` for a model's
-    options, `StoreError` for the store.
+    Without `create` the store must exist. Raises `ConfigError` for a model's options,
+    `StoreError` for the store.
     """
     store = Store(store_url, create=create)
     try:

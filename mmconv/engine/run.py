@@ -1,8 +1,8 @@
 """One run from its specification to its folder: plans, replies, scores, tables, manifest.
 
-The command line and the service call this and nothing below it. A run's folder holds what can be
-made again from the store: `spec.json`, `manifest.json`, `scores` and `transcripts` as JSON Lines
-and Parquet, `tables/`, `summary.json`. Resuming is running the same specification again.
+All files of the folder can be written again from the cached replies: `spec.json`, `manifest.json`,
+`scores` and `transcripts` as JSON Lines and Parquet, `tables/`, `summary.json`. To resume a run,
+run the same specification again.
 """
 
 from __future__ import annotations
@@ -66,29 +66,29 @@ Entered = TypeVar("Entered")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where runs are written, and the store that they share (a path or a database URL)."""
+    """The folder of runs, and the store that they share (a path or a database URL)."""
 
     out: Path = Path("runs")
     store: str = ""
 
     @property
     def store_url(self) -> str:
-        """The store's path or URL; by default a file beside the runs."""
+        """The store's path or URL; by default a file in the folder of runs."""
         return self.store or str(self.out / "store.sqlite")
 
     @property
     def absolute_store(self) -> str:
-        """The same, whatever folder it is read from, and without a password."""
+        """The store as an absolute path, or a URL without password."""
         url = self.store_url
         return without_password(url) if "://" in url else str(Path(url).absolute())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """How a run ended: its folder, tables and counts, and whether it went to its end.
+    """The result of a run: its folder, tables and counts, and whether it is complete.
 
-    `unscored` counts scores without a value by reason, out of `scores` in all; `shortfall` tells
-    what became of calls and verdicts.
+    `unscored` counts scores without a value by reason, out of `scores`; `shortfall` summarises
+    missing replies and verdicts.
     """
 
     folder: Path
@@ -111,18 +111,18 @@ class Evaluation:
     benchmark: Benchmark[Any]
     shard: Shard = WHOLE
     named: Path | None = None
-    """Where a run lies that is there already, since its folder may have been renamed."""
+    """The folder of an existing run, which may have been renamed."""
     _planned: tuple[Call, ...] = field(default=(), init=False, repr=False)
     _keys: tuple[str, ...] | None = field(default=None, init=False, repr=False)
 
     @property
     def run_id(self) -> str:
-        """Benchmark, candidate and a hash of what decides results; shards are told apart."""
+        """The run's name: benchmark, candidate, a hash of its identity, and the shard."""
         return identify(self.spec, self.benchmark, self.fingerprints, self.shard)
 
     @property
     def fingerprints(self) -> dict[str, str]:
-        """Those of the models, by seat."""
+        """The models' fingerprints by role."""
         return {name: seat.model.fingerprint for name, seat in self.resources.seats.items()}
 
     @property
@@ -132,12 +132,12 @@ class Evaluation:
 
     @property
     def samples(self) -> int:
-        """How many samples this run takes in, trials not counted."""
+        """Number of samples of this run or shard, without trials."""
         return len(range(self._whole)[self._part]) - len(self._gone(self.spec.chosen))
 
     @property
     def _whole(self) -> int:
-        """The same of all shards."""
+        """Number of samples of all shards."""
         if self.spec.chosen is not None:
             return len(self.spec.chosen)
         return min(self.benchmark.size, self.spec.limit or self.benchmark.size)
@@ -148,33 +148,30 @@ class Evaluation:
         return slice(self.shard.index, None, self.shard.count)
 
     def _gone(self, chosen: tuple[str, ...] | None) -> tuple[str, ...]:
-        """Keys of samples that this run or shard once chose, and that it does not take today."""
+        """Keys of samples that this run or shard chose at its start and no longer finds."""
         if chosen is None:
             return ()
         today = {*self._all_keys()}
         return tuple(key for key in chosen[self._part] if key not in today)
 
     def _all_keys(self) -> tuple[str, ...]:
-        """The keys of the samples of all shards, read once: a spreadsheet opens slowly."""
+        """The keys of the samples of all shards, read once since spreadsheets open slowly."""
         if self._keys is None:
             self._keys = tuple(self.benchmark.key(sample) for _, sample in self._numbered())
         return self._keys
 
     @property
     def plan_count(self) -> int:
-        """How many plans a whole run has: samples times conditions times trials."""
+        """Number of plans: samples times conditions times trials."""
         return self.samples * len(self.benchmark.conditions) * self.spec.trials
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader of the run must know: of models and samples, and the benchmark's own."""
-        return (*self._told_first(), *self.benchmark.notes)
+        """Notes for readers: on models and samples, and the benchmark's notes."""
+        return (*self._run_notes(), *self.benchmark.notes)
 
     def plans(self, chosen: Callable[[str], bool] | None = None) -> Iterator[tuple[Plan, Any]]:
-        """All plans with their samples, oldest first, streamed.
-
-        With `chosen`, which is asked in their order, only of the samples of these names.
-        """
+        """Stream all plans with their samples, or only those of `chosen` sample names."""
         order = 0
         for sample in self._taken_in():
             for trial in range(self.spec.trials):
@@ -187,13 +184,13 @@ class Evaluation:
                     order += 1
 
     def _taken_in(self) -> Iterator[Any]:
-        """The samples of this run or shard, trials not counted."""
+        """The samples of this run or shard, without trials."""
         for number, sample in self._numbered():
             if number % self.shard.count == self.shard.index:
                 yield sample
 
     def _numbered(self) -> Iterator[tuple[int, Any]]:
-        """The samples of all shards; each has the number that it had when the run was started."""
+        """The samples of all shards, with their numbers at the start of the run."""
         if self.spec.chosen is None:
             yield from islice(enumerate(self.benchmark.load()), self.spec.limit)
             return
@@ -203,27 +200,24 @@ class Evaluation:
                 yield number, sample
 
     def runner(self, *, offline: bool = False) -> Runner:
-        """A runner for this evaluation; with `offline` it asks nothing and reads the store."""
+        """A runner for this evaluation; with `offline` it only reads cached replies."""
         return self.resources.runner(offline=offline, before_asking=self.check_models)
 
     def check_models(self) -> None:
-        """Raise `ConfigError` for models that cannot answer what the first sample asks of them.
-
-        A run needs them as soon as it asks anything; scoring, showing and counting do without.
-        """
+        """Raise `ConfigError` for models that cannot answer the calls of the first sample."""
         self.check_calls()
         self.check_keys()
 
     def check_calls(self) -> None:
-        """Raise `ConfigError` for models that are known not to take what they would be shown."""
+        """Raise `ConfigError` for models that are known not to accept their calls."""
         check_calls(self.spec, self._first_calls())
 
     def check_keys(self) -> None:
-        """Raise `ConfigError` for keys that are not set, of the seats that are asked."""
+        """Raise `ConfigError` for missing API keys of the roles that get calls."""
         check_keys(self.spec, dict.fromkeys(call.seat for call in self._first_calls()))
 
     def _first_calls(self) -> tuple[Call, ...]:
-        """The calls about the first sample, planned once: a spreadsheet opens slowly."""
+        """The calls of the first sample, planned once since spreadsheets open slowly."""
         if not self._planned:
             first = islice(self.plans(), len(self.benchmark.conditions))
             self._planned = tuple(call for plan, _ in first for call in plan.calls)
@@ -232,9 +226,9 @@ class Evaluation:
     async def run(self, runner: Runner, *, page: bool = True) -> Result:
         """Run to the end, or until the runner is stopped, and write the run's folder.
 
-        With `page` also its report as a page, which takes a while where there are many pictures.
-        Raises `InputError` or `StoreError`, and writes nothing, where an offline runner finds no
-        reply at all, or fewer than a finished run has.
+        With `page` it also writes the HTML report, which takes a while with many images. Raises
+        `InputError` or `StoreError`, and writes nothing, if an offline runner finds no reply, or
+        fewer than a complete run had.
         """
         started = time.monotonic()
         output = RunFolder(self.folder)
@@ -246,15 +240,15 @@ class Evaluation:
             output.write_json(SPEC, start.model_dump(mode="json"))
         with ExitStack() as results:
             records, complete = await self._collect(runner, output, results, page=page)
-            # of a run that was stopped, earlier scores stay, and so does what they were made from
+            # a stopped run keeps its earlier scores, and their manifest
             if complete or not (self.folder / SCORES).exists():
                 output.write_json(MANIFEST, self.manifest(runner.stats).model_dump())
             await self.resources.close_models()
             tables = await self._report(output, records, runner.stats) if complete else ()
             seconds = time.monotonic() - started
             if not runner.offline:
-                told = summary(self.spec, runner.stats, complete, seconds)
-                output.write_json(SUMMARY, told.model_dump())
+                counts = summary(self.spec, runner.stats, complete, seconds)
+                output.write_json(SUMMARY, counts.model_dump())
             if complete and page:
                 await asyncio.to_thread(self.write_page)
         return Result(
@@ -271,7 +265,7 @@ class Evaluation:
     async def _collect(
         self, runner: Runner, output: RunFolder, results: ExitStack, *, page: bool
     ) -> tuple[Records, bool]:
-        """Run all plans and write their records; then the folder is this process's in `results`."""
+        """Run all plans and write their records; `results` then locks the folder."""
         try:
             async with _left_aside(output.records()) as records:
                 complete = await self._drive(runner, records, page=page)
@@ -287,9 +281,9 @@ class Evaluation:
         return records, complete
 
     def changed(self) -> tuple[str, ...]:
-        """Lines on what has changed in place, or was upgraded, since the run's last session.
+        """Lines on files that changed, or packages that were upgraded, since the last session.
 
-        Raises `ConfigError` where the folder is that of other data, which a run elsewhere has.
+        Raises `ConfigError` if the folder belongs to a run of other data.
         """
         if not (self.folder / SPEC).exists():
             return ()
@@ -300,21 +294,21 @@ class Evaluation:
         return tell_changed(self.folder, today.model_copy(update={"gone": gone}))
 
     def _check_kept(self, stats: RunStats) -> None:
-        """Refuse to write results of no reply, or of fewer than a finished run has."""
+        """Refuse to write results without a reply, or with fewer than a complete run had."""
         store = self.place.absolute_store
         check_kept(self.folder, self.manifest(), stats, store)
         if not stats.replies:
             raise StoreError(f"{store} holds no reply of {self.run_id}")
 
     def write_page(self) -> Path:
-        """Write the report of a finished run as a page into its folder, and return where it is."""
-        # The page's template and plots are loaded where a page is made, and nowhere else.
+        """Write the HTML report of a complete run into its folder; returns its path."""
+        # template and plots are imported only for a page
         from mmconv.report.page import write_page
 
         return write_page(self.folder, self.resources.library, self.about())
 
     def about(self) -> dict[str, Mapping[str, str]]:
-        """Texts that help to read the samples' conversations, by sample and name."""
+        """The samples' metadata (references, criteria), by sample and name."""
         samples = self.benchmark.load()
         return {self.benchmark.key(sample): self.benchmark.about(sample) for sample in samples}
 
@@ -323,12 +317,12 @@ class Evaluation:
     ) -> tuple[Table, ...]:
         path = self.folder / TRANSCRIPTS
         trials = await asyncio.to_thread(tell_trials, self.spec, self.samples, path)
-        told = (*self._told_first(), *other_models(self.spec, stats.answered_by), *trials)
+        notes = (*self._run_notes(), *other_models(self.spec, stats.answered_by), *trials)
         facts = headline(self.spec, self.benchmark, self.samples, stats.answered_by)
-        return await output.conclude(self.benchmark.tables, records, told, facts)
+        return await output.conclude(self.benchmark.tables, records, notes, facts)
 
-    def _told_first(self) -> tuple[str, ...]:
-        """What a reader must know of models and samples, whatever the numbers are."""
+    def _run_notes(self) -> tuple[str, ...]:
+        """Notes on models and samples that do not depend on the results."""
         return (
             *stand_ins(self.spec),
             *plain_turns(self.spec, about_models(self.spec)),
@@ -346,7 +340,7 @@ class Evaluation:
         )
 
     def manifest(self, stats: RunStats | None = None) -> Manifest:
-        """What the run is made from as it is today, and who answered, as far as a tally tells."""
+        """The provenance of the run as of today, with the models that answered if known."""
         answered_by = {} if stats is None else stats.answered_by
         return Manifest(
             run=self.run_id,
@@ -368,7 +362,7 @@ class Evaluation:
         ahead: list[asyncio.Task[None]] = []
 
         def finish(finished: Finished, sample: Any) -> None:
-            if not ahead:  # All models are busy by now; the first calls would have waited for it.
+            if not ahead:  # now, since all models are busy; earlier it would delay the first calls
                 ahead.append(asyncio.create_task(asyncio.to_thread(import_ahead, page=page)))
             output.add(finished, score_finished(self.benchmark, sample, finished))
 
@@ -377,7 +371,7 @@ class Evaluation:
         return complete
 
     async def carry_out(self, runner: Runner, take: Callable[[Finished, Any], None]) -> bool:
-        """Run all plans; `take` gets each and its sample as it ends. Else as `Runner.run`."""
+        """Run all plans; `take` gets each with its sample as it ends. Else like `Runner.run`."""
         under_way: dict[int, Any] = {}
 
         def take_in() -> Iterator[Plan]:
@@ -408,10 +402,10 @@ async def open_evaluation(
     create: bool = True,
     folder: Path | None = None,
 ) -> AsyncIterator[Evaluation]:
-    """Open the equipment, check options and data; close all of it afterwards.
+    """Open the resources, check options and data; close the resources afterwards.
 
-    `folder` is where a run lies that was made before. Raises `InputError` before
-    anything is paid, `StoreError` for the store, which must be there without `create`.
+    `folder` is that of an existing run. Raises `InputError` before anything is paid, `StoreError`
+    for the store, which must exist without `create`.
     """
     if CANDIDATE not in spec.seats:
         raise ConfigError("nothing to evaluate: name the model (--candidate, or seats.candidate)")
@@ -427,11 +421,11 @@ async def open_evaluation(
 
 
 def read_run(folder: Path) -> tuple[RunSpec, Place, Shard, Path]:
-    """What a run's folder says of itself, and the folder that its relative paths start from.
+    """Specification, place, shard and working directory of an existing run.
 
-    The specification knows the samples that the run chose, where the folder says them.
-    A database's password is not written there; where the environment names the same database, it
-    is taken from that. Raises `InputError` as `mmconv.run_folder.saved_run.read_start` does.
+    The specification has the samples that the run chose, if the folder has them. A database's
+    password is not in the folder; it is taken from the environment if that names the same database.
+    Raises `InputError` like `mmconv.run_folder.saved_run.read_start`.
     """
     start = read_start(folder)
     store = with_password(start.store, database_url())
@@ -441,14 +435,14 @@ def read_run(folder: Path) -> tuple[RunSpec, Place, Shard, Path]:
 
 @asynccontextmanager
 async def _left_aside(context: AbstractContextManager[Entered]) -> AsyncIterator[Entered]:
-    """Enter a context here; where nothing goes wrong, leave it in a thread: that takes a while."""
+    """Enter a context here; leave it in a thread, since that takes a while."""
     with ExitStack() as stack:
         yield stack.enter_context(context)
         await asyncio.to_thread(stack.pop_all().close)
 
 
 def _repeated(call: Call, trial: int) -> Call:
-    """The call as it stands in a later trial: another draw of everything."""
+    """The call in a later trial: another random draw."""
     return replace(
         call,
         sampling=replace(call.sampling, trial=call.sampling.trial + 1000 * trial),

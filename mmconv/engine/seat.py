@@ -1,6 +1,6 @@
-"""Seats and the models that sit on them: retries and sampling overrides.
+"""Models and their roles in a run: retries, system prompts, sampling overrides.
 
-A waiting retry holds no slot. The model is opened at the first call that is really asked.
+A retry does not hold a slot while it waits. A model is opened at its first request.
 """
 
 from __future__ import annotations
@@ -22,12 +22,14 @@ from mmconv.engine.limiter import LONGEST_WAIT, ConcurrencyLimiter, Stopped, lon
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seat:
-    """A place at the table: a model, and what it is sent beside the benchmark's messages.
+    """A model in a role, with the settings that it adds to the benchmark's calls.
 
-    `system` is the model's own system prompt, sent where the benchmark sends none; `sampling`
-    overrides the benchmark's, field by field. `seed` goes with sampled calls (of a temperature
-    above 0, or the server's own) that set none of their own; 0 sends none. Two seats may share one
-    model, and its slots. `label` is what the model is called.
+    - `system`: the model's system prompt, sent if the benchmark sends none;
+    - `sampling` overrides the benchmark's, field by field;
+    - `seed` is sent with sampled calls (temperature not 0) that set none; 0 sends no seed;
+    - `label`: the model's name in tables.
+
+    Two seats may share one model, and its limits.
     """
 
     model: Model
@@ -39,7 +41,7 @@ class Seat:
     def prompt(
         self, messages: tuple[Message, ...], sampling: Sampling
     ) -> tuple[tuple[Message, ...], Sampling]:
-        """What the model is really sent: with its system prompt, sampling overrides and seed."""
+        """The messages and sampling to send, with system prompt, overrides and seed."""
         if self.system is not None and (not messages or messages[0].role != "system"):
             own = Message(role="system", parts=(Text(text=self.system),))
             messages = (own, *messages)
@@ -54,8 +56,8 @@ class Model:
     """A model with its slots and retries, opened at the first call that is really asked.
 
     `fingerprint` names it in content keys; `open_backend` loads or connects it, once. `attempts`
-    bounds how often one call is asked; what an overloaded server refuses counts only where it
-    answers nobody else (see `ConcurrencyLimiter.is_given_up`).
+    bounds the attempts of a call. Refusals of an overloaded server count only if it answers no
+    other call either (see `ConcurrencyLimiter.is_given_up`).
     """
 
     def __init__(
@@ -74,13 +76,13 @@ class Model:
         self._random = random.Random()
 
     async def open(self) -> int:
-        """Load or connect the model, unless that is done; returns how many calls it takes at once.
+        """Load or connect the model if needed; returns its maximum concurrency.
 
-        Raises `Stopped` where the run is being stopped.
+        Raises `Stopped` if the run is stopped.
         """
         return (await self._ready()).max_concurrency
 
-    async def ask(  # noqa: PLR0913 - a call, its place in the queue, and who hears of it
+    async def ask(  # noqa: PLR0913 - a call, its place in the queue, and its counters
         self,
         messages: tuple[Message, ...],
         sampling: Sampling,
@@ -91,10 +93,11 @@ class Model:
         stats: SeatStats,
         claim: Callable[[], Awaitable[None]] | None = None,
     ) -> Reply | Failure:
-        """Ask until there is an answer, a refusal, or no attempt left; the least `priority` first.
+        """Request a reply until there is one, a refusal, or no attempt left.
 
-        With `pinned`, a prompt that overflows the context loses its oldest messages (not the system
-        prompt, nor what is pinned). `claim` is called with the first slot; it may raise.
+        The smallest `priority` goes first. With `pinned`, a prompt that overflows the context loses
+        its oldest messages, but not the system prompt and the pinned one. `claim` is called with
+        the first slot; it may raise.
         """
         backend = await self._ready()
         attempt = dropped = refused = 0
@@ -106,7 +109,7 @@ class Model:
                     try:
                         reply = await backend.generate(messages, sampling, affinity=affinity)
                     except Transient as error:
-                        # before the slot is released, so that no other call is refused too
+                        # before the slot is released, or another call would be refused too
                         waits = self._limiter.note_failure(epoch, error)
                         raise
                     finally:
@@ -132,12 +135,12 @@ class Model:
                     return replace(reply, dropped=dropped) if dropped else reply
 
     def has_under_way(self, first: int) -> bool:
-        """Whether a call has no end yet that is one of the `first` that the model was asked."""
+        """Whether one of the model's `first` calls has not ended yet."""
         return min(self._under_way.values(), default=first + 1) <= first
 
     @contextmanager
     def _listed(self) -> Iterator[object]:
-        """What stands for a call among those under way, from its first slot to its end."""
+        """A token that stands for a call under way, from its first slot to its end."""
         call = object()
         try:
             yield call
@@ -147,7 +150,7 @@ class Model:
     async def _slot(
         self, priority: int, call: object, claim: Callable[[], Awaitable[None]] | None
     ) -> int:
-        """Wait for a slot; returns its epoch. Calls are numbered as they get their first."""
+        """Wait for a slot; returns its epoch. The first slot numbers the call."""
         if self._stopping.is_set():
             raise Stopped
         epoch = await self._limiter.acquire(priority, self)
@@ -163,7 +166,7 @@ class Model:
         return epoch
 
     def stop(self) -> None:
-        """Give no more slots: calls under way finish, calls that wait raise `Stopped`."""
+        """Start no more requests: calls under way finish, calls that wait raise `Stopped`."""
         self._stopping.set()
         self._limiter.close()
 
@@ -185,7 +188,7 @@ class Model:
         return self._backend
 
     async def _opened(self) -> Backend:
-        """The model, loaded or connected; raises `Stopped` at once when the run is stopped."""
+        """The model, loaded or connected; raises `Stopped` as soon as the run is stopped."""
         opening = asyncio.ensure_future(self._open_backend())
         stopping = asyncio.ensure_future(self._stopping.wait())
         is_dropped = True
@@ -196,7 +199,7 @@ class Model:
             stopping.cancel()
             opening.cancel()
             await asyncio.wait((opening,))
-            # Loaded in the very moment in which whoever waits for it is cancelled.
+            # loaded in the moment in which the caller is cancelled
             if is_dropped and not opening.cancelled() and opening.exception() is None:
                 await opening.result().aclose()
         if opening.cancelled():
@@ -204,26 +207,26 @@ class Model:
         return opening.result()
 
     async def _wait(self, seconds: float) -> None:
-        """Wait without holding a slot; raises `Stopped` at once when the run is being stopped."""
+        """Wait without a slot; raises `Stopped` as soon as the run is stopped."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._stopping.wait()
             raise Stopped
 
     def _last(self, error: Transient, attempt: int, refused: int) -> Failure | None:
-        """What a call fails with that is not asked again; None where it is."""
-        told = str(error)
+        """The failure of a call that is not retried; None if it is."""
+        message = str(error)
         if (wait := error.retry_after or 0.0) > LONGEST_WAIT:
-            told = f"{error} (it asks to wait for {wait:,.0f} s)"
+            message = f"{error} (it asks to wait for {wait:,.0f} s)"
         elif error.overloaded:
             if not self._limiter.is_given_up(spent=attempt >= self._attempts):
                 return None
         elif attempt - refused < self._attempts:
             return None
-        return Failure(kind=error.kind, message=told, attempts=attempt)
+        return Failure(kind=error.kind, message=message, attempts=attempt)
 
     def _delay(self, error: Transient, attempt: int, refused: int) -> float:
-        """Exponential backoff with full jitter, never sooner than the server asked for."""
+        """Exponential backoff with full jitter, at least as long as the server asked for."""
         spent = refused if error.overloaded else attempt - refused
         backoff = self._random.uniform(0, longest_delay(spent))
         return backoff if error.retry_after is None else error.retry_after + min(backoff, 1.0)

@@ -1,9 +1,8 @@
-"""Where names become objects: benchmarks, models and seats, imported when they are asked for.
+"""Builds benchmarks and models from their names and specifications.
 
-This is the only module that knows both the engine and what plugs into it. Shipped benchmarks are
-those of `mmconv.benchmarks.registry`, shipped providers those of `model_zoo.providers`; a package
-that is installed beside mmconv can be named as `package.module` (provider) or
-`package.module:attribute` (benchmark) without being listed.
+Shipped benchmarks are listed in `mmconv.benchmarks.registry`, shipped providers in
+`model_zoo.providers`. Others are named by their import path: `package.module` (provider) or
+`package.module:attribute` (benchmark).
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from model_zoo.providers import provider_of
 
 
 class BenchmarkBuilder(Protocol):
-    """Builds a benchmark from a run's specification, all of its data checked."""
+    """Builds a benchmark from a run's specification, and checks all of its data."""
 
     def __call__(self, spec: RunSpec, images: ImageSink) -> Benchmark[Any]:
         """Raises `InputError` for options or data that cannot be used."""
@@ -32,18 +31,18 @@ class BenchmarkBuilder(Protocol):
 
 
 def find_benchmark(name: str) -> BenchmarkBuilder:
-    """What builds the benchmark; raises `ConfigError` listing the known ones."""
-    shipped = {each: f"mmconv.benchmarks.{each}.benchmark:build" for each in TITLES} | CLASSES
-    found = find_named(name, "benchmark", shipped)
-    if not callable(found):
+    """The builder of a benchmark; raises `ConfigError` that lists the known ones."""
+    shipped = {name: f"mmconv.benchmarks.{name}.benchmark:build" for name in TITLES} | CLASSES
+    builder = find_named(name, "benchmark", shipped)
+    if not callable(builder):
         raise ConfigError(f"benchmark {name!r} builds none: name its class, as in MODULE:CLASS")
-    if lacking := getattr(found, "__abstractmethods__", ()):
-        raise ConfigError(f"benchmark {name!r} does not define {' and '.join(sorted(lacking))}")
-    return cast("BenchmarkBuilder", found)
+    if missing := getattr(builder, "__abstractmethods__", ()):
+        raise ConfigError(f"benchmark {name!r} does not define {' and '.join(sorted(missing))}")
+    return cast("BenchmarkBuilder", builder)
 
 
 def build_benchmark(spec: RunSpec, images: ImageSink) -> Benchmark[Any]:
-    """The benchmark that a run asks for, its options and data checked."""
+    """The benchmark of a run, its options and data checked."""
     build: Any = find_benchmark(spec.benchmark)
     if spec.benchmark in TITLES and spec.benchmark not in CLASSES:
         return cast("Benchmark[Any]", build(spec, images))
@@ -55,23 +54,23 @@ def build_benchmark(spec: RunSpec, images: ImageSink) -> Benchmark[Any]:
 
 
 def build_seats(spec: RunSpec, images: ImageSource) -> dict[str, Seat]:
-    """The run's seats; nothing is loaded until the first call is asked.
+    """The run's models by role; a model is loaded at its first request.
 
-    Seats whose models are the same share one, so that a model is loaded once and its slots count
-    once. A run's sampling goes before the model file's own.
+    Roles with equal models share one, so that it is loaded once and limited as one. The run's
+    sampling overrides that of the model file.
     """
     models: dict[str, Model] = {}
     seats = {}
     for name, model in spec.seats.items():
-        same = model_identity(model)
-        if same not in models:
-            models[same] = build_model(model, images)
-        seats[name] = build_seat(model, models[same], spec.sampling.get(name), spec.seed)
+        identity = model_identity(model)
+        if identity not in models:
+            models[identity] = build_model(model, images)
+        seats[name] = build_seat(model, models[identity], spec.sampling.get(name), spec.seed)
     return seats
 
 
 def build_model(spec: ModelSpec, images: ImageSource) -> Model:
-    """A model that is loaded at its first call; raises `ConfigError` as its provider does."""
+    """A model that is loaded at its first request; raises `ConfigError` as its provider does."""
     provider = provider_of(spec)
 
     async def open_backend() -> Backend:
@@ -81,23 +80,23 @@ def build_model(spec: ModelSpec, images: ImageSource) -> Model:
 
 
 def about_models(spec: RunSpec) -> dict[str, dict[str, str]]:
-    """What providers tell of a run's models, by seat, such as their chat template; none is loaded.
+    """Metadata of a run's models by role, such as the chat template; no model is loaded.
 
-    A provider that tells nothing has no entry.
+    A model without metadata has no entry.
     """
-    told = {seat: provider_of(model).metadata(model) for seat, model in spec.seats.items()}
-    return {seat: dict(facts) for seat, facts in told.items() if facts}
+    metadata = {seat: provider_of(model).metadata(model) for seat, model in spec.seats.items()}
+    return {seat: dict(fields) for seat, fields in metadata.items() if fields}
 
 
 def model_identity(spec: ModelSpec) -> str:
-    """What tells models apart: all that a file says but what only a seat adds, and their price."""
+    """What makes models the same: all fields of their files except price and a role's settings."""
     return spec.model_dump_json(exclude={"name", "system", "sampling", "price"})
 
 
 def build_seat(
     spec: ModelSpec, model: Model, sampling: SamplingSpec | None = None, seed: int = 0
 ) -> Seat:
-    """A seat for a model, with its file's system prompt and sampling; `sampling` goes before it.
+    """A model in a role, with its file's system prompt and sampling; `sampling` overrides that.
 
     `seed` is the run's.
     """
@@ -111,15 +110,15 @@ def build_seat(
 
 
 def check_keys(spec: RunSpec, seats: Iterable[str]) -> None:
-    """Raise `ConfigError` that names every key that the models on these seats lack."""
+    """Raise `ConfigError` that names every missing API key of the models in these roles."""
     _check_models(spec, seats, check_key)
 
 
 def check_calls(spec: RunSpec, calls: Iterable[Call]) -> None:
-    """Raise `ConfigError` for models that are known not to take what these calls show them.
+    """Raise `ConfigError` for models that are known not to accept these calls.
 
-    It names those that get images and take none, or a judge that reads no prompts but its own. Of
-    many models this is not known before they are asked; those go on.
+    That is a model without vision that would get images, or a judge that accepts only certain
+    prompts. Of many models this is not known before the first request; those pass.
     """
     sighted: dict[str, None] = {}
     for call in calls:
@@ -131,31 +130,31 @@ def check_calls(spec: RunSpec, calls: Iterable[Call]) -> None:
     except ConfigError as error:
         raise ConfigError(
             f"{error}\n{spec.benchmark} shows its images to {', '.join(sighted)}; "
-            "`mmconv models --images` lists models that take them"
+            "`mmconv models --images` lists models that accept them"
         ) from error
 
 
 def _check_models(spec: RunSpec, seats: Iterable[str], check: Callable[[ModelSpec], None]) -> None:
-    """Raise one `ConfigError` of all that `check` raises, each with the seats that it is about."""
-    told: dict[str, list[str]] = {}
+    """Raise one `ConfigError` of all that `check` raises, each with the roles it concerns."""
+    roles_by_error: dict[str, list[str]] = {}
     for seat in seats:
         model = spec.seats[seat]
         try:
             check(model)
         except ConfigError as error:
-            told.setdefault(str(error), []).append(f"{seat} ({model.label})")
-    if told:
-        lines = (f"{', '.join(whose)}: {error}" for error, whose in told.items())
+            roles_by_error.setdefault(str(error), []).append(f"{seat} ({model.label})")
+    if roles_by_error:
+        lines = (f"{', '.join(roles)}: {error}" for error, roles in roles_by_error.items())
         raise ConfigError("\n".join(lines))
 
 
 def check_ready(spec: RunSpec) -> None:
-    """Raise `ConfigError` of every model that is seen, without loading it, not to open here."""
+    """Raise `ConfigError` for models that cannot be opened here, as far as known unloaded."""
     _check_models(spec, spec.seats, lambda model: provider_of(model).check_ready(model))
 
 
 def check_key(spec: ModelSpec) -> None:
-    """Raise `ConfigError` for a key that the model needs and that is not set."""
+    """Raise `ConfigError` if the model's API key is not set."""
     provider_of(spec).check_key(spec)
 
 
@@ -167,14 +166,14 @@ def _check_prompt(spec: ModelSpec, call: Call) -> None:
 
 
 def check_sight(spec: ModelSpec) -> None:
-    """Raise `ConfigError` for a model that is known, by its file or unloaded, to take no images."""
+    """Raise `ConfigError` if the model is known, unloaded, not to accept images."""
     if spec.about.images is False:
         raise ConfigError("its model file says that it takes no images (about.images)")
     provider_of(spec).check_sight(spec)
 
 
 async def is_served(spec: ModelSpec) -> bool:
-    """Ask the model's server whether it serves the model; False where it is not on a server.
+    """Whether a server serves the model; False for a model without a server.
 
     Raises `ConfigError` if the server does not answer, or does not have the model.
     """
@@ -182,7 +181,7 @@ async def is_served(spec: ModelSpec) -> bool:
         served = await provider_of(spec).probe(spec)
     except BackendError as error:
         raise ConfigError(f"model {spec.label}: {error}") from error
-    # Gemini's list says models/NAME of what is asked by NAME
+    # Gemini lists models/NAME for a model that is requested by NAME
     names = [name.removeprefix("models/") for name in served or ()]
     if served is not None and spec.model.removeprefix("models/") not in names:
         raise ConfigError(

@@ -1,5 +1,4 @@
-"""A run's folder: the names of its files, what stands in them, and how it is read back.
+"""A run's folder: its files, their formats, and how to read them.
 
-It is written by `mmconv.engine.run` and `mmconv.report`; benchmarks, reports, commands and the
-service read it. Nothing is scored or estimated here.
+`mmconv.engine.run` and `mmconv.report` write it.
 """

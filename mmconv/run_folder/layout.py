@@ -1,8 +1,7 @@
-"""What a run's folder is made of: the names of its files, and what stands in the small ones.
+"""The files of a run's folder, and the formats of the small ones.
 
-What is written is what is read: `mmconv.engine.run` fills these types, `mmconv.report.writing`
-writes files, `mmconv.run_folder.saved_run` reads them. The lines of `SCORES` and `TRANSCRIPTS` are
-told in `mmconv.run_folder.transcripts`, tables are made in `mmconv.report.tables`.
+The lines of `SCORES` and `TRANSCRIPTS` are defined in `mmconv.run_folder.transcripts`, tables in
+`mmconv.report.tables`.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ PAGE = "report.html"
 
 
 class Shard(BaseModel):
-    """One of `count` equal parts of a run's samples: those whose number leaves `index`."""
+    """One of `count` equal parts of a run's samples: those with number % count == index."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -56,7 +55,7 @@ class Shard(BaseModel):
 
     @property
     def is_whole(self) -> bool:
-        """Whether it is all of the run."""
+        """Whether it is the whole run."""
         return self.count == 1
 
 
@@ -64,7 +63,7 @@ WHOLE = Shard()
 
 
 class Specified(BaseModel):
-    """What stands in every `SPEC`; a copy for clients of the service says no more than `spec`."""
+    """The content of every `SPEC`, even of the copy for clients of the service."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -80,9 +79,9 @@ class Specified(BaseModel):
 
 
 class Start(Specified):
-    """`SPEC`: what was run, over which store, from which working directory, and which part.
+    """`SPEC`: the specification, the store, the working directory and the shard.
 
-    `samples` are the keys that the whole run chose, in its order; an older folder has None.
+    `samples` are the keys that the whole run chose, in their order; None in older folders.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -94,13 +93,14 @@ class Start(Specified):
 
 
 class Manifest(BaseModel):
-    """`MANIFEST`: with what a run was made.
+    """`MANIFEST`: the provenance of a run.
 
-    `models` are fingerprints by seat, `about_models` what providers tell besides (the chat
-    template); `answered_by` counts replies by seat and the model that answered, as servers name it;
-    `options` are all that a shipped benchmark has, defaults too, but for names of files;
-    `facts` and `notes` are the benchmark's own, and so are the names of the `conditions`;
-    `packages` are versions. `gone` are keys of samples that the run chose and its data lack today.
+    - `models`: fingerprints by role; `about_models`: more metadata from providers (chat template);
+    - `answered_by`: replies by role and by the model that the server names;
+    - `options`: those of a shipped benchmark with defaults, without names of files;
+    - `conditions`, `facts`, `notes`: from the benchmark;
+    - `gone`: keys of samples that the run chose and that its data no longer have;
+    - `packages`: versions.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -122,17 +122,17 @@ class Manifest(BaseModel):
     packages: Mapping[str, str]
 
     def models_of(self, seat: str) -> tuple[str, ...]:
-        """The models that answered for a seat as far as servers tell, without hosts and builds."""
+        """The models that servers name for a role, without hosts and builds."""
         names = self.answered_by.get(seat, {}).keys() - {OTHERS}
         bare = {name.partition(FINGERPRINT)[0].partition(BY_HOST)[0] for name in names}
         return tuple(sorted(bare))
 
 
 class SeatSummary(BaseModel):
-    """What a seat was asked and what that cost, in US dollars where its model has a price.
+    """The calls, tokens and costs (US dollars) of a model role.
 
-    None is known of a model with a price where `unmetered` calls told no tokens. What `timed_out`
-    attempts cost is in none of them.
+    Costs are None without a price, or with `unmetered` calls, which have no token counts. They
+    never include `timed_out` attempts.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -158,9 +158,9 @@ class SeatSummary(BaseModel):
 
 
 class RunSummary(BaseModel):
-    """`SUMMARY`: what came of a run's last session, and the counts by seat.
+    """`SUMMARY`: the end of a run's last session, and the counts by role.
 
-    Seconds, and what is not called total, are of that session: a resumed run asks only the rest.
+    Seconds and counts are of that session; only the totals include replies cached before.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -1,8 +1,7 @@
-"""Run folders, read back and checked: what was run, with what, its scores, calls and tables.
+"""Readers of run folders: specification, manifest, scores, calls and tables.
 
-A folder may hold no run, and a run may be unfinished, cut short on its way here, or of another
-version of mmconv. Every reader raises an `InputError` for that, which names the file and the line
-or field, and says what to do. Nothing is computed or written here.
+A folder may have no run, or one that is unfinished, damaged, or from another version of mmconv.
+Then every reader raises an `InputError` with the file, the line or field, and what to do.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from pydantic import BaseModel, ValidationError
 from mmconv.core.config import CANDIDATE, RunSpec
 from mmconv.core.documents import describe_problems
 from mmconv.core.errors import ConfigError, DataError
-from mmconv.core.types import UNASKED, Score, Table
+from mmconv.core.types import UNASKED, Cell, Score, Table
 from mmconv.run_folder.layout import (
     MANIFEST,
     SCORES,
@@ -38,29 +37,32 @@ from mmconv.run_folder.transcripts import CallRecord, ScoreRecord, score_of
 
 Document = TypeVar("Document", bound=BaseModel)
 
+INDEX = "index.json"
+"""The names of a folder's tables in their order."""
+
 _INDEX = f"{TABLES}/{INDEX}"
 _NEEDED = (MANIFEST, SCORES, TRANSCRIPTS, _INDEX)
-"""What every finished run has."""
+"""The files of every finished run."""
 
-RUN_AGAIN = "Run its command again with the same --out: the answers are in the store."
-SCORE_AGAIN = "`mmconv score` of the run's folder writes it anew: the answers are in the store."
-FINISH = "Run its command again with the same --out to finish it: the answers are in the store."
+RUN_AGAIN = "Run its command again with the same --out: the replies are cached."
+SCORE_AGAIN = "`mmconv score` of the run's folder rewrites it: the replies are cached."
+FINISH = "Run its command again with the same --out to finish it: the replies are cached."
 MERGE = (
     "`mmconv merge` joins the stores of all shards, and the same command over that store without "
     "--shard makes the whole run."
 )
 _FINISH_OR_SCORE = (
     "Run its command again with the same --out to finish it, or let `mmconv score` of its folder "
-    "make what there is: the answers are in the store."
+    "write what there is: the replies are cached."
 )
 _OTHER = "another version of mmconv wrote it, or it was changed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinishedRun:
-    """A run that went to its end; `label` tells it from others that are shown beside it.
+    """A complete run; `label` distinguishes it from others in a comparison.
 
-    `summary` is None where the run was only scored from a store.
+    `summary` is None if the run was only scored from a store.
     """
 
     folder: Path
@@ -73,7 +75,7 @@ class FinishedRun:
 
     @property
     def candidate(self) -> str:
-        """What the run's own tables call its candidate."""
+        """The name of the candidate in the run's tables."""
         return self.spec.seats[CANDIDATE].label
 
     @property
@@ -87,7 +89,7 @@ class FinishedRun:
 
 
 class Line(NamedTuple):
-    """A line of a JSON Lines file: the byte at which it begins, its bytes, and its record."""
+    """A line of a JSON Lines file: the byte offset of its begin, its bytes, and its record."""
 
     begin: int
     text: bytes
@@ -95,22 +97,22 @@ class Line(NamedTuple):
 
 
 def read_start(folder: Path) -> Start:
-    """What a run was started with, whether it is finished or not."""
+    """Read the start of a run, complete or not."""
     return _read_document(folder / SPEC, Start, RUN_AGAIN)
 
 
 def read_specified(folder: Path) -> Specified:
-    """The same as far as a copy for clients of the service tells it: what was run, which part."""
+    """Read specification and shard, also from a copy for clients of the service."""
     return _read_document(folder / SPEC, Specified, RUN_AGAIN)
 
 
 def read_spec(folder: Path) -> RunSpec:
-    """What was run, whether it is finished or not."""
+    """Read the specification of a run, complete or not."""
     return read_specified(folder).spec
 
 
 def read_finished(folder: Path) -> FinishedRun:
-    """A finished run without its records; the label is the candidate's."""
+    """Read a complete run without its records; its label is the candidate's."""
     specified = read_specified(folder)
     spec = specified.spec
     manifest = read_manifest(folder)
@@ -132,21 +134,21 @@ def read_finished(folder: Path) -> FinishedRun:
 
 
 def find_unfinished(folder: Path) -> str | None:
-    """What tells that a run did not come to its end: a file that it lacks, or its summary.
+    """The reason why a run is not complete: a missing file, or its summary.
 
-    None where it came to its end, or no run lies: what else is amiss is told where it is read.
-    Without an index of its tables it was resumed since, and these are still to be made anew. What
-    was stopped stays unfinished where it was scored, or has results of an earlier session; without
-    a summary, where it was scored before all was asked. Raises `InputError` for files that cannot
-    be read.
+    None for a complete run, and without a run; readers report other problems. Without the index of
+    its tables the run was resumed, and the tables must be written again. A stopped run stays
+    incomplete even if it was scored, or has results of an earlier session. Without a summary, it is
+    incomplete if it was scored before all calls were requested. Raises `InputError` for files that
+    cannot be read.
     """
     if not (folder / SPEC).exists():
         return None
-    lacking = next((name for name in _NEEDED if not (folder / name).exists()), None)
+    missing = next((name for name in _NEEDED if not (folder / name).exists()), None)
     summary = read_summary(folder)
-    if lacking is not None:
-        ended = summary is not None and summary.complete and lacking != _INDEX
-        return None if ended else f"it has no {Path(lacking).name}"
+    if missing is not None:
+        ended = summary is not None and summary.complete and missing != _INDEX
+        return None if ended else f"it has no {Path(missing).name}"
     if summary is not None:
         return None if summary.complete else f"it was stopped, says its {SUMMARY}"
     calls = read_lines(folder / TRANSCRIPTS)
@@ -155,12 +157,12 @@ def find_unfinished(folder: Path) -> str | None:
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """With what a run was made."""
+    """Read the manifest."""
     return _read_document(folder / MANIFEST, Manifest, SCORE_AGAIN)
 
 
 def read_summary(folder: Path) -> RunSummary | None:
-    """What came of a run's last session; None where no session ended: it was scored at most."""
+    """Read the summary of a run's last session; None if no session has ended."""
     path = folder / SUMMARY
     return _read_document(path, RunSummary, RUN_AGAIN) if path.exists() else None
 
@@ -168,8 +170,8 @@ def read_summary(folder: Path) -> RunSummary | None:
 def read_lines(path: Path, begin: int = 0) -> Iterator[Line]:
     """Stream the lines of `TRANSCRIPTS`, or of a file of scores, which may have any other name.
 
-    Starts with the line that begins at the byte `begin`. Every record has the fields that this
-    version of mmconv writes, but for those with a default, and no other.
+    Starts at the byte offset `begin` of a line. Checks that every record has the fields of this
+    version of mmconv; fields with a default may be missing.
     """
     kind = CallRecord if path.name == TRANSCRIPTS else ScoreRecord
     fields = {name: field.is_required() for name, field in kind.model_fields.items()}
@@ -180,38 +182,76 @@ def read_lines(path: Path, begin: int = 0) -> Iterator[Line]:
                 record = _parse(text)
                 _check_fields(record, fields)
             except ValueError as error:
-                raise _spoilt(path, begin, str(error)) from error
+                raise _damaged_line(path, begin, str(error)) from error
             yield Line(begin, text, record)
             begin += len(text)
 
 
 def read_by_sample(path: Path) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """The records of a file, those of one sample together; they stand together in it."""
+    """The records of a file, grouped by sample; the file has them in groups."""
     records = (line.record for line in read_lines(path))
-    for sample, held in groupby(records, lambda record: str(record["sample"])):
-        yield sample, list(held)
+    for sample, group in groupby(records, lambda record: str(record["sample"])):
+        yield sample, list(group)
 
 
 def read_calls(folder: Path) -> Iterator[CallRecord]:
-    """Stream the calls of a run's folder, each checked in all of its fields."""
+    """Stream the calls of a run's folder, all fields validated."""
     path = folder / TRANSCRIPTS
     for line in read_lines(path):
         try:
             call = CallRecord.model_validate(line.record)
         except ValidationError as error:
-            told = ", ".join(describe_problems(error, CallRecord))
-            raise _spoilt(path, line.begin, f"{told}; {_OTHER}") from error
+            problems = ", ".join(describe_problems(error, CallRecord))
+            raise _damaged_line(path, line.begin, f"{problems}; {_OTHER}") from error
         yield call
 
 
 def read_scores(path: Path) -> Iterator[Score]:
-    """Stream the scores of a file of any name, as `transcripts.score_of` reads them."""
+    """Stream the scores of a file of any name."""
     for line in read_lines(path):
         try:
             score = score_of(line.record)
         except (KeyError, TypeError, ValueError) as error:
-            raise _spoilt(path, line.begin, f"holds no score: {error}") from error
+            raise _damaged_line(path, line.begin, f"not a score: {error}") from error
         yield score
+
+
+def read_tables(folder: Path) -> tuple[Table, ...]:
+    """The tables that `mmconv.report.tables.formats.write_tables` wrote, in their order.
+
+    Raises `FileNotFoundError` if there are none, `DataError` for a file that is not a table.
+    """
+    return tuple(_read_table(folder / f"{name}.json") for name in read_names(folder))
+
+
+def read_names(folder: Path) -> list[str]:
+    """The names of the tables in a folder, in their order; raises as `read_tables` does."""
+    path = folder / INDEX
+    names = _read_json(path)
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise DataError(str(path), ["not a list of names"])
+    return names
+
+
+def _read_table(path: Path) -> Table:
+    document = _read_json(path)
+    try:
+        rows = {
+            name: {column: Cell(**cell) for column, cell in row.items()}
+            for name, row in document.pop("rows").items()
+        }
+        columns, notes = tuple(document.pop("columns")), tuple(document.pop("notes"))
+        findings = tuple(document.pop("findings", ()))
+        return Table(**document, columns=columns, notes=notes, findings=findings, rows=rows)
+    except (AttributeError, KeyError, TypeError) as error:
+        raise DataError(str(path), [f"not a table of mmconv: {error}"]) from error
+
+
+def _read_json(path: Path) -> Any:
+    try:
+        return orjson.loads(path.read_bytes())
+    except orjson.JSONDecodeError as error:
+        raise DataError(str(path), [f"cut short, or not JSON: {error}"]) from error
 
 
 def _read_document(path: Path, kind: type[Document], advice: str) -> Document:
@@ -224,8 +264,8 @@ def _read_document(path: Path, kind: type[Document], advice: str) -> Document:
     try:
         return kind.model_validate(_parse(data))
     except ValidationError as error:
-        told = f"A{_OTHER[1:]}. {advice}"
-        raise DataError(str(path), describe_problems(error, kind), told) from error
+        hint = f"A{_OTHER[1:]}. {advice}"
+        raise DataError(str(path), describe_problems(error, kind), hint) from error
     except ValueError as error:
         raise DataError(str(path), [str(error)], advice) from error
 
@@ -249,7 +289,7 @@ def _open(path: Path) -> IO[bytes]:
 
 
 def _parse(data: bytes) -> dict[str, Any]:
-    """The object that the bytes stand for; raises `ValueError` where they stand for none."""
+    """Parse a JSON object; raises `ValueError` for anything else."""
     try:
         content = orjson.loads(data)
     except orjson.JSONDecodeError as error:
@@ -263,17 +303,17 @@ def _parse(data: bytes) -> dict[str, Any]:
 
 
 def _check_fields(record: Mapping[str, Any], fields: Mapping[str, bool]) -> None:
-    """Raise `ValueError` for a record that lacks a needed field or has one that is not known."""
+    """Raise `ValueError` for a record with a missing or an unknown field."""
     if record.keys() == fields.keys():
         return
-    told = [f"has no {name}" for name in sorted(fields.keys() - record.keys()) if fields[name]]
-    told += [f"has an unknown field {name}" for name in sorted(record.keys() - fields.keys())]
-    if told:
-        raise ValueError(f"{', '.join(told)}; {_OTHER}")
+    problems = [f"has no {name}" for name in sorted(fields.keys() - record.keys()) if fields[name]]
+    problems += [f"has an unknown field {name}" for name in sorted(record.keys() - fields.keys())]
+    if problems:
+        raise ValueError(f"{', '.join(problems)}; {_OTHER}")
 
 
-def _spoilt(path: Path, begin: int, fault: str) -> DataError:
-    """The error for the line that begins at a byte; its number is counted only now."""
+def _damaged_line(path: Path, begin: int, fault: str) -> DataError:
+    """The error for the line at this byte offset, with its number."""
     number = 1
     with path.open("rb") as file:
         while file.tell() < begin:
@@ -288,13 +328,13 @@ def _unfinished(missing: Path) -> DataError:
 
 
 def _no_run(folder: Path) -> ConfigError:
-    """The error for a folder without a run, with what lies there instead."""
+    """The error for a folder without a run, with a hint."""
     if not folder.exists():
-        found = "there is no such folder"
+        hint = "folder does not exist"
     elif not folder.is_dir():
-        found = "it is a file; name the run's folder"
+        hint = "it is a file; name the run's folder"
     elif runs := sorted(path.parent for path in folder.glob(f"*/{SPEC}")):
-        found = f"it holds runs; name one of them, as {runs[0]}"
+        hint = f"it holds runs; name one of them, as {runs[0]}"
     else:
-        found = f"it has no {SPEC}; `mmconv run` prints the folder that it writes"
-    return ConfigError(f"{folder}: no run lies here: {found}")
+        hint = f"it has no {SPEC}; `mmconv run` prints the folder that it writes"
+    return ConfigError(f"{folder}: no run found ({hint})")

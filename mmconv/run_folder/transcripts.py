@@ -1,8 +1,7 @@
-"""Transcripts and scores as records: what was asked, what came back, and how it was read.
+"""The records of calls and scores: the lines of `SCORES` and `TRANSCRIPTS`.
 
-One record per call. What a prompt file filled is not repeated in it: the file's name and hash
-stand there, and `mmconv show` fills it again. What the fields are is told in
-`mmconv.run_folder.transcripts`.
+Readers check lines by these types, and Parquet columns follow them. A call made from a prompt file
+has the file's name and hash instead of messages; `mmconv show` fills the prompt again.
 """
 
 from __future__ import annotations
@@ -10,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
+
+from pydantic import BaseModel, ConfigDict
 
 from judges import read_reply
 from mmconv.core.errors import Unparsed
@@ -28,31 +29,120 @@ from mmconv.core.types import (
 )
 
 PARSED = "parsed"
-"""The field `parse` of a call whose reply could be read."""
+"""The field `parse` of a reply that could be parsed."""
 
 INCOMPLETE = "incomplete: lacks "
-"""The same of one whose verdict lacks something; how many things, follows."""
+"""The begin of the field `parse` of an incomplete verdict; the number of missing parts follows."""
+
+
+class Entry(BaseModel):
+    """A record without unknown fields."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class PartRecord(Entry):
+    """A part of a message: a text, a reference to a call's text, or an image."""
+
+    text: str | None = None
+    ref: str | None = None
+    image: str | None = None
+    width: int | None = None
+    height: int | None = None
+
+
+class MessageRecord(Entry):
+    """A message as it was sent."""
+
+    role: str
+    parts: tuple[PartRecord, ...]
+
+
+class SeenRecord(Entry):
+    """An image by its hash, and its size in pixels as the model got it."""
+
+    image: str
+    width: int
+    height: int
+
+
+class NumberRecord(Entry):
+    """One of a verdict's numbers."""
+
+    name: str
+    value: float
+
+
+class TagRecord(Entry):
+    """One of a score's tags."""
+
+    name: str
+    value: str
+
+
+class CallRecord(Entry):
+    """A call, its outcome, and how it was parsed; `text` is None without a reply.
+
+    `messages` is None for a call that was not requested, or was made from a prompt file;
+    `answered_by` is None if no server names the model, and in older files.
+    """
+
+    sample: str
+    condition: str
+    call: str
+    seat: str
+    prompt: str | None
+    key: str | None
+    stored: bool
+    messages: tuple[MessageRecord, ...] | None
+    state: str
+    text: str | None
+    reasoning: str | None
+    finish: str | None
+    input_tokens: int | None
+    output_tokens: int | None
+    seconds: float | None
+    dropped: int
+    seen: tuple[SeenRecord, ...]
+    answered_by: str | None = None
+    problem: str | None
+    parse: str | None
+    label: str | None
+    scores: tuple[NumberRecord, ...] | None
+    rationale: str | None
+
+
+class ScoreRecord(Entry):
+    """A score."""
+
+    sample: str
+    condition: str
+    metric: str
+    turn: int | None
+    value: float | None
+    why: str | None
+    tags: tuple[TagRecord, ...]
 
 
 def call_records(finished: Finished) -> Iterator[dict[str, Any]]:
-    """One record per call of a finished plan, skipped ones included, in the order of their ends."""
-    exchanges = {each.call.id: each for each in finished.exchanges()}
+    """One record per call of a finished plan, skipped ones too, in the order of their ends."""
+    exchanges = {exchange.call.id: exchange for exchange in finished.exchanges()}
     for call_id in finished.outcomes:
-        each = exchanges[call_id]
+        exchange = exchanges[call_id]
         yield {
             "sample": finished.plan.sample,
             "condition": finished.plan.condition,
             "call": call_id,
-            "seat": each.call.seat,
-            "prompt": each.call.prompt,
-            **_sent(each.asked),
-            **_came_back(each.outcome),
-            **_read(each.call, each.outcome),
+            "seat": exchange.call.seat,
+            "prompt": exchange.call.prompt,
+            **_sent(exchange.asked),
+            **_outcome_fields(exchange.outcome),
+            **_parsed(exchange.call, exchange.outcome),
         }
 
 
 def judged_as(call: Call, reply: Reply) -> str:
-    """How a judge's reply is read, in a few words."""
+    """How a judge's reply is parsed, in a few words."""
     try:
         verdict = read_reply(call, reply)
     except Unparsed as error:
@@ -76,13 +166,13 @@ def score_record(score: Score) -> dict[str, Any]:
 
 
 def score_of(record: dict[str, Any]) -> Score:
-    """The score that `score_record` made a record of, `clustered`."""
+    """The score of a record; trials are `clustered`."""
     tags = {tag["name"]: tag["value"] for tag in record["tags"]}
     return clustered(Score(**{**record, "tags": tags}))
 
 
 def clustered(score: Score) -> Score:
-    """The score; trials of a sample are marked as one cluster, where the benchmark names none."""
+    """The score; trials of a sample form a cluster, unless the benchmark sets one."""
     key = read_trial(score.sample).key
     if key == score.sample or "cluster" in score.tags:
         return score
@@ -113,7 +203,7 @@ def _sent(asked: ResolvedCall | None) -> dict[str, Any]:
     }
 
 
-def _came_back(outcome: Outcome) -> dict[str, Any]:
+def _outcome_fields(outcome: Outcome) -> dict[str, Any]:
     reply = outcome if isinstance(outcome, Reply) else None
     return {
         "state": type(outcome).__name__.lower(),
@@ -139,8 +229,8 @@ def _problem(outcome: Outcome) -> str | None:
     return outcome.because if isinstance(outcome, Skipped) else None
 
 
-def _read(call: Call, outcome: Outcome) -> dict[str, Any]:
-    """How a judge's reply was read; all None where the call has no parser or no reply."""
+def _parsed(call: Call, outcome: Outcome) -> dict[str, Any]:
+    """How a judge's reply was parsed; all None without a parser or a reply."""
     label, scores, rationale, parse = None, None, None, None
     if call.parser is not None and isinstance(outcome, Reply):
         try:

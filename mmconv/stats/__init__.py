@@ -13,13 +13,13 @@ from mmconv.stats.estimates import (
     as_cell,
     bounded,
     combine,
+    note_intervals,
     pair,
     paired_difference,
     paired_share_difference,
     summarise,
     summarise_share,
     summarise_share_change,
-    tell_intervals,
 )
 from mmconv.stats.frame import ScoreFrame
 from mmconv.stats.ratios import summarise_ratio
@@ -38,6 +38,7 @@ __all__ = [
     "contrast",
     "holm",
     "measure",
+    "note_intervals",
     "pair",
     "paired_difference",
     "paired_share_difference",
@@ -45,5 +46,4 @@ __all__ = [
     "summarise_ratio",
     "summarise_share",
     "summarise_share_change",
-    "tell_intervals",
 ]

@@ -1,8 +1,8 @@
-"""A mean of means whose interval is no surer than those of its parts.
+"""A mean of means whose interval is not narrower than those of its parts.
 
-`mmconv.stats.estimates.combine` adds up how far the parts vary. Parts that do not vary tell it
-nothing, though they have been seen in a few samples only; here they count for what is known of
-them. What a part's own summary is, a mean's or a share's, is the caller's choice.
+`mmconv.stats.estimates.combine` adds up the variances of the parts. A part without variance adds
+nothing there, even with a few samples only; here it counts with the uncertainty of its own summary
+(of a mean or a share, as the caller chooses).
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from mmconv.stats.column import Column
 from mmconv.stats.estimates import combine
 
 CAUTIOUS = (
-    "A mean of several tasks is no surer than they are: it has no interval where one of them has "
-    "none, and a wider one where all shares of one are equal."
+    "A mean of several tasks is not more certain than they are: it has no interval if one of them "
+    "has none, and a wider one if all shares of one are equal."
 )
-"""The rule of `combine_parts`, as tables tell it."""
+"""The rule of `combine_parts`, as a note of tables."""
 
 
 def combine_parts(

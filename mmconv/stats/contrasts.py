@@ -41,8 +41,8 @@ class Quantity:
     A column has one row per sample. Weights are relative, and equal where none are given. `group`
     names quantities of one unit, `scale` brings them into it (100 for percent). `reach` is how far
     two values can lie apart in the columns' own unit; intervals of differences end there. `shares`
-    names the columns of values in [0, 1] that have a share's interval. A `cautious` one is no surer
-    than its columns, see `mmconv.stats.cautious_means`. Of its `kind` are those that are told
+    names the columns of values in [0, 1] that have a share's interval. A `cautious` one is not more
+    certain than its columns (`mmconv.stats.cautious_means`). Quantities of one `kind` are reported
     together, and corrected for their number.
     """
 
@@ -61,8 +61,8 @@ class Quantity:
 class Contrast:
     """A difference between two runs, in the columns' own unit.
 
-    `p` is the two-sided p-value of no difference, None where there is no interval; it belongs to
-    the interval: below 0.05 exactly where that leaves 0 out. `made_of` is the same for
+    `p` is the two-sided p-value of no difference, None without an interval. It is
+    below 0.05 exactly if the interval excludes 0. `made_of` is the same for
     differences between quantities that are made of the same numbers in both runs.
     """
 
@@ -77,9 +77,9 @@ def measure(quantity: Quantity) -> Summary:
 
 
 def contrast(left: Quantity, right: Quantity, names: tuple[str, str]) -> Contrast:
-    """Right - left over the samples that both have a number of; `names` tell the two apart.
+    """Right - left over the samples that both have a number of; `names` are those of the runs.
 
-    Where a column has no such sample there is no difference: the others' would be that of another
+    If a column has no such sample, the difference is None: that of the others would be another
     quantity. Samples of a column that only one run has are missing like all that make no pair.
     """
     pairs = {

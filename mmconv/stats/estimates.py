@@ -7,10 +7,9 @@ one column it is the usual cluster-robust one, s / sqrt(n) where each row is a c
 without a common cluster it is that of a stratified mean. The interval uses Student's t, with G - 1
 degrees of freedom over the same G clusters, otherwise Satterthwaite's (`mmconv.stats.spread`).
 
-Values without any spread tell nothing of their precision, and a few clusters next to nothing: they
-get no interval. Shares and their changes, whose scale has ends, have intervals of their own;
-`mmconv.stats.ratios` has those of ratios. `INTERVALS` tells it to readers. Missing rows are counted
-and left out; nothing is imputed here.
+Equal values and few clusters do not show how precise a mean is, so they get no interval. Shares and
+their changes are bounded, so they have their own intervals; `mmconv.stats.ratios` has those of
+ratios. `INTERVALS` explains them to readers. Missing rows are counted and left out, not imputed.
 """
 
 from __future__ import annotations
@@ -28,9 +27,9 @@ from mmconv.stats.spread import find_spread
 from mmconv.stats.student_t import NORMAL, t_quantile
 
 FEWEST_CLUSTERS = 5
-"""What has fewer clusters than this has no interval, however it is made.
+"""The minimum number of clusters of an interval.
 
-With 2 to 4 of them Student's t is 12.7 to 3.2: the interval would tell of that and not of the data.
+With 2 to 4 clusters Student's t is 12.7 to 3.2: the interval would show that and not the data.
 """
 
 ROUNDING = 1e-12
@@ -47,7 +46,7 @@ INTERVALS = (
     f"mmconv/stats/estimates.py). There is none over fewer than {FEWEST_CLUSTERS} clusters, nor by "
     "Student's t of equal values, nor of a net share of very few failures."
 )
-"""The rule for all intervals but a bootstrap's, as tables tell it."""
+"""The rules for all intervals but bootstrap ones, as a note of tables."""
 
 _ADDED_PAIRS = 2
 
@@ -93,7 +92,7 @@ def pair(left: Column, right: Column, names: tuple[str, str] | None = None) -> C
     """Right - left for every sample of either; left gives the clusters.
 
     A sample with one number or none has none here, and the reason begins with `UNPAIRED`; with
-    `names` for the two it tells whose it is. Raises `ValueError` if a sample has several rows: take
+    `names` it also says which of the two. Raises `ValueError` if a sample has several rows: take
     `Column.per_sample` first.
     """
     lefts, rights = _row_of(left), _row_of(right)
@@ -152,8 +151,8 @@ def combine(columns: Mapping[str, Column], weights: Mapping[str, float]) -> Summ
     The error is that of the module's formula: it holds for columns that share samples, have none
     in common, have different gaps, or enter with negative weight (a difference). `missing` counts
     the samples that a column lacks, by the first column's reason, `n` all others, though a mean
-    takes in all that its own column has. The mean is None if any column has no number; there is no
-    error if any has fewer than two clusters, and no interval if any has fewer than
+    takes in all that its own column has. The mean is None if any column has no number, the
+    error if any has fewer than two clusters, the interval if any has fewer than
     `FEWEST_CLUSTERS`. Raises `ValueError` unless every column has a weight and every weight a
     column.
     """
@@ -175,9 +174,9 @@ def count_clusters(column: Column) -> int:
 
 
 def effective_size(variance: float, summary: Summary, groups: int, most: float) -> float:
-    """How many independent values of this variance have the summary's error, at most so many.
+    """How many independent values of this variance have the summary's error, at most `most`.
 
-    Where nothing varies, which tells of no error, as many as there are clusters.
+    If all values are equal, the number of clusters.
     """
     if not summary.stderr:
         return float(groups)
@@ -215,19 +214,19 @@ def as_cell(summary: Summary, scale: float = 1.0, *, signed: bool = False) -> Ce
     )
 
 
-def tell_intervals(tables: Iterable[Table]) -> tuple[Table, ...]:
-    """The tables; those with intervals get the note `INTERVALS`, unless one tells its own rule."""
+def note_intervals(tables: Iterable[Table]) -> tuple[Table, ...]:
+    """Add the note `INTERVALS` to tables with intervals, unless they have their own rule."""
     return tuple(
-        replace(table, notes=(*table.notes, INTERVALS)) if _is_untold(table) else table
+        replace(table, notes=(*table.notes, INTERVALS)) if _lacks_rule(table) else table
         for table in tables
     )
 
 
-def _is_untold(table: Table) -> bool:
+def _lacks_rule(table: Table) -> bool:
     """Whether a table has intervals, and no note that says what they are."""
     cells = (cell for row in table.rows.values() for cell in row.values())
-    told = any(note.startswith(_BRACKETS) for note in table.notes)
-    return not told and any(cell.low is not None for cell in cells)
+    has_rule = any(note.startswith(_BRACKETS) for note in table.notes)
+    return not has_rule and any(cell.low is not None for cell in cells)
 
 
 def _estimate(terms: Sequence[tuple[Column, float]], n: int, missing: Mapping[str, int]) -> Summary:
@@ -256,7 +255,7 @@ def _change(left: Column, right: Column, row: int | None, other: int | None) -> 
     if row is None or other is None:
         return math.nan
     start, goal = float(left.numbers[row]), float(right.numbers[other])
-    # 0.1 + 0.2 in one run and 0.3 in the other is no change
+    # 0.1 + 0.2 in one run equals 0.3 in the other
     return 0.0 if math.isclose(start, goal, rel_tol=ROUNDING) else goal - start
 
 
@@ -274,8 +273,8 @@ def _unpaired(
         return f"{UNPAIRED}only in {names[row is None]}"
     for side, reason in enumerate((left.reasons[row], right.reasons[other])):
         if reason is not None:
-            told = reason.removeprefix(UNPAIRED)
-            return f"{UNPAIRED}{told}" if names is None else f"{UNPAIRED}{names[side]}: {told}"
+            bare = reason.removeprefix(UNPAIRED)
+            return f"{UNPAIRED}{bare}" if names is None else f"{UNPAIRED}{names[side]}: {bare}"
     return None
 
 

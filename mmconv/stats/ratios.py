@@ -32,7 +32,7 @@ def summarise_ratio(
 ) -> Summary:
     """The sum of `over` divided by that of `under`, which have the same rows.
 
-    The interval holds each ratio r for which the mean of over - r * under cannot be told from 0
+    The interval holds each ratio r for which the mean of over - r * under does not differ from 0
     (Fieller, Journal of the Royal Statistical Society B 16, 1954), errors being cluster-robust.
     As Agresti and Min do for differences, two samples are first added to the effective number of
     samples, spread evenly over the `possible` pairs: where hardly any sample differs from the

@@ -31,8 +31,8 @@ def find_spread(terms: Sequence[tuple[Column, float]]) -> Spread | None:
     """The spread of sum_k w_k * mean_k over columns with their weights.
 
     Columns that share clusters, by themselves or through others, are one group, whose degrees of
-    freedom are the clusters of its smallest column less one: a mean is known no better than the
-    part that few clusters tell of. None without columns, and where a column has numbers of fewer
+    freedom are the clusters of its smallest column less one: a mean is not more precise than
+    its part with the fewest clusters. None without columns, and where a column has numbers of fewer
     than two clusters.
     """
     present = [np.flatnonzero(column.present) for column, _ in terms]

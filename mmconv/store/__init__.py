@@ -1,7 +1,7 @@
-"""Where replies are kept: one store per user or project, shared by all of its runs.
+"""The database: cached replies of all runs of a user or project, and the service's jobs.
 
-`Store` is what runs ask; `mmconv.store.merging` joins the stores of shards, and `mmconv.store.jobs`
-keeps the service's. Only this package knows SQL.
+`Store` is the cache of replies, `mmconv.store.queue` the queue of jobs. `mmconv.store.merging`
+joins the stores of shards. Only this package uses SQL.
 """
 
 from mmconv.store.store import Store

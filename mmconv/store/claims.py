@@ -1,8 +1,8 @@
-"""Claims: which calls the processes that share a store are requesting at this moment.
+"""Claims: the calls that processes which share a store are requesting at this moment.
 
-A process claims a call before it requests it, so that no other process pays for it too. A claim
-has a lease that its process renews; if the process dies, the lease runs out, or a process on the
-same machine sees that it is gone.
+A process claims a call before it requests it, so that no other process pays for it too. A claim has
+a lease, which its process renews. If the process dies, the lease expires, or a process on the same
+machine notices.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ LEASE_SECONDS = 60.0
 
 
 class Claims:
-    """The claims of one store object; every method runs in a transaction of the caller."""
+    """The claims of one store object; the methods run in a transaction of the caller."""
 
     def __init__(self) -> None:
         self._place = _find_place()
         self._owner = f"{self._place}/{os.getpid()}/{secrets.token_hex(4)}"
 
     def take(self, connection: Connection, keys: Iterable[str]) -> set[str]:
-        """Claim the keys that no other process has a valid claim to; returns these."""
+        """Claim the keys without a valid claim of another process; returns the claimed ones."""
         now = now_of(connection).timestamp()
         dialect = import_module(f"sqlalchemy.dialects.{connection.dialect.name}")
         insert = dialect.insert(claims)
@@ -47,7 +47,7 @@ class Claims:
         return set(connection.scalars(taking.returning(claims.c.key), rows))
 
     def release(self, connection: Connection, keys: Collection[str]) -> None:
-        """Give claims back that this process has to some of the keys."""
+        """Give back this process's claims to these keys."""
         own = claims.c.owner == self._owner
         connection.execute(delete(claims).where(claims.c.key.in_(keys), own))
 
@@ -56,14 +56,14 @@ class Claims:
         connection.execute(delete(claims).where(claims.c.owner == self._owner))
 
     def renew(self, connection: Connection) -> None:
-        """Let the leases of this process begin again."""
+        """Renew the leases of this process."""
         expires = now_of(connection).timestamp() + LEASE_SECONDS
         connection.execute(
             update(claims).where(claims.c.owner == self._owner).values(expires=expires)
         )
 
     def find_others(self, connection: Connection, keys: Sequence[str]) -> set[str]:
-        """The keys to which other processes have valid claims, as far as can be seen."""
+        """The keys with valid claims of other processes."""
         now = now_of(connection).timestamp()
         valid = select(claims.c.key, claims.c.owner).where(
             claims.c.key.in_(keys), claims.c.owner != self._owner, claims.c.expires >= now
@@ -75,7 +75,7 @@ class Claims:
         return {key for key, owner in owners.items() if owner not in gone}
 
     def _is_gone(self, owner: str) -> bool:
-        """Whether the owner was a process of this machine that has ended."""
+        """Whether the owner is a process of this machine that has ended."""
         place, process, _ = owner.split("/")
         if place != self._place:
             return False
@@ -89,7 +89,7 @@ class Claims:
 
 
 def _find_place() -> str:
-    """The machine, and the container if it counts its processes by itself."""
+    """The machine, and the process namespace of its container."""
     try:
         namespace = str(Path("/proc/self/ns/pid").readlink())
     except OSError:

@@ -1,8 +1,4 @@
-"""The queue's statements: which jobs are free, held, orphaned, and how one is queued.
-
-Transactions of `mmconv.store.queue` run those that are only put together here, and the others run
-in them.
-"""
+"""The SQL statements of the queue; `mmconv.store.queue` runs them in its transactions."""
 
 from __future__ import annotations
 
@@ -32,14 +28,14 @@ from mmconv.store.jobs import ACTIVE, Backlog, Filter, Job, NewJob, read_job, ut
 from mmconv.store.schema import job_keys, jobs, now_of
 
 MOST_STARTS = 10
-"""How often a job is begun without getting on before it counts as what ends its workers."""
+"""Starts without a new reply after which a job counts as the reason why its workers end."""
 
 UNFIT_SECONDS = 900.0
-"""How long a job waits that no server can carry out."""
+"""How long a job waits if no server can run it."""
 
 
 def job_of_key(connection: Connection, owner: str, key: str | None) -> str | None:
-    """The id of the job that an owner's idempotency key stands for."""
+    """The id of the job of an owner's idempotency key."""
     mine = (job_keys.c.owner == owner, job_keys.c.key == key)
     return connection.scalar(select(job_keys.c.job).where(*mine))
 
@@ -91,13 +87,13 @@ def queued(new: NewJob, now: datetime, *, again: bool) -> Insert | Update:
 
 
 def is_free(now: datetime) -> ColumnElement[bool]:
-    """The condition that a job waits, or that its worker is gone."""
+    """The condition that a job is queued, or that its worker is gone."""
     expired = and_(jobs.c.state == "running", jobs.c.lease < now)
     return or_(jobs.c.state == "queued", expired)
 
 
 def count_active(connection: Connection) -> dict[str, Backlog]:
-    """How many jobs wait and are under way, by kind."""
+    """How many jobs are queued and running, by kind."""
     now = now_of(connection)
     columns = (jobs.c.kind, jobs.c.state, func.count(), func.min(jobs.c.queued))
     active = select(*columns).where(jobs.c.state.in_(ACTIVE)).group_by(jobs.c.kind, jobs.c.state)
@@ -113,10 +109,10 @@ def count_active(connection: Connection) -> dict[str, Backlog]:
 
 
 def free_jobs(connection: Connection) -> list[tuple[str, str, str]]:
-    """Ids, kinds and states of the jobs that are free, in the order in which to take them.
+    """Ids, kinds and states of the free jobs, in the order in which to take them.
 
-    Owners take turns: those go first of whom the fewest jobs of the kind are under way, and among
-    these the one that waits longest.
+    Owners take turns: first the owner with the fewest running jobs of the kind, then the job that
+    waits longest.
     """
     rows = connection.execute(_in_turn(now_of(connection)))
     return [(row.id, row.kind, row.state) for row in rows]
@@ -139,7 +135,7 @@ def _in_turn(now: datetime) -> Select[Any]:
 
 
 def taken(job_id: str, worker: str, now: datetime, lease: float) -> ReturningUpdate[Any]:
-    """The statement that gives a job to a worker for `lease` seconds, unless another was faster."""
+    """The statement that leases a job to a worker for `lease` seconds, if it is still free."""
     return (
         update(jobs)
         .where(jobs.c.id == job_id, is_free(now))
@@ -156,7 +152,7 @@ def taken(job_id: str, worker: str, now: datetime, lease: float) -> ReturningUpd
 
 
 def settle_orphans(connection: Connection, now: datetime) -> None:
-    """End what no worker shall take again: jobs that were to stop, jobs that end their workers."""
+    """End orphaned jobs that were to stop, or that ended their workers repeatedly."""
     orphaned = and_(jobs.c.state == "running", jobs.c.lease < now)
     ended = {"worker": None, "lease": None, "updated": now, "ended": now}
     stopped = update(jobs).where(orphaned, jobs.c.stopping)
@@ -167,15 +163,15 @@ def settle_orphans(connection: Connection, now: datetime) -> None:
 
 
 def sort_free(
-    connection: Connection, lacks: Callable[[Job], str | None]
+    connection: Connection, find_missing: Callable[[Job], str | None]
 ) -> tuple[list[str], dict[str, str]]:
-    """The ids of the free jobs that lack nothing, and of the others with what they lack."""
+    """The ids of free jobs that this server can run, and of the others with what is missing."""
     fit, unfit = [], {}
     for name, _, _ in free_jobs(connection):
-        # One that cannot be read is told of where it is to be taken.
+        # `Queue.take` reports a job that cannot be read
         with suppress(ValueError):
             job = find_job(connection, name)
-            missing = None if job is None else lacks(job)
+            missing = None if job is None else find_missing(job)
             if missing is None:
                 fit.append(name)
             else:
@@ -184,7 +180,7 @@ def sort_free(
 
 
 def settle_unfit(connection: Connection, fit: Sequence[str], unfit: Mapping[str, str]) -> None:
-    """Tell of free jobs that fit, and fail others of which that was told too long ago."""
+    """Mark free jobs that fit as seen; fail others that no server could run for too long."""
     now = now_of(connection)
     connection.execute(update(jobs).where(jobs.c.id.in_(fit), is_free(now)).values(updated=now))
     forgotten = and_(is_free(now), jobs.c.updated < now - timedelta(seconds=UNFIT_SECONDS))
@@ -210,7 +206,7 @@ def is_behind(last: Job) -> ColumnElement[bool]:
 
 
 def narrowed(query: Select[Any], chosen: Filter) -> Select[Any]:
-    """The query for jobs, of those that the filter lets through."""
+    """The query with the conditions of the filter."""
     for name in ("kind", "owner", "state", "benchmark", "model"):
         value = getattr(chosen, name)
         if value is not None:

@@ -1,7 +1,4 @@
-"""Jobs as values: what is submitted, what the database holds, and how a job ends.
-
-Nothing here asks a database; that is `mmconv.store.queue`.
-"""
+"""Jobs as values: submitted, as the database holds them, and ended."""
 
 from __future__ import annotations
 
@@ -16,15 +13,15 @@ from sqlalchemy import Row
 from mmconv.core.run_stats import JobState
 
 ACTIVE: tuple[JobState, ...] = ("queued", "running")
-"""The states of a job that waits or is under way."""
+"""The states of a job that has not ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewJob:
     """A job as it is submitted.
 
-    Equal ids stand for equal `spec`s (JSON). `owner` is whose limits it counts against;
-    `benchmark` and `model` are what lists are filtered by.
+    Equal ids have equal `spec`s (JSON). It counts against the limits of its `owner`; lists can be
+    filtered by `benchmark` and `model`.
     """
 
     id: str
@@ -39,11 +36,10 @@ class NewJob:
 class Job:
     """A job as the database holds it; times in UTC.
 
-    `stopping` says that it is to stop and has not yet. `worker` holds it while it runs. `progress`
-    is what the worker told last; `lost` counts calls without a reply at the end of a done one.
-    `result` (JSON) is the outcome of a job that has no folder. `created` is when it was first
-    submitted, `queued` when it was last, and `updated` when anything was told of it last: while it
-    waits, also that a server can carry it out.
+    `stopping`: it is to stop and has not yet. `worker` holds it while it runs. `progress` is the
+    latest report of the worker; `lost` counts calls without a reply when it is done. `result`
+    (JSON) is the outcome of a job without a folder. It was first submitted at `created` and last at
+    `queued`; at `updated` its row changed, or a server that can run it saw it in the queue.
     """
 
     id: str
@@ -69,7 +65,7 @@ class Job:
 
     @property
     def is_active(self) -> bool:
-        """Whether it waits or is under way."""
+        """Whether it is queued or running."""
         return self.state in ACTIVE
 
 
@@ -78,10 +74,10 @@ Admission = Literal["new", "known", "resumed", "key_reused", "too_many", "not_ow
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submission:
-    """What came of submitting.
+    """The result of submitting a job.
 
-    `new` and `resumed` jobs are queued by it, a `known` one is under way or done. `key_reused`: the
-    idempotency key stands for another job; `too_many`: its owner has too many active ones. Then
+    `new` and `resumed` jobs are queued, a `known` one is active or done. `key_reused`: the
+    idempotency key belongs to another job; `too_many`: its owner has too many active ones. Then
     `job` is None. `not_owned`: the `job` is another owner's, and only its owner may resume it.
     """
 
@@ -91,7 +87,7 @@ class Submission:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
-    """Which jobs a list holds; what is None is not looked at."""
+    """The conditions of a list of jobs; None means any."""
 
     kind: str | None = None
     owner: str | None = None
@@ -102,7 +98,7 @@ class Filter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """How a job came to its end: done, or failed with an error that its owner may read."""
+    """How a job ended: done, or failed with an error for its owner."""
 
     state: Literal["done", "failed"]
     progress: Mapping[str, Any] = field(default_factory=dict)
@@ -113,7 +109,7 @@ class Ending:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backlog:
-    """How many jobs of a kind wait and are under way, and how long the oldest one has waited."""
+    """How many jobs of a kind are queued and running, and how long the oldest has waited."""
 
     queued: int = 0
     running: int = 0
@@ -121,7 +117,7 @@ class Backlog:
 
 
 Holding = Literal["held", "stop", "lost"]
-"""What renewing a lease tells: go on, stop and give back, or it is another worker's by now."""
+"""The result of renewing a lease: go on, stop and give back, or another worker has it."""
 
 
 def read_job(row: Row[Any]) -> Job:
@@ -134,6 +130,6 @@ def read_job(row: Row[Any]) -> Job:
 
 
 def utc(time: Any) -> datetime:
-    """A time from the database, whether or not its driver tells the zone."""
+    """A time from the database in UTC, even if its driver gives no time zone."""
     assert isinstance(time, datetime)
     return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)

@@ -1,7 +1,6 @@
-"""Which keys the table of replies surely lacks, told without a query.
+"""A filter of keys: which replies are surely not cached, without a query.
 
-What is known grows by the rows that have come since it was last read, those of other processes
-included. Nothing here knows what a reply is, or when somebody asks for one.
+It is updated with the rows written since the last update, by any process.
 """
 
 from __future__ import annotations
@@ -25,18 +24,17 @@ from sqlalchemy import (
 from mmconv.store.schema import replies
 
 FRESH_SECONDS = 1.0
-"""How long what was read counts as current; other processes' replies are noticed at most so late.
-"""
+"""How long an update counts as current, and other processes' replies may be missed."""
 
 _CHUNK = 1000
-"""Keys that are entered in one go, and held in memory while the table is read."""
+"""Keys that are read and added at once."""
 
 
 class KnownKeys:
     """The keys in the table of replies: one bit for each value of a key's first six hex digits.
 
-    A key is a hash, so its digits are as good as any. With a million keys one absent key in
-    seventeen is looked up in vain, which costs a query and no more. Any thread may call any method.
+    Keys are hashes, so their digits are evenly distributed. With a million keys, one in seventeen
+    missing keys is looked up in vain. The methods are thread-safe.
     """
 
     def __init__(self) -> None:
@@ -47,33 +45,33 @@ class KnownKeys:
         self._doubted = -math.inf
 
     def add(self, *keys: str) -> None:
-        """Enter keys."""
-        # Two threads that set bits of one byte at once would lose one.
+        """Add keys."""
+        # two threads that set bits of one byte at once would lose one
         with self._entering:
             for key in keys:
                 place = int(key[:6], 16)
                 self._bits[place >> 3] |= 1 << (place & 7)
 
     def may_hold(self, key: str) -> bool:
-        """Whether the key is entered, or another one that cannot be told from it."""
+        """Whether the key, or another one with the same first digits, was added."""
         place = int(key[:6], 16)
         return bool(self._bits[place >> 3] & 1 << (place & 7))
 
     def rules_out(self, key: str) -> bool:
-        """Whether the table surely had no such key a moment ago; False where that is too old."""
+        """Whether the table surely had no such key a moment ago; False without an update."""
         return not self.may_hold(key) and self._is_fresh()
 
     def doubt(self) -> None:
-        """Rule nothing out before the table has been read again."""
+        """Rule nothing out before the next update."""
         self._doubted = time.monotonic()
 
     def catch_up(self, connection: Connection) -> None:
-        """Enter what has come into the table since it was read, unless that was just now."""
+        """Add the keys written since the last update, unless that was just now."""
         if self._is_fresh():
             return
         now = time.monotonic()
         position, horizon = _order(connection)
-        # Taken before the rows are read: those that come in between are read the next time.
+        # taken before the rows are read; rows written in between are read the next time
         reached, end = connection.execute(horizon).one()
         new = select(replies.c.key).execution_options(yield_per=_CHUNK)
         if self._horizon is not None:
@@ -88,13 +86,13 @@ class KnownKeys:
 
 
 def _order(connection: Connection) -> tuple[ColumnElement[int], Select[int, int]]:
-    """A row's place in the order of writing, and a query for two places: horizon and end.
+    """A row's position in the order of writing, and a query for two positions: horizon and end.
 
-    What lies before the horizon is there or never will be, and what can be read by now lies before
-    the end. A transaction of PostgreSQL can end long after a later one. So rows are placed by their
-    transaction, and the horizon is the first that was still under way; beyond the end are rows that
-    came by a dump, with the numbers of another server. SQLite lets one transaction in after the
-    other, so its row numbers do.
+    No more rows will appear before the horizon, and all rows readable now are before the end. In
+    PostgreSQL a transaction can end long after a later one. So the position is the transaction's
+    number, and the horizon is the first transaction still open. Rows restored from another server's
+    dump can have numbers beyond the end. SQLite runs one transaction after the other, so its row
+    numbers will do.
     """
     if connection.dialect.name == "postgresql":
         snapshot = func.pg_current_snapshot()

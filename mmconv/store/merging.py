@@ -1,4 +1,4 @@
-"""Joining stores: the replies and failures of shards, by key, into one store."""
+"""Merging stores: copies the replies and failures of shards into one store."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ _NUMBERS = frozenset({failures.c.id, replies.c.written})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeReport:
-    """What merging did: replies added, replies that were there, and those that said otherwise.
+    """The result of a merge: replies added, and replies that were present.
 
-    `conflicts` counts keys that hold different texts in the two stores; the target's text stands.
-    `changed` counts replies that were changed after they were written, which are not copied;
-    `damaged` names the sources of which only a part could be read.
+    `conflicts` counts keys with different texts in two stores; the target keeps its text. `changed`
+    counts replies with a wrong checksum, which are not copied. `damaged` names the sources that
+    could be read only in part.
     """
 
     added: int
@@ -79,9 +79,9 @@ def _open(stack: ExitStack, address: str, *, create: bool) -> Engine:
 
 
 def _copy(out_of: Engine, into: Engine, chunks: _Read) -> dict[str, int]:
-    """Copy all tables in one transaction; what was copied of a source that fails is undone.
+    """Copy all tables in one transaction, which is undone if the source fails.
 
-    Failures are history: key and time say which are there already.
+    Failures have no unique key: key and time identify them.
     """
     counts = {"added": 0, "present": 0, "conflicts": 0, "changed": 0}
     with out_of.connect() as reading, into.begin() as writing:
@@ -114,7 +114,7 @@ def _texts(connection: Connection, keys: Sequence[str]) -> dict[str, str]:
 
 
 def _chunks(connection: Connection, table: Table) -> Iterator[list[dict[str, Any]]]:
-    """The rows, less the numbers that their own database gave them."""
+    """The rows, without the numbers that their database gave them."""
     columns = [column for column in table.columns if column not in _NUMBERS]
     result = connection.execution_options(yield_per=BATCH).execute(select(*columns))
     for part in result.mappings().partitions(BATCH):
@@ -126,12 +126,12 @@ def _with_zones(rows: Sequence[RowMapping]) -> list[dict[str, Any]]:
 
 
 def _in_utc(value: Any) -> Any:
-    """SQLite's times have no zone, and PostgreSQL's that of the session."""
+    """Times of SQLite have no time zone, those of PostgreSQL the session's."""
     return utc(value) if isinstance(value, datetime) else value
 
 
 def _readable_chunks(connection: Connection, table: Table) -> Iterator[list[dict[str, Any]]]:
-    """The rows of a damaged SQLite file that can be read, by halves of ranges of row numbers."""
+    """The readable rows of a damaged SQLite file, found by halving ranges of row numbers."""
     try:
         known = {row[1] for row in connection.exec_driver_sql(f"PRAGMA table_info({table.name})")}
         pages = connection.exec_driver_sql("PRAGMA page_count").scalar_one()

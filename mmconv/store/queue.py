@@ -1,9 +1,8 @@
-"""The queue of the served API: jobs in the store's database, and who carries them out.
+"""The service's queue: jobs in the store's database, and the workers that hold them.
 
-A job is submitted once, however often it is posted: its id stands for what it asks. A worker takes
-a job with a lease and renews it; when the worker dies the lease runs out, and another worker or
-the next start goes on with the job. No two workers hold one at a time. What a job's specification
-means is known to those who submit it; nothing here runs anything.
+A job's id stands for its specification, so posting it again submits nothing new. A worker takes a
+job with a lease and renews it. If the worker dies, the lease expires and another worker continues
+the job; two workers never hold it at once.
 """
 
 from __future__ import annotations
@@ -11,10 +10,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
-from typing import Any, TypeVar
+from functools import partial, wraps
+from typing import Any, Concatenate, Literal, ParamSpec, TypeAlias, TypeVar, get_args
 
 import orjson
 from sqlalchemy import Connection, case, delete, select, update
@@ -55,32 +55,56 @@ from mmconv.store.schema import SUBMITTING, hold_alone, job_keys, jobs, now_of
 log = logging.getLogger(__name__)
 
 LEASE_SECONDS = 30.0
-"""How long a job stays with a worker that no longer renews its lease."""
+"""How long a job stays with a worker that does not renew its lease."""
 
 KEY_SECONDS = 86_400.0
-"""How long an idempotency key stands for its job; then it may be used for another one."""
+"""How long an idempotency key is valid; then it may be used for another job."""
 
 CHUNK = 100
-"""Jobs that are in memory at once where all are read."""
+"""Jobs in memory at once when all are read."""
 
+_Thread: TypeAlias = Literal["reader", "writer"]
+
+Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
 
-class Queue:
-    """The jobs in one database, beside the replies of `mmconv.store.Store`.
+def _on_thread(
+    name: _Thread,
+) -> Callable[
+    [Callable[Concatenate[Queue, Arguments], Result]],
+    Callable[Concatenate[Queue, Arguments], Coroutine[Any, Any, Result]],
+]:
+    """Make a coroutine of a method that blocks: it runs on one of the queue's threads."""
 
-    What changes jobs runs one after another on a thread of its own, and what reads them on another:
-    however many look on, they hold up no lease. Leases are counted by the database's clock where it
-    is a server.
-    The coroutines raise `StoreError` where the database fails. `news` is set whenever
-    this process queues a job.
+    def decorate(
+        method: Callable[Concatenate[Queue, Arguments], Result],
+    ) -> Callable[Concatenate[Queue, Arguments], Coroutine[Any, Any, Result]]:
+        @wraps(method)
+        async def run(self: Queue, /, *args: Arguments.args, **named: Arguments.kwargs) -> Result:
+            work = partial(method, self, *args, **named)
+            return await asyncio.get_running_loop().run_in_executor(self._threads[name], work)
+
+        return run
+
+    return decorate
+
+
+class Queue:
+    """The jobs in one database, which also holds the replies of `mmconv.store.Store`.
+
+    Writes run on one thread and reads on another, so that reads never delay the renewal of a lease.
+    Leases use the clock of the database server. The coroutines raise `StoreError` if the database
+    fails. `news` is set whenever this process queues a job.
     """
 
     def __init__(self, url: str) -> None:
         self.news = asyncio.Event()
         self._engine = connect(url)
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="mmconv-queue")
-        self._reader = ThreadPoolExecutor(max_workers=1, thread_name_prefix="mmconv-look")
+        self._threads = {
+            name: ThreadPoolExecutor(max_workers=1, thread_name_prefix=f"mmconv-queue-{name}")
+            for name in get_args(_Thread)
+        }
         self._unfit: set[str] = set()
         self._opened = time.monotonic()
 
@@ -93,135 +117,29 @@ class Queue:
         for_others: bool = False,
         afresh: bool = False,
     ) -> Submission:
-        """Queue a job, or find the one that it is; a stopped, failed or lossy one is queued again.
+        """Queue a job, or return the existing one of this id.
 
-        So is any that is done, with `afresh`. Only its first owner may do that, whose it stays, and
-        `for_others` anybody.
-        `key` is the owner's idempotency key for it; `most` active jobs are allowed to the owner.
+        A job that stopped, failed or lost calls is queued again; with `afresh` one that is done,
+        too. Only its first owner may do that, or with `for_others` anyone; the owner stays.
+        `key` is the owner's idempotency key; the owner may have `most` active jobs.
         """
-        submitted = await self._query(lambda: self._submit(new, key, most, for_others, afresh))
+        submitted = await self._submit(new, key, most, for_others, afresh)
         if submitted.admission in ("new", "resumed"):
             self.news.set()
         return submitted
 
-    async def get(self, job_id: str) -> Job | None:
+    @_on_thread("reader")
+    def get(self, job_id: str) -> Job | None:
         """The job, if there is one of this id."""
-        return await self._query(lambda: self._get(job_id), self._reader)
-
-    async def page(self, chosen: Filter, *, after: str | None = None, limit: int = 50) -> list[Job]:
-        """Jobs, the newest first: at most `limit`, beginning behind the one with the id `after`.
-
-        Raises `KeyError` where there is no such one, or it is not of the owner that is chosen.
-        """
-        return await self._query(lambda: self._page(chosen, after, limit), self._reader)
-
-    async def backlog(self) -> dict[str, Backlog]:
-        """How many jobs wait and are under way, by kind; a kind without any is left out."""
-        return await self._query(self._backlog, self._reader)
-
-    async def take(
-        self, worker: str, kinds: Sequence[str], fits: Callable[[Job], bool] = lambda job: True
-    ) -> Job | None:
-        """Give the next job that waits, or whose worker is gone, to `worker`; None if none.
-
-        Owners take turns, and of one owner's jobs the oldest is the next.
-
-        What does not fit stays for other workers. As long as it waits, it is not looked at again
-        through this object.
-        """
-        return await self._query(lambda: self._take(worker, kinds, fits))
-
-    async def tend(self, lacks: Callable[[Job], str | None]) -> None:
-        """Tell of the jobs that wait and lack nothing here that a server can carry them out.
-
-        `lacks` says in words what a job needs that is not here. One of which no server has told it
-        for `UNFIT_SECONDS`, while this process was there, fails.
-        """
-        await self._query(lambda: self._tend(lacks))
-
-    async def renew(
-        self, job_id: str, worker: str, progress: Mapping[str, Any], *, advanced: bool
-    ) -> Holding:
-        """Keep the lease and tell progress; `advanced` says that there are new replies."""
-        return await self._query(lambda: self._renew(job_id, worker, progress, advanced))
-
-    async def finish(self, job_id: str, worker: str, ending: Ending) -> bool:
-        """End a job; False if it is another worker's by now."""
-        return await self._query(lambda: self._finish(job_id, worker, ending))
-
-    async def give_back(
-        self, job_id: str, worker: str, progress: Mapping[str, Any], *, in_vain: bool = False
-    ) -> None:
-        """End one's hold on an unfinished job: stopped if that was asked, else queued again.
-
-        `in_vain` says that its start is to count among those without a new reply.
-        """
-        await self._query(lambda: self._give_back(job_id, worker, progress, in_vain))
-
-    async def stop(self, job_id: str) -> Job | None:
-        """Stop a job that waits, and ask the worker of one under way to; then the job, if any."""
-        return await self._query(lambda: self._stop(job_id))
-
-    async def remove(self, job_id: str, clear: Callable[[Job, Iterable[Job]], None]) -> Job | None:
-        """Remove a job that is not active, and its idempotency keys; the job as it was, if any.
-
-        An active one stays. While no job can be submitted, `clear` takes away what it has left
-        behind; it gets the job and the others of its kind and benchmark, and should be quick.
-        """
-        return await self._query(lambda: self._remove(job_id, clear))
-
-    async def holders(self) -> list[str]:
-        """The workers that hold jobs, alive or not."""
-        return await self._query(self._holders)
-
-    async def expire(self, worker: str) -> None:
-        """End the leases of a worker that is known to be gone."""
-        await self._query(lambda: self._expire(worker))
-
-    async def aclose(self) -> None:
-        """Close the database. Safe to call twice."""
-        for thread in (self._reader, self._thread):
-            await asyncio.to_thread(thread.shutdown)
-        self._engine.dispose()
-
-    async def _query(
-        self, work: Callable[[], Result], thread: ThreadPoolExecutor | None = None
-    ) -> Result:
-        return await asyncio.get_running_loop().run_in_executor(thread or self._thread, work)
-
-    def _submit(
-        self, new: NewJob, key: str | None, most: int | None, for_others: bool, afresh: bool
-    ) -> Submission:
-        with self._engine.begin() as connection:
-            # Active jobs are counted, then one is added: by one process at a time.
-            hold_alone(connection, SUBMITTING)
-            now = now_of(connection)
-            over = now - timedelta(seconds=KEY_SECONDS)
-            connection.execute(delete(job_keys).where(job_keys.c.created < over))
-            if job_of_key(connection, new.owner, key) not in (None, new.id):
-                return Submission(admission="key_reused", job=None)
-            found = find_job(connection, new.id)
-            admission: Admission = "resumed"
-            if found is None:
-                admission = "new"
-            elif stands(found) and not (afresh and found.state == "done"):
-                admission = "known"
-            if admission == "resumed" and found and found.owner != new.owner and not for_others:
-                return Submission(admission="not_owned", job=found)
-            if admission != "known":
-                if is_full(connection, new, most):
-                    return Submission(admission="too_many", job=None)
-                connection.execute(queued(new, now, again=admission == "resumed"))
-            if key is not None:
-                row = {"owner": new.owner, "key": key, "job": new.id, "created": now}
-                insert_new(connection, job_keys, [row])
-            return Submission(admission=admission, job=find_job(connection, new.id))
-
-    def _get(self, job_id: str) -> Job | None:
         with self._engine.connect() as connection:
             return find_job(connection, job_id)
 
-    def _page(self, chosen: Filter, after: str | None, limit: int) -> list[Job]:
+    @_on_thread("reader")
+    def page(self, chosen: Filter, *, after: str | None = None, limit: int = 50) -> list[Job]:
+        """At most `limit` jobs, the newest first, starting after the job with the id `after`.
+
+        Raises `KeyError` if that job does not exist, or belongs to another owner than `chosen`.
+        """
         query = narrowed(select(jobs), chosen)
         with self._engine.connect() as connection:
             if after is not None:
@@ -232,13 +150,24 @@ class Queue:
             newest = query.order_by(jobs.c.created.desc(), jobs.c.id.desc()).limit(limit)
             return [read_job(row) for row in connection.execute(newest)]
 
-    def _backlog(self) -> dict[str, Backlog]:
+    @_on_thread("reader")
+    def backlog(self) -> dict[str, Backlog]:
+        """How many jobs are queued and running, by kind; kinds without any are left out."""
         with self._engine.connect() as connection:
             return count_active(connection)
 
-    def _take(self, worker: str, kinds: Sequence[str], fits: Callable[[Job], bool]) -> Job | None:
+    @_on_thread("writer")
+    def take(
+        self, worker: str, kinds: Sequence[str], fits: Callable[[Job], bool] = lambda job: True
+    ) -> Job | None:
+        """Give the next free job to `worker`; None if there is none.
+
+        A job is free if it is queued or its worker is gone. Owners take turns, each with its oldest
+        job first. Jobs that do not fit stay for other workers; this object does not check them
+        again while they are queued.
+        """
         while True:
-            # Most looks find nothing; reading first keeps them from locking the database.
+            # most lookups find nothing; a read first avoids locking the database
             with self._engine.connect() as connection:
                 waiting = free_jobs(connection)
                 chosen = self._first_fit(connection, waiting, kinds, fits)
@@ -253,45 +182,27 @@ class Queue:
             if row is not None:
                 return read_job(row)
 
-    def _first_fit(
-        self,
-        connection: Connection,
-        waiting: Sequence[tuple[str, str, str]],
-        kinds: Sequence[str],
-        fits: Callable[[Job], bool],
-    ) -> str | None:
-        # What has gone from the queue may come again.
-        self._unfit.intersection_update(name for name, _, _ in waiting)
-        for name, kind, _ in waiting:
-            if kind not in kinds or name in self._unfit:
-                continue
-            try:
-                job = find_job(connection, name)
-            except ValueError:
-                # It must not keep those behind it from being taken.
-                log.exception("the job %s cannot be read, and is left where it is", name)
-            else:
-                if job is None:
-                    # Another process has removed it meanwhile.
-                    continue
-                if fits(job):
-                    return name
-            self._unfit.add(name)
-        return None
+    @_on_thread("writer")
+    def tend(self, find_missing: Callable[[Job], str | None]) -> None:
+        """Mark the queued jobs that this server can run, and fail jobs that no server can.
 
-    def _tend(self, lacks: Callable[[Job], str | None]) -> None:
+        `find_missing` describes what a job needs and this server does not have. A job fails if no
+        server has marked it for `UNFIT_SECONDS` while this process was running.
+        """
         with self._engine.connect() as connection:
-            fit, unfit = sort_free(connection, lacks)
-        # Those who can carry them out may have been away as this process was.
+            fit, unfit = sort_free(connection, find_missing)
+        # servers that can run them may have been away, as this process was
         if time.monotonic() - self._opened < UNFIT_SECONDS:
             unfit = {}
         if fit or unfit:
             with self._engine.begin() as connection:
                 settle_unfit(connection, fit, unfit)
 
-    def _renew(
-        self, job_id: str, worker: str, progress: Mapping[str, Any], advanced: bool
+    @_on_thread("writer")
+    def renew(
+        self, job_id: str, worker: str, progress: Mapping[str, Any], *, advanced: bool
     ) -> Holding:
+        """Renew the lease and store the progress; `advanced`: there are new replies."""
         with self._engine.begin() as connection:
             now = now_of(connection)
             values: dict[str, Any] = {
@@ -307,7 +218,9 @@ class Queue:
             return "lost"
         return "stop" if stopping else "held"
 
-    def _finish(self, job_id: str, worker: str, ending: Ending) -> bool:
+    @_on_thread("writer")
+    def finish(self, job_id: str, worker: str, ending: Ending) -> bool:
+        """End a job; False if another worker has it by now."""
         with self._engine.begin() as connection:
             now = now_of(connection)
             ended = (
@@ -324,18 +237,23 @@ class Queue:
                     error=ending.error,
                     updated=now,
                     ended=now,
-                    # what an earlier session has finished is there still
+                    # the result of an earlier session stays
                     **({} if ending.result is None else {"result": ending.result}),
                 )
             )
             return bool(connection.execute(ended).rowcount)
 
-    def _give_back(
-        self, job_id: str, worker: str, progress: Mapping[str, Any], in_vain: bool
+    @_on_thread("writer")
+    def give_back(
+        self, job_id: str, worker: str, progress: Mapping[str, Any], *, in_vain: bool = False
     ) -> None:
+        """Give an unfinished job back: it is stopped if that was requested, else queued again.
+
+        `in_vain`: its start counts as one without a new reply.
+        """
         with self._engine.begin() as connection:
             now = now_of(connection)
-            # A job that was posted again while it was stopping is queued once more.
+            # a job that was posted again while it was stopping is queued again
             back = (
                 update(jobs)
                 .where(is_held(job_id, worker))
@@ -352,7 +270,9 @@ class Queue:
             )
             connection.execute(back)
 
-    def _stop(self, job_id: str) -> Job | None:
+    @_on_thread("writer")
+    def stop(self, job_id: str) -> Job | None:
+        """Stop a queued job, or request its worker to stop it; returns the job, if any."""
         with self._engine.begin() as connection:
             now = now_of(connection)
             waits = jobs.c.state == "queued"
@@ -368,7 +288,13 @@ class Queue:
             )
             return find_job(connection, job_id)
 
-    def _remove(self, job_id: str, clear: Callable[[Job, Iterable[Job]], None]) -> Job | None:
+    @_on_thread("writer")
+    def remove(self, job_id: str, clear: Callable[[Job, Iterable[Job]], None]) -> Job | None:
+        """Remove a job and its idempotency keys, unless it is active; returns the job, if any.
+
+        `clear` removes the job's files while no job can be submitted, so it should be quick. It
+        gets the job and the other jobs of its kind and benchmark.
+        """
         with self._engine.begin() as connection:
             hold_alone(connection, SUBMITTING)
             job = find_job(connection, job_id)
@@ -382,13 +308,83 @@ class Queue:
             connection.execute(delete(jobs).where(jobs.c.id == job_id))
             return job
 
-    def _holders(self) -> list[str]:
+    @_on_thread("reader")
+    def holders(self) -> list[str]:
+        """The workers that hold jobs, alive or not."""
         query = select(jobs.c.worker).where(jobs.c.state == "running").distinct()
         with self._engine.connect() as connection:
             return [name for name in connection.scalars(query) if name is not None]
 
-    def _expire(self, worker: str) -> None:
+    @_on_thread("writer")
+    def expire(self, worker: str) -> None:
+        """End the leases of a worker that is gone."""
         with self._engine.begin() as connection:
             over = now_of(connection) - timedelta(seconds=1)
             held = update(jobs).where(jobs.c.state == "running", jobs.c.worker == worker)
             connection.execute(held.values(lease=over))
+
+    async def aclose(self) -> None:
+        """Close the database. Safe to call twice."""
+        for thread in self._threads.values():
+            await asyncio.to_thread(thread.shutdown)
+        self._engine.dispose()
+
+    @_on_thread("writer")
+    def _submit(
+        self, new: NewJob, key: str | None, most: int | None, for_others: bool, afresh: bool
+    ) -> Submission:
+        with self._engine.begin() as connection:
+            # active jobs are counted, then one is added: by one process at a time
+            hold_alone(connection, SUBMITTING)
+            now = now_of(connection)
+            over = now - timedelta(seconds=KEY_SECONDS)
+            connection.execute(delete(job_keys).where(job_keys.c.created < over))
+            if job_of_key(connection, new.owner, key) not in (None, new.id):
+                return Submission(admission="key_reused", job=None)
+            existing = find_job(connection, new.id)
+            admission: Admission = "resumed"
+            if existing is None:
+                admission = "new"
+            elif stands(existing) and not (afresh and existing.state == "done"):
+                admission = "known"
+            if (
+                admission == "resumed"
+                and existing
+                and existing.owner != new.owner
+                and not for_others
+            ):
+                return Submission(admission="not_owned", job=existing)
+            if admission != "known":
+                if is_full(connection, new, most):
+                    return Submission(admission="too_many", job=None)
+                connection.execute(queued(new, now, again=admission == "resumed"))
+            if key is not None:
+                row = {"owner": new.owner, "key": key, "job": new.id, "created": now}
+                insert_new(connection, job_keys, [row])
+            return Submission(admission=admission, job=find_job(connection, new.id))
+
+    def _first_fit(
+        self,
+        connection: Connection,
+        waiting: Sequence[tuple[str, str, str]],
+        kinds: Sequence[str],
+        fits: Callable[[Job], bool],
+    ) -> str | None:
+        # a job that has left the queue may come back
+        self._unfit.intersection_update(name for name, _, _ in waiting)
+        for name, kind, _ in waiting:
+            if kind not in kinds or name in self._unfit:
+                continue
+            try:
+                job = find_job(connection, name)
+            except ValueError:
+                # it must not block the jobs after it
+                log.exception("the job %s cannot be read, and stays in the queue", name)
+            else:
+                if job is None:
+                    # another process has removed it
+                    continue
+                if fits(job):
+                    return name
+            self._unfit.add(name)
+        return None

@@ -1,4 +1,4 @@
-"""Rows of the store's tables: written, read back, and checked against their checksums."""
+"""Rows of the store's tables: written, read and verified by checksum."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ _REPLY = tuple(field.name for field in fields(Reply))
 _ROW = select(
     replies.c.checksum, replies.c.key, replies.c.fingerprint, *(replies.c[name] for name in _REPLY)
 )
-# Made once: making it takes as long as reading what it chooses.
+# built once: building it takes as long as running it
 _CHOSEN_REPLIES = _ROW.where(replies.c.key.in_(bindparam("keys", expanding=True)))
 
 
 def insert_new(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> int:
-    """Insert the rows whose primary key is not there yet; returns how many were."""
-    # Loaded by its name, since PostgreSQL's takes a while that a run with SQLite need not spend.
+    """Insert the rows whose primary key is new; returns their number."""
+    # imported by name, since PostgreSQL's takes a while
     dialect = import_module(f"sqlalchemy.dialects.{connection.dialect.name}")
     statement = dialect.insert(table).on_conflict_do_nothing()
-    # Drivers do not all count the rows of many inserts, but all return what was asked for.
+    # not all drivers count the rows of many inserts, but all return columns
     new = connection.execute(statement.returning(*table.primary_key.columns), list(rows))
     return len(new.all())
 
@@ -45,7 +45,7 @@ def insert_new(connection: Connection, table: Table, rows: Sequence[Mapping[str,
 def read_replies(
     connection: Connection, keys: Sequence[str], changed: set[str] | None = None
 ) -> dict[str, Reply]:
-    """The replies kept under these keys; `changed` gets the keys of those that are not as written.
+    """The replies of these keys; `changed` gets the keys of replies with a wrong checksum.
 
     Such a reply is not returned, so that it is requested again and never scored.
     """
@@ -63,17 +63,17 @@ def read_replies(
 
 
 def find_checksum(row: Sequence[Any]) -> str:
-    """The checksum of a reply's row: key, fingerprint and columns as they are stored."""
+    """The checksum of a reply's row: key, fingerprint and columns as stored."""
     return blake2b(orjson.dumps([*row]), digest_size=16).hexdigest()
 
 
 def checksum_of(row: Mapping[str, Any]) -> str:
-    """The same of a row whose columns have names."""
+    """The checksum of a row with named columns."""
     return find_checksum([row[name] for name in ("key", "fingerprint", *_REPLY)])
 
 
 def fill_checksums(connection: Connection) -> None:
-    """Give a checksum to every reply without one."""
+    """Add the checksum to every reply without one."""
     missing = _ROW.where(replies.c.checksum.is_(None))
     filled = (
         update(replies).where(replies.c.key == bindparam("of")).values(checksum=bindparam("is"))
@@ -113,14 +113,14 @@ def failure_row(key: str, failure: Failure) -> dict[str, Any]:
 
 
 def _reply(columns: Iterable[Any]) -> Reply:
-    told = dict(zip(_REPLY, columns, strict=True))
-    seen, name = told["seen"], told["answered_by"]
-    told["seen"] = tuple(SeenImage(**each) for each in orjson.loads(seen)) if seen else ()
+    values = dict(zip(_REPLY, columns, strict=True))
+    seen, name = values["seen"], values["answered_by"]
+    values["seen"] = tuple(SeenImage(**image) for image in orjson.loads(seen)) if seen else ()
     # one string for all replies of a model
-    told["answered_by"] = name and sys.intern(name)
-    return Reply(**told)
+    values["answered_by"] = name and sys.intern(name)
+    return Reply(**values)
 
 
 def now() -> datetime:
-    """The time, for the record."""
+    """The time in UTC."""
     return datetime.now(UTC)

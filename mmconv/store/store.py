@@ -1,10 +1,10 @@
-"""The store as the runner sees it: ask for replies by key, hand over new ones, await the commit.
+"""The cache of replies as the runner sees it: look up replies by key, write new ones.
 
-Requests that arrive together share one query or one transaction (group commit): reads run on one
-thread, writes on another, so that a lookup never waits for the disk. A write is acknowledged only
-after its transaction is on disk; an acknowledged reply is never asked for again. Which keys there
-are is held in two megabytes, so that a call that was never asked costs no query; what other
-processes have kept is read anew each second in which somebody asks.
+Reads that arrive together share a query, writes share a transaction (group commit). Reads run on
+one thread and writes on another, so that a lookup never waits for the disk. A write is acknowledged
+after its transaction is on disk; an acknowledged reply is never requested again. The existing keys
+are held in two megabytes of memory, so that a miss costs no query; keys that other processes wrote
+are read at most once a second.
 """
 
 from __future__ import annotations
@@ -36,47 +36,44 @@ _Answered: TypeAlias = tuple[str, str, Reply]
 """A reply with its key and the fingerprint of its model."""
 
 _Step: TypeAlias = Literal["claim", "release", "renew"]
-"""What a write does with claims."""
+"""What a write can do with a claim."""
 
 _Item: TypeAlias = tuple[str, str, Reply | Failure | _Step]
-"""What a write is about: a key, the fingerprint of a model, and what to write."""
+"""An item to write: a key, the fingerprint of a model, and what to write."""
 
 _Written: TypeAlias = Reply | bool | None
-"""What comes of an item: the reply that is kept; for a claim, whether it was free, or a reply."""
+"""The result of an item: the cached reply; for a claim, whether it was free, or a reply."""
 
 _LOGGER = logging.getLogger(__name__)
 
-AWAY_SECONDS = 30.0
-"""How long a database that is away is waited for at the end, if replies are not kept yet."""
-
 RETRY_SECONDS = 0.5
-"""How long to wait between two tries to reach a database server that does not answer."""
+"""Time between two attempts to reach a database that fails."""
 
 GATHER_SECONDS = 0.001
-"""How long a write waits for others to share its transaction."""
+"""How long a write waits for others that share its transaction."""
 
 LOOK_SECONDS = 0.5
-"""How long to wait between two looks for the reply to a call that another process requests."""
+"""Time between two lookups of a call that another process requests."""
 
 
 class Store:
     """Replies, failures, image facts and run specifications in one database.
 
-    Raises `StoreError` if it cannot be opened, and later if it can no longer be read
-    or written (a full disk): what was acknowledged is kept. A database server that stops answering
-    is waited for (`store_timeout` in its URL, 60 s) before `StoreAway` is raised. If an SQLite file
-    is deleted or replaced while it is in use, every later read and write raises `StoreGone`, and
-    `aclose` writes all replies to a file beside it.
+    Raises `StoreError` if it cannot be opened, read or written (a full disk). If a database server
+    stops answering, reads and writes wait for it, up to `store_timeout` in its URL (60 s), and then
+    raise `StoreAway`. If an SQLite file is deleted or replaced while it is in use, every later read
+    and write raises `StoreGone`, and `aclose` saves all replies to another file.
 
-    The coroutines belong to one event loop; `aclose` waits for what is under way. `flights` are the
-    calls that runners look up or request at this moment, by key, so that equal ones are one. One
-    that its runner gave up ends as None, and the others request it again. What other processes
-    request is found by their claims (`mmconv.store.claims`).
+    The coroutines belong to one event loop. `flights` are the calls that runners look up or request
+    at this moment, by key, so that equal calls share one request. A flight that its runner gave up
+    ends as None, and another runner requests the call. Requests of other processes are known by
+    their claims (`mmconv.store.claims`).
     """
 
     def __init__(self, url: str, *, create: bool = True) -> None:
         self.flights: dict[str, asyncio.Future[Outcome | None]] = {}
         self._timeout = read_timeout(url)
+        self._away_since: float | None = None
         self._engine = connect(url, create=create)
         self._file = _File.of(url)
         self._known = KnownKeys()
@@ -94,11 +91,11 @@ class Store:
         self._watcher = _Batcher(self._guarded(self._look_for_others))
 
     async def get(self, key: str) -> Reply | None:
-        """The reply kept under this key, if there is one.
+        """The cached reply of this key, if there is one.
 
-        One that could not be kept when it came, since the database was away, is kept first. A
-        reply that another process has kept within the last second may not be found; `put` then
-        hands that one out. `look_again` makes sure of all that are there.
+        A reply that could not be written before is written first. A reply that another process
+        wrote within the last second may be missed; `put` then returns that one. `look_again` makes
+        sure that every committed reply is found.
         """
         if (unsaved := self._unsaved.get(key)) is not None:
             return await self.put(*unsaved)
@@ -107,29 +104,29 @@ class Store:
         return await self._reader.submit(key)
 
     def look_again(self) -> None:
-        """Let every later `get` find what any process has committed by now; costs one query."""
+        """Let later `get` calls find all that any process has committed by now; costs one query."""
         self._known.doubt()
 
     async def put(self, key: str, fingerprint: str, reply: Reply) -> Reply:
-        """Keep a reply, and return once it is committed.
+        """Write a reply, and return the cached one once it is committed.
 
-        What comes back is what the store holds: where another process kept a reply under the same
-        key first, that one stands, so that every run sees the same text. A reply that cannot be
-        kept is remembered, and kept as soon as anything is: it may have been paid for.
+        If another process wrote a reply of the same key first, that one is returned, so that all
+        runs see the same text. A reply that cannot be written is remembered, and written with the
+        next one: it may have been paid for.
         """
-        # Before it is there: whoever puts it may be cancelled meanwhile, and then nobody would.
+        # before it is written, since the caller may be cancelled meanwhile
         self._known.add(key)
         return cast("Reply", await self._writer.submit((key, fingerprint, reply)))
 
     async def add_failure(self, key: str, failure: Failure) -> None:
-        """Append to the history of failures, which is never consulted as an answer."""
+        """Append to the history of failures, which is never used as a reply."""
         await self._writer.submit((key, "", failure))
 
     async def claim(self, key: str) -> Reply | bool:
         """Claim a call just before it is requested; True if no other process requests it.
 
-        False if another one does, and its reply if there is one by now. A claim ends with `put`,
-        `add_failure` or `release`.
+        Returns False if another process requests it, or its reply if there is one by now. A claim
+        ends with `put`, `add_failure` or `release`.
         """
         self._claimed.add(key)
         if self._renewing is None:
@@ -140,7 +137,7 @@ class Store:
         return won
 
     def release(self, key: str) -> None:
-        """Give a claim back, if there is one, for other processes to request the call."""
+        """Give a claim back, if there is one, so that other processes can request the call."""
         if key in self._claimed:
             self._claimed.discard(key)
             # if this fails, the claim ends with its lease
@@ -159,27 +156,28 @@ class Store:
         return await self._failure_reader.submit(key)
 
     def add_run(self, run_id: str, spec: str) -> None:
-        """Keep a run's specification (JSON) under its id; the first one stands."""
+        """Write a run's specification (JSON) under its id, unless there is one."""
         with self._engine.begin() as connection:
             row = {"id": run_id, "spec": spec, "created": now()}
             insert_new(connection, runs, [row])
 
     def image_facts(self) -> dict[str, dict[str, Any]]:
-        """All that is known about images, by hash: the columns of the table `images`."""
+        """The metadata of images by hash: the columns of the table `images`."""
         with self._engine.connect() as connection:
             return {row.sha256: dict(row._mapping) for row in connection.execute(select(images))}
 
     def add_image_facts(self, facts: Iterable[Mapping[str, Any]]) -> None:
-        """Keep what was found out about images."""
+        """Write the metadata of images."""
         rows = [dict(fact) for fact in facts]
         if rows:
             with self._engine.begin() as connection:
                 insert_new(connection, images, rows)
 
     async def aclose(self) -> None:
-        """Finish what is under way and close the database. Safe to call twice.
+        """Finish reads and writes under way and close the database. Safe to call twice.
 
-        A database that is away is waited for, `AWAY_SECONDS` at most, if replies are not kept yet.
+        If replies are not written yet since the database fails, this waits for it, too, until
+        `store_timeout` is over.
         """
         if self._renewing is not None:
             self._renewing.cancel()
@@ -191,63 +189,58 @@ class Store:
         if self._claimed:
             await asyncio.to_thread(self._release_all)
         if self._file is not None and self._file.is_gone:
-            await asyncio.to_thread(self._rescue, self._file)
+            await asyncio.to_thread(self._save_copy, self._file)
         self._engine.dispose()
 
     def _guarded(
         self, work: Callable[[Sequence[Item]], Sequence[Result]]
     ) -> Callable[[Sequence[Item]], Sequence[Result]]:
-        """The work, retried while the server is away; `StoreGone` if the file is gone after it."""
+        """The work, retried while the server is away; raises `StoreGone` if the file is gone."""
 
         def guarded(items: Sequence[Item]) -> Sequence[Result]:
-            began: float | None = None
             while True:
                 try:
                     results = work(items)
                     break
                 except StoreAway:
-                    if began is None:
-                        began = time.monotonic()
+                    if self._away_since is None:
+                        self._away_since = time.monotonic()
                         message = "the store's server does not answer; waiting for it, up to %g s"
                         _LOGGER.warning(message, self._timeout)
-                    if time.monotonic() - began > self._timeout:
+                    if time.monotonic() - self._away_since > self._timeout:
                         raise
                     time.sleep(RETRY_SECONDS)
+            self._away_since = None
             if self._file is not None:
                 self._file.check()
             return results
 
         return guarded
 
-    def _rescue(self, file: _File) -> None:
-        """Write all that the deleted file holds to another: its connections still have it."""
-        if file.fallback.exists():
-            _LOGGER.error(
-                "%s is there already: the deleted store was not saved again", file.fallback
-            )
-            return
+    def _save_copy(self, file: _File) -> None:
+        """Copy the content of the deleted file, which its connections still have."""
         try:
             with self._engine.connect() as connection:
-                connection.exec_driver_sql("VACUUM INTO ?", (str(file.fallback),))
+                connection.exec_driver_sql("VACUUM INTO ?", (str(file.copy),))
         except (StoreError, SQLAlchemyError) as error:
             _LOGGER.error("the replies of the deleted store cannot be saved: %s", error)
         else:
-            _LOGGER.warning("all replies of the deleted store are in %s", file.fallback)
+            _LOGGER.warning("all replies of the deleted store are saved to %s", file.copy)
 
     async def _save_rest(self) -> None:
-        until = time.monotonic() + AWAY_SECONDS
+        until = (self._away_since or time.monotonic()) + self._timeout
         if self._unsaved:
-            _LOGGER.warning("replies that are not kept yet: %d; trying again", len(self._unsaved))
+            _LOGGER.warning("%d replies are not cached yet; trying again", len(self._unsaved))
         while self._unsaved:
             try:
                 await asyncio.to_thread(self._write_outcomes, ())
             except StoreError as error:
-                if isinstance(error, StoreFull) or time.monotonic() > until:
-                    told = "replies that are lost, and will be asked for again: %d (%s)"
-                    _LOGGER.error(told, len(self._unsaved), error)
+                if isinstance(error, StoreFull) or time.monotonic() >= until:
+                    message = "%d replies are lost, and will be requested again (%s)"
+                    _LOGGER.error(message, len(self._unsaved), error)
                     self._unsaved.clear()
                     return
-                await asyncio.sleep(1)
+                await asyncio.sleep(RETRY_SECONDS)
 
     def _read_replies(self, keys: Sequence[str]) -> list[Reply | None]:
         with self._engine.connect() as connection:
@@ -257,22 +250,22 @@ class Store:
         return [found.get(key) for key in keys]
 
     def _remove_changed(self, connection: Connection, keys: Iterable[str]) -> None:
-        """Make room for replies that are requested again since the stored ones were changed."""
+        """Delete replies that were changed in the database; they are requested again."""
         changed = self._changed.intersection(keys)
         if changed:
             connection.execute(delete(replies).where(replies.c.key.in_(changed)))
 
     async def _renew(self) -> None:
-        """Keep the leases of claims from running out, as long as there are any."""
+        """Renew the leases of claims as long as there are any."""
         while self._claimed:
             await asyncio.sleep(LEASE_SECONDS / 3)
-            # a store that fails is noticed by those who read and write replies
+            # reads and writes of replies report a store that fails
             with suppress(StoreError):
                 await self._writer.submit(("", "", "renew"))
         self._renewing = None
 
     def _look_for_others(self, keys: Sequence[str]) -> list[Reply | bool]:
-        """Of each key: its reply if there is one, else whether another process requests it."""
+        """For each key: its reply if there is one, else whether another process requests it."""
         with self._engine.begin() as connection:
             # claims first: a reply is written as its claim ends
             others = self._claims.find_others(connection, keys)
@@ -285,7 +278,7 @@ class Store:
         self._claimed.clear()
 
     def _read_failures(self, keys: Sequence[str]) -> list[Failure | None]:
-        """The latest failure of each key; there are at most `BATCH` of them."""
+        """The latest failure of each key, for at most `BATCH` keys."""
         latest = select(func.max(failures.c.id)).where(failures.c.key.in_(keys))
         chosen = failures.c.id.in_(latest.group_by(failures.c.key))
         with self._engine.connect() as connection:
@@ -296,7 +289,7 @@ class Store:
         return [found.get(key) for key in keys]
 
     def _write_outcomes(self, items: Sequence[_Item]) -> list[_Written]:
-        """Write them, and what could not be written before; what comes back is of `items`."""
+        """Write the items, and replies that could not be written before; results are of `items`."""
         answered = {item[0]: item for item in items if isinstance(item[2], Reply)}
         before = [item for key, item in self._unsaved.items() if key not in answered]
         try:
@@ -323,7 +316,7 @@ class Store:
                     failures.insert(),
                     [failure_row(key, cast("Failure", failure)) for key, _, failure in failed],
                 )
-        # not before the commit: a write that fails leaves the changed replies where they are
+        # after the commit: a write that fails leaves the changed replies where they are
         self._changed.difference_update(key for key, _, _ in new)
         self._claimed.difference_update(key for key, _, _ in (*new, *failed))
         return [
@@ -336,51 +329,55 @@ class Store:
     def _change_claims(
         self, connection: Connection, items: Sequence[_Item]
     ) -> dict[str, Reply | bool]:
-        """Take, renew and release claims; returns what came of each that was to be taken."""
+        """Take, renew and release claims; returns the result of each that was to be taken."""
         by_step: dict[str, list[str]] = {"claim": [], "release": [], "renew": []}
         for key, _, what in items:
             by_step[what if isinstance(what, str) else "release"].append(key)
-        found: dict[str, Reply | bool] = {}
-        if wanted := by_step["claim"]:
-            won = self._claims.take(connection, wanted)
-            # a reply that was written since it was looked up; it may be there without a claim
-            replied = read_replies(connection, wanted, self._changed)
-            found = {key: replied.get(key, key in won) for key in wanted}
+        results: dict[str, Reply | bool] = {}
+        if keys := by_step["claim"]:
+            won = self._claims.take(connection, keys)
+            # a reply may have been written since it was looked up, even without a claim
+            replied = read_replies(connection, keys, self._changed)
+            results = {key: replied.get(key, key in won) for key in keys}
             by_step["release"] += won & replied.keys()
         if by_step["release"]:
             self._claims.release(connection, by_step["release"])
         if by_step["renew"]:
             self._claims.renew(connection)
-        return found
+        return results
 
 
 class _File:
-    """The file of an SQLite store, as it was when the store was opened."""
+    """The file of an SQLite store; notices when it is deleted or replaced."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._identity = self._found()
+        self._identity = self._read_identity()
         self.is_gone = False
-        self.fallback = path.with_name(f"{path.name}.rescued")
+        self.copy = path.with_name(f"{path.name}.rescued")
 
     @classmethod
     def of(cls, address: str) -> _File | None:
-        """The file at an address; None for a server and for memory."""
+        """The file of an address; None for a server or a database in memory."""
         url = read_address(address)
         is_file = url.get_backend_name() == "sqlite" and url.database
         return cls(Path(str(url.database))) if is_file else None
 
     def check(self) -> None:
-        """Raise `StoreGone` if the path holds another file by now, or none."""
-        if self.is_gone or self._found() != self._identity:
-            self.is_gone = True
+        """Raise `StoreGone` if there is another file at the path by now, or none."""
+        if self.is_gone or self._read_identity() != self._identity:
+            if not self.is_gone:
+                self.is_gone, number = True, 2
+                while self.copy.exists():
+                    self.copy = self._path.with_name(f"{self._path.name}.rescued-{number}")
+                    number += 1
             raise StoreGone(
                 f"the store {self._path} was deleted or replaced while it was in use; its replies "
-                f"are saved to {self.fallback}: put that file in its place, then give the same "
-                "command again"
+                f"are saved to {self.copy} when the run ends: put that file in its place, then "
+                "give the same command again"
             )
 
-    def _found(self) -> tuple[int, int] | None:
+    def _read_identity(self) -> tuple[int, int] | None:
         try:
             status = self._path.stat()
         except OSError:
@@ -389,10 +386,10 @@ class _File:
 
 
 class _Batcher(Generic[Item, Result]):
-    """Runs a function of many items on its own thread, over whatever has gathered meanwhile.
+    """Runs a function on its own thread, over all items that were submitted in the meantime.
 
-    `gather` is how many seconds the first of a batch waits for others. Results that are handed out
-    `one_by_one` let what has come meanwhile be seen to before the next one is worked on.
+    The first item of a batch waits `gather` seconds for others. With `one_by_one` other tasks run
+    between the results of a batch.
     """
 
     def __init__(
@@ -431,7 +428,7 @@ class _Batcher(Generic[Item, Result]):
                 results = await loop.run_in_executor(
                     self._thread, self._work, [item for item, _ in batch]
                 )
-            except Exception as error:  # noqa: BLE001 - handed to everyone who waits for it
+            except Exception as error:  # noqa: BLE001 - it is raised to every caller
                 for _, future in batch:
                     if not future.done():
                         future.set_exception(error)
@@ -445,6 +442,6 @@ class _Batcher(Generic[Item, Result]):
 
 
 def _forget(future: asyncio.Future[Any]) -> None:
-    """Note that an error of a future was seen."""
+    """Mark an error of a future as handled."""
     if not future.cancelled():
         future.exception()

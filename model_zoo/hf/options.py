@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Any, Literal
 
-from mmconv.core.documents import validate
 from pydantic import BaseModel, ConfigDict, Field
 
 from mmconv.core.config import ModelSpec
+from mmconv.core.documents import validate
 from mmconv.core.errors import ConfigError
 from mmconv.core.keys import hash_json
 from model_zoo.chat_templates import (

@@ -11,9 +11,8 @@ import re
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
-from mmconv.core.documents import validate
-
 from mmconv.core.config import ModelSpec, fill_in, secret
+from mmconv.core.documents import validate
 from mmconv.core.errors import ConfigError
 from mmconv.core.keys import hash_json
 from mmconv.core.protocols import Backend, ImageSource

@@ -18,10 +18,10 @@ from random import Random
 from typing import Any, Literal, TypeAlias
 
 import orjson
-from mmconv.core.documents import read_yaml, validate
 from pydantic import Field, TypeAdapter, ValidationError, field_validator, model_validator
 
 from mmconv.core.config import ModelSpec
+from mmconv.core.documents import read_yaml, validate
 from mmconv.core.errors import ConfigError, Refused, Transient
 from mmconv.core.keys import content_key, hash_json
 from mmconv.core.protocols import ImageSource

@@ -26,11 +26,11 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Annotated, Any, Literal, TypeAlias
 
-from mmconv.core.documents import validate
 from pydantic import Field, model_validator
 
 from images.policy import blank, blur
 from mmconv.core.config import ModelSpec
+from mmconv.core.documents import validate
 from mmconv.core.errors import ConfigError, Refused
 from mmconv.core.keys import hash_json
 from mmconv.core.protocols import Backend, ImageSource, Renderer

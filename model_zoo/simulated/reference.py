@@ -22,10 +22,10 @@ from importlib.metadata import version
 from statistics import fmean
 from typing import TypeAlias
 
-from mmconv.core.documents import validate
 from pydantic import Field
 
 from mmconv.core.config import ModelSpec
+from mmconv.core.documents import validate
 from mmconv.core.errors import ConfigError
 from mmconv.core.keys import hash_json
 from mmconv.core.protocols import ImageSource

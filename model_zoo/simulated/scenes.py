@@ -18,10 +18,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import fmean
 
-from mmconv.core.documents import validate
-
 from images.scenes import Check, answer, check
 from mmconv.core.config import ModelSpec
+from mmconv.core.documents import validate
 from mmconv.core.errors import ConfigError
 from mmconv.core.keys import hash_json
 from mmconv.core.protocols import ImageSource

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-from mmconv.core.documents import validate
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from mmconv.core.config import ModelSpec, environment
+from mmconv.core.documents import validate
 from mmconv.core.errors import ConfigError
 from model_zoo.chat_templates import PLAIN, Template
 from model_zoo.checkpoints import LONGEST, SHORTEST, area_bounds, is_local, require_pinned

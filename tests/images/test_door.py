@@ -4,14 +4,16 @@ import hashlib
 import random
 import tracemalloc
 from collections.abc import Callable
+from io import BytesIO
 from pathlib import Path
 from resource import RUSAGE_SELF, getrusage
+from typing import Any
 
 import PIL.Image
 import pytest
 from PIL import Image
 
-from images.decode import Facts, Limits, check, decode, inspect, is_plain
+from images.decode import Facts, Limits, check, decode, inspect, is_plain, read_webp_size
 from mmconv.core.errors import ImageError
 from tests.images.pictures import (
     disposed_gif,
@@ -379,3 +381,20 @@ def test_every_real_image_passes() -> None:
         data = path.read_bytes()
         facts = inspect(data, LIMITS, str(path))
         assert decode(data, LIMITS, str(path)).size == (facts.width, facts.height)
+
+
+@pytest.mark.parametrize(
+    ("options", "chunk"),
+    [
+        ({"lossless": True}, b"VP8L"),
+        ({"quality": 80}, b"VP8 "),
+        ({"save_all": True, "append_images": [Image.new("RGB", (301, 77), "red")]}, b"VP8X"),
+    ],
+)
+def test_the_size_of_a_webp_file_is_read_from_each_kind_of_chunk(
+    options: dict[str, Any], chunk: bytes
+) -> None:
+    file = BytesIO()
+    Image.new("RGB", (301, 77)).save(file, "WEBP", **options)
+    assert file.getvalue()[12:16] == chunk
+    assert read_webp_size(file.getvalue()) == (301, 77)

@@ -182,7 +182,7 @@ async def test_a_wrong_model_or_option_is_named() -> None:
     with pytest.raises(ConfigError, match="no model reference/ter; there are reference/chrf, "):
         await open_backend(ModelSpec(provider="reference", model="ter"), NoImages())
     wrong = ModelSpec(provider="reference", model="chrf", options={"focus": 1})
-    with pytest.raises(ConfigError, match="focus is no field here; there are: focus_weight"):
+    with pytest.raises(ConfigError, match="focus is not a field here; there are: focus_weight"):
         fingerprint(wrong)
 
 

@@ -241,7 +241,7 @@ async def test_what_is_not_for_this_judge_is_refused(
         ("candidate", {"reasoning": 0.2}, "reasoning"),
         ("candidate", {"alike": {"image": -1}}, "alike.image"),
         ("judge", {"rating": {"right": 9, "spread": 2}}, "9 with a spread of 2 leaves the scale"),
-        ("judge", {"perception": 0.5}, "perception is no field here"),
+        ("judge", {"perception": 0.5}, "perception is not a field here"),
     ],
 )
 async def test_wrong_options_are_told(model: str, options: dict[str, Any], told: str) -> None:

@@ -198,7 +198,7 @@ async def _hold(shared: Service, caller: Caller, asked: DialogueRequest) -> Dial
 
 
 def _require_answers(finished: Sequence[Finished]) -> None:
-    """Raise the first failure as a `Problem` where not one call was answered, as jobs fail then."""
+    """Raise the first failure as a `Problem` where no call was answered, as jobs fail then."""
     outcomes = [found for each in finished for found in each.outcomes.values()]
     if any(isinstance(each, Reply) for each in outcomes):
         return

@@ -71,6 +71,7 @@ def words_of_failure(kind: FailureKind, message: str) -> str:
 def words_of_halt(stop_reason: StopReason, job: str) -> str:
     """Why the job of this id stopped by itself, as its owner may know it; all of it is logged."""
     log.warning("%s: %s", job, stop_reason.description)
-    if stop_reason.failure is None:
+    failure = stop_reason.failure
+    if failure is None:
         return stop_reason.reason
-    return f"{stop_reason.reason}: {words_of_failure(stop_reason.failure.kind, stop_reason.failure.message)}"
+    return f"{stop_reason.reason}: {words_of_failure(failure.kind, failure.message)}"

@@ -13,7 +13,6 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from mmconv.core.closing import close_all
 from mmconv.core.config import ModelSpec, RunSpec, SamplingSpec
 from mmconv.core.protocols import Backend, ImageSource
 from mmconv.core.types import Message, Reply, Sampling
@@ -60,7 +59,10 @@ class ModelPool:
 
     async def aclose(self) -> None:
         """Close every model that was opened, and end what still loads; then raise as one did."""
-        await close_all(source.aclose() for source in self._sources.values())
+        closing = (source.aclose() for source in self._sources.values())
+        for error in await asyncio.gather(*closing, return_exceptions=True):
+            if error is not None:
+                raise error
 
     def _seat(
         self,

@@ -134,7 +134,7 @@ def majority(ratings: Matrix) -> Matrix:
 
 
 def mean(ratings: Matrix) -> Matrix:
-    """The mean rating of each unit, NaN where nobody rated it; shape (units,)."""
+    """The mean rating of each unit, NaN without ratings; shape (units,)."""
     counts = raters_per_unit(ratings)
     return np.where(counts > 0, np.nansum(ratings, axis=0) / np.maximum(counts, 1), np.nan)
 

@@ -279,8 +279,8 @@ def _stacked(pairs: Iterable[tuple[Matrix, Matrix]]) -> list[Matrix]:
 def _weights(panel: Panel, replicates: int, seed: int) -> Iterator[Matrix]:
     """How often each unit comes: once, and then in draws of as many clusters, with replacement.
 
-    Blocks of shape (units, 1 + draws), each with the units as they are first. There are no draws if
-    the clusters are too few.
+    Blocks of shape (units, 1 + draws), each with the units as they are first. Without enough
+    clusters there is only the first.
     """
     codes, names = number_names(panel.clusters)
     wanted = 0 if len(names) < FEWEST_CLUSTERS else replicates

@@ -88,8 +88,8 @@ def cohen_kappa(crossed: Crossed) -> Matrix:
 def quadratic_kappa(crossed: Crossed) -> Matrix:
     """Cohen's kappa with weights that grow with the square of the difference between two ratings.
 
-    The difference is that of the numbers, also where nobody gave one between them. So it is Lin's
-    coefficient of concordance, too.
+    The difference is that of the numbers, even if no rating lies between them. So it is also Lin's
+    coefficient of concordance.
     """
     moments = _moments(*_as_columns(crossed), crossed.counts)
     apart = moments.total * (moments.left_mean - moments.right_mean) ** 2

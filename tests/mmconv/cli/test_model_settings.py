@@ -56,7 +56,7 @@ def test_a_run_goes_on_in_its_folder_whatever_its_models_are_told_to_do_meanwhil
 def test_a_wrong_field_of_a_model_by_its_name_is_named() -> None:
     result = run("--set", "seats.judge.options.rte=1")
     assert isinstance(result.exception, ConfigError)
-    assert "model judge: options: wrong configuration\n  rte is no field here" in str(
+    assert "model judge: options: wrong configuration\n  rte is not a field here" in str(
         result.exception
     )
 

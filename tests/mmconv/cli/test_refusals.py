@@ -147,13 +147,13 @@ class TestStore:
         self, here: Path, command: tuple[str, ...], store: str
     ) -> None:
         told = refused(*command, "--store", store)
-        assert told == f"--store {store}: there is no folder deep/down; make it first"
+        assert told == f"--store {store}: folder deep/down does not exist; create it first"
         assert not (here / "deep").exists()
 
     @pytest.mark.parametrize("store", ["deep/all.sqlite", "sqlite:///deep/all.sqlite"])
     def test_no_folder_is_made_to_merge_into(self, here: Path, store: str) -> None:
         told = refused("merge", store, "one.sqlite")
-        assert told == f"{store}: there is no folder deep; make it first"
+        assert told == f"{store}: folder deep does not exist; create it first"
         assert not (here / "deep").exists()
 
     @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ class TestClosedFolder:
         page.mkdir()
         told = str(typed("report", str(folder)).exception)
         page = folder / "report.html"
-        assert told == f"{page.absolute()} is no file, and would be replaced by one: name a file"
+        assert told == f"{page.absolute()} is not a file, and would be replaced by one: name a file"
 
     def test_of_scores(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         closed = OSError(errno.EROFS, "Read-only file system", str(folder.absolute() / "x"))

@@ -108,7 +108,7 @@ def test_scoring_without_its_store_is_refused_and_overwrites_nothing(here: Path)
         store.unlink()
     result = typed("score", str(folder))
     assert isinstance(result.exception, StoreError)
-    assert "there is no store at" in str(result.exception)
+    assert "no store at" in str(result.exception)
     assert (folder / "scores.jsonl").read_bytes() == scores
 
 
@@ -166,7 +166,7 @@ def test_a_dry_run_counts_and_asks_nothing(here: Path) -> None:
         (("run", "convbench", *FAKES), ConfigError, "data is needed and not set"),
         (("run", "convbench"), ConfigError, "nothing to evaluate: name the model (--candidate"),
         (("check", "convbench", "--judge", "fake/judge"), ConfigError, "nothing to evaluate"),
-        (("score", "nowhere"), ConfigError, "no run lies here"),
+        (("score", "nowhere"), ConfigError, "no run found"),
     ],
 )
 def test_what_is_wrong_is_told(

@@ -19,8 +19,8 @@ RUN = (
     *("run", "convbench", "--data", "data/data.jsonl", "--images", "data/images"),
     *("--candidate", "fake/echo", "--judge", "fake/judge"),
 )
-AGAIN = "Run its command again with the same --out: the answers are in the store."
-SCORE = "`mmconv score` of the run's folder writes it anew: the answers are in the store."
+AGAIN = "Run its command again with the same --out: the replies are cached."
+SCORE = "`mmconv score` of the run's folder rewrites it: the replies are cached."
 
 
 class Typed(NamedTuple):
@@ -155,7 +155,7 @@ SPECS = [
     pytest.param(put(""), "empty", id="empty"),
     pytest.param(put("plain words"), "cut short, or not JSON: ", id="not JSON"),
     pytest.param(put("[1]"), "holds a list, not an object", id="a list"),
-    pytest.param(with_option, "spec.tempo is no field here", id="another version"),
+    pytest.param(with_option, "spec.tempo is not a field here", id="another version"),
     pytest.param(lambda path: drop(path, "spec"), "spec is needed and not set", id="no spec"),
     pytest.param(without_candidate, "spec: seats.candidate is needed", id="no candidate"),
 ]
@@ -245,7 +245,7 @@ FILES = [
     pytest.param(
         "manifest.json",
         lambda path: change(path, weather="fine"),
-        "weather is no field here",
+        "weather is not a field here",
         id="manifest of a later version",
     ),
     pytest.param(
@@ -296,7 +296,7 @@ def test_a_transcript_that_is_cut_short_is_told_by_its_line(typed: Type, run: Pa
 def test_a_score_of_another_kind_is_told(typed: Type, run: Path) -> None:
     [other] = Path("runs").glob("convbench-judge-*")
     first_line(value="high")(run / "scores.jsonl")
-    one_message(typed("compare", other, run), "line 1: holds no score: ", SCORE)
+    one_message(typed("compare", other, run), "line 1: not a score: ", SCORE)
 
 
 def test_ratings_that_are_cut_short_are_told(typed: Type, run: Path) -> None:
@@ -316,9 +316,9 @@ def test_a_spoilt_summary_is_told(typed: Type, run: Path) -> None:
 
 NO_RUNS = [
     ("nowhere", "no run found (folder does not exist)"),
-    ("data", "no run lies here: it has no spec.json"),
-    ("data/data.jsonl", "no run lies here: it is a file; name the run's folder"),
-    ("runs", "no run lies here: it holds runs; name one of them, as "),
+    ("data", "no run found (it has no spec.json"),
+    ("data/data.jsonl", "no run found (it is a file; name the run's folder"),
+    ("runs", "no run found (it holds runs; name one of them, as "),
 ]
 """What is no run's folder, and what is told of it."""
 

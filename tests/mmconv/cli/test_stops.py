@@ -90,7 +90,7 @@ def test_a_server_that_is_not_there_ends_the_run_and_is_named() -> None:
     result = run(*FAKE_JUDGE, "--candidate", served(url), "--wait-for-servers", "0.3")
     check_stopped(result, 1)
     assert (
-        "candidate (served) cannot answer: 3 calls failed, one after the other: "
+        "candidate (served) cannot answer: 3 calls failed in a row: "
         f"connection after 1 attempt: no connection to {url} in "
     ) in result.stderr
     assert "use --wait-for-servers SECONDS" in result.stderr
@@ -101,7 +101,7 @@ def test_a_wrong_address_ends_it_soon_and_the_right_one_goes_on() -> None:
     with mock_server() as url:
         wrong = run(*FAKE_JUDGE, "--candidate", served(url.replace("/v1", "/v2")))
         check_stopped(wrong, 1)
-        assert "3 calls failed, one after the other: not_found after 1 attempt" in wrong.stderr
+        assert "3 calls failed in a row: not_found after 1 attempt" in wrong.stderr
         assert "is right: it usually ends in /v1)" in wrong.stderr
         assert run(*FAKE_JUDGE, "--candidate", served(url)).exit_code == 0
 

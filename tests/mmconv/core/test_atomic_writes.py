@@ -44,7 +44,7 @@ def test_devices_and_folders_are_not_replaced(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     for there in (pipe, tmp_path, Path(os.devnull)):
-        with pytest.raises(ConfigError, match="is no file, and would be replaced by one"):
+        with pytest.raises(ConfigError, match="is not a file, and would be replaced by one"):
             atomic_write(there).__enter__()
     assert pipe.is_fifo()
     assert Path(os.devnull).is_char_device()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from mmconv.core.documents import read_document, validate
 
 from mmconv.core.config import (
     ModelSpec,
@@ -16,6 +15,7 @@ from mmconv.core.config import (
     override,
     secret,
 )
+from mmconv.core.documents import read_document, validate
 from mmconv.core.errors import ConfigError
 
 RUN = {"benchmark": "convbench", "seats": {"candidate": "fake/echo"}}
@@ -137,11 +137,14 @@ class TestAddress:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"trails": 2}, "trails is no field here; did you mean trials?"),
+        ({"trails": 2}, "trails is not a field here; did you mean trials?"),
         ({"benchmark": None}, "benchmark: "),
         ({"sampling": {"temperature": 0.5}}, r"sampling: is set by seat, as in {candidate: {temp"),
         ({"seats": {"judge": ["a", "b"]}}, "seats: 'judge' is a list; it takes one model"),
-        ({"sampling": {"candidate": 5}}, r"candidate is no single value: it has the fields temper"),
+        (
+            {"sampling": {"candidate": 5}},
+            r"candidate is not a single value: it has the fields temper",
+        ),
         ({"sampling": {"candidate": {"max_tokens": "1e3"}}}, "is the text '1e3', not a whole numb"),
         (
             {"sampling": {"candidate": {"temperature": "1"}}},
@@ -149,18 +152,21 @@ class TestAddress:
         ),
         ({"limit": "few"}, "limit is the text 'few', not a whole number"),
         ({"limit": 0}, "limit: "),
-        ({"shuffle": 1}, "^run.yaml: .*\n  shuffle draws as many samples as limit says: set limit"),
-        ({"samples": [3], "limit": 1}, "samples names those that run: leave out limit and shuffle"),
+        ({"shuffle": 1}, "^run.yaml: .*\n  shuffle draws limit samples at random: set limit"),
+        (
+            {"samples": [3], "limit": 1},
+            "samples names the samples to run: leave out limit and shuffle",
+        ),
         ({"samples": []}, "samples: "),
         ({"sampling": {"judge": {}}}, "the seat 'judge', which no model sits on"),
         ({"sampling": {"candidate": {"top_p": 2}}}, r"sampling\.candidate\.top_p"),
         (
             {"sampling": {"candidate": {"temprature": 1}}},
-            r"sampling\.candidate\.temprature is no field here; did you mean temperature\?",
+            r"sampling\.candidate\.temprature is not a field here; did you mean temperature\?",
         ),
         (
             {"seats": {"candidate": {"provider": "hf", "model": "x", "price": {"inptu": 1}}}},
-            r"seats\.candidate\.price\.inptu is no field here; did you mean input\?",
+            r"seats\.candidate\.price\.inptu is not a field here; did you mean input\?",
         ),
     ],
 )

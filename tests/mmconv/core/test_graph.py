@@ -35,10 +35,10 @@ def test_calls_follow_what_they_need_whatever_their_order(order: list[int]) -> N
         ((call("a", "a"),), "wait for each other"),
         ((call("a", fallbacks=(call("a"),)),), "two calls are named 'a'"),
         ((call("a", fallbacks=(call("r", "nobody"),)),), "'r' refers to 'nobody'"),
-        ((call("a", fallbacks=(call("r", fallbacks=(call("s"),)),)),), "rescues of its own"),
+        ((call("a", fallbacks=(call("r", fallbacks=(call("s"),)),)),), "fallbacks of its own"),
         (
             (call("a", fallbacks=(call("r", "a", "b"),)), call("b")),
-            "rescue 'r' refers to 'b', which 'a' does not wait for",
+            "fallback 'r' refers to 'b', which 'a' does not wait for",
         ),
         ((call("a", fallbacks=(call("r", "b"),)), call("b", "a")), "'a' does not wait for"),
         ((call("a", fallbacks=(call("r"), call("s", "r"))),), "'s' refers to 'r'"),

@@ -25,8 +25,8 @@ def test_what_a_module_has_not_is_told_with_the_nearest_that_it_has() -> None:
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("os.path.join", r"join is no module but stands in one; did you mean os\.path:join\?$"),
-        ("os.path.jion", r"there is no module 'os\.path\.jion' on Python's path"),
+        ("os.path.join", r"join is not a module but an attribute; did you mean os\.path:join\?$"),
+        ("os.path.jion", r"module 'os\.path\.jion' is not on Python's path"),
         ("./mine/quiz.py:Quiz", r"is not known; did you mean mine\.quiz:Quiz\?$"),
         ("my-own.quiz:Quiz", r"my-own\.quiz cannot be imported: the name of a .* has no '-'$"),
     ],

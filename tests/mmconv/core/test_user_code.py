@@ -115,14 +115,17 @@ async def test_a_backend_takes_a_whole_number_of_calls_at_once(most: Any) -> Non
 @pytest.mark.parametrize(
     ("fails", "told"),
     [
-        (lambda: Refused("auth", "HTTP 401"), "'auth' is no kind of failure; there are: timeout, "),  # type: ignore[arg-type]
+        (
+            lambda: Refused("auth", "HTTP 401"),  # type: ignore[arg-type]
+            "'auth' is not a kind of failure; there are: timeout, ",
+        ),
         (
             lambda: Transient("rate_limit", "busy", retry_after="20"),  # type: ignore[arg-type]
-            "retry_after is '20', no number of seconds",
+            "retry_after is '20'; expected a number of seconds",
         ),
         (
             lambda: Transient("server", "busy", retry_after=float("nan")),
-            "retry_after is nan, no number of seconds",
+            "retry_after is nan; expected a number of seconds",
         ),
     ],
 )

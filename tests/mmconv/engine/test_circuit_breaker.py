@@ -64,7 +64,7 @@ async def run(
 
 def stop_reason(calls: int, kind: FailureKind, message: str) -> StopReason:
     return StopReason(
-        reason=f"candidate (gpt) cannot answer: {calls} calls failed, one after the other",
+        reason=f"candidate (gpt) cannot answer: {calls} calls failed in a row",
         failure=Failure(kind=kind, message=message, attempts=1),
     )
 
@@ -78,7 +78,7 @@ async def test_a_model_that_no_one_can_ask_stops_the_run_soon(
     assert not complete
     assert len(backend.prompts) == MOST_HOPELESS + ONE_MORE
     assert stats.stop_reason == stop_reason(MOST_HOPELESS, kind, "HTTP 4xx: no.")
-    assert stats.stop_reason.description.endswith(f"other: {kind} after 1 attempt: HTTP 4xx: no.")
+    assert stats.stop_reason.description.endswith(f"row: {kind} after 1 attempt: HTTP 4xx: no.")
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ async def test_a_run_in_which_nothing_was_answered_is_none(store: Store, kind: F
     complete, stats = await run(store, failing(Refused(kind, "no"), always), PLANS[:1])
     assert not complete
     failure = Failure(kind=kind, message="no", attempts=1)
-    assert stats.stop_reason == StopReason(reason="not one call was answered", failure=failure)
+    assert stats.stop_reason == StopReason(reason="no call was answered", failure=failure)
     complete, stats = await run(
         store, failing(Refused(kind, "no"), lambda number: False), PLANS[:1]
     )
@@ -260,7 +260,7 @@ async def test_what_lies_with_the_calls_stops_nothing(store: Store, kind: Failur
     complete, stats = await run(store, backend)
     assert not complete
     assert stats.stop_reason is not None
-    assert stats.stop_reason.reason == "not one call was answered"
+    assert stats.stop_reason.reason == "no call was answered"
     assert len(backend.prompts) == len(PLANS)
 
 

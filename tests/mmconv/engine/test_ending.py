@@ -137,7 +137,7 @@ async def test_calls_under_way_are_kept_when_a_bug_ends_the_run(
     assert len(asked) <= asked.index("w0") + 3, "nothing more is asked"
     assert "w1" in await answered_before(store, backend, plans)
     [record] = caplog.records
-    told = "ZeroDivisionError ends the run; waiting for the calls under way, whose replies are kept"
+    told = "ZeroDivisionError ends the run; waiting for the calls under way to cache their replies"
     assert record.getMessage() == told
 
 
@@ -172,7 +172,7 @@ def test_of_many_errors_a_few_are_told_in_full() -> None:
     assert isinstance(first, ZeroDivisionError)
     *told, more = first.__notes__
     assert [note.splitlines()[-1][-4:] for note in told] == ["no 0", "no 1", "no 2"]
-    assert more == "So did 3 more, by other errors."
+    assert more == "3 more calls failed with other errors."
 
 
 async def test_they_are_when_no_further_plan_can_be_made(store: Store) -> None:
@@ -215,6 +215,11 @@ async def test_a_run_that_is_stopped_between_plans_has_not_come_to_its_end(store
     assert (runner.stats.plans, runner.stats.finished) == (1, 1)
     runner = Runner({"candidate": seat_for(Scripted(shout, most=1))}, store, window=1)
     assert await runner.run([alone(0)], stop), "it was the last one"
+
+
+async def test_a_run_that_is_stopped_with_its_last_call_is_complete(store: Store) -> None:
+    runner = Runner({"candidate": seat_for(Scripted(shout))}, store)
+    assert await runner.run([alone(0)], lambda _: runner.stop())
 
 
 async def test_offline_a_call_that_failed_is_told_as_it_failed(store: Store) -> None:

@@ -126,7 +126,7 @@ def test_a_database_in_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> 
         async with open_service(settings):
             pass
 
-    with pytest.raises(StoreError, match=rf"the database: there is no folder {database.parent}"):
+    with pytest.raises(StoreError, match=rf"the database: folder {database.parent} does not exist"):
         asyncio.run(opened())
     assert list(tmp_path.iterdir()) == []
 

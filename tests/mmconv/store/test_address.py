@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from mmconv.store.connections import has_password, require_folder, with_password, without_password
 
 from mmconv.core.errors import StoreError
+from mmconv.store.connections import has_password, require_folder, with_password, without_password
 
 SECRET = "s3cr%40t"
 
@@ -43,7 +43,7 @@ def test_a_folder_must_be_there_unless_it_will_be_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, address: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(StoreError, match=r"^this: there is no folder gone; make it first$"):
+    with pytest.raises(StoreError, match=r"^this: folder gone does not exist; create it first$"):
         require_folder(address, "this", tmp_path / "other")
     require_folder(address, "this", tmp_path / "gone")
     (tmp_path / "gone").mkdir()

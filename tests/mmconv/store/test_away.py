@@ -100,7 +100,7 @@ async def test_at_the_end_a_database_that_is_away_is_waited_for(
 
     await asyncio.gather(store.aclose(), come_back())
     assert await kept(path, 1, 2) == ["1", "2"]
-    assert "replies that are not kept yet: 2; trying again" in caplog.text
+    assert "2 replies are not cached yet; trying again" in caplog.text
     assert "lost" not in caplog.text
 
 
@@ -109,18 +109,17 @@ async def test_what_is_lost_after_all_is_told(
     tmp_path: Path,
     outage: Outage,
     error: StoreError,
-    monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """A full disk is not waited for."""
-    monkeypatch.setattr(module, "AWAY_SECONDS", 3600.0 if isinstance(error, StoreFull) else 0.0)
-    store = Store(str(tmp_path / "store.sqlite"))
+    timeout = 3600 if isinstance(error, StoreFull) else 0
+    store = Store(f"sqlite:///{tmp_path}/store.sqlite?store_timeout={timeout}")
     outage.error = StoreError("away")
     await fail(store, 1)
     outage.error = error
     async with asyncio.timeout(20):
         await store.aclose()
-    assert f"replies that are lost, and will be asked for again: 1 ({error})" in caplog.text
+    assert f"1 replies are lost, and will be requested again ({error})" in caplog.text
     caplog.clear()
     await store.aclose()
     assert not caplog.records
@@ -193,7 +192,6 @@ async def test_a_server_that_comes_back_fails_no_call(
 async def test_a_server_that_stays_away_longer_than_its_timeout_ends_the_run(
     tmp_path: Path, outage: Outage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "AWAY_SECONDS", 0.0)
     monkeypatch.setattr(module, "RETRY_SECONDS", 0.0)
     store = Store(f"sqlite:///{tmp_path}/store.sqlite?store_timeout=0.01")
     outage.error = StoreAway("connection refused")

@@ -8,12 +8,12 @@ import sys
 from collections.abc import AsyncIterator
 
 import pytest
-from mmconv.store.connections import read_address
 from sqlalchemy import create_engine, select, update
 
 from mmconv.core.types import Failure, Reply
 from mmconv.store import Store
 from mmconv.store import store as store_module
+from mmconv.store.connections import read_address
 from mmconv.store.schema import claims
 from tests.mmconv.service.run_settings import until
 from tests.mmconv.store.conftest import key

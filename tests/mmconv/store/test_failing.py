@@ -6,13 +6,13 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from mmconv.store.connections import connect
 from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.exc import IntegrityError, OperationalError
 
 from mmconv.core.errors import StoreDamaged, StoreError, StoreGone
 from mmconv.core.types import Failure, Reply
 from mmconv.store import Store
+from mmconv.store.connections import connect
 from mmconv.store.merging import merge
 from tests.mmconv.store.conftest import PAGES, key, small_disk
 
@@ -27,10 +27,9 @@ async def fill(store: Store) -> int:
         except StoreError as error:
             told = str(error)
             assert (
-                "store.sqlite fails: database or disk is full; what was answered before is kept"
-                in told
+                "store.sqlite fails: database or disk is full; earlier replies are cached" in told
             )
-            assert "the same command goes on" in told
+            assert "run the same command again" in told
             return number
     raise AssertionError("the disk was not small")
 
@@ -142,7 +141,7 @@ def test_a_folder_that_cannot_be_written_is_told(
     def refuse(_engine: Engine) -> None:
         raise OperationalError("", {}, sqlite3.OperationalError("unable to open database file"))
 
-    monkeypatch.setattr("mmconv.store.schema._migrate", refuse)
+    monkeypatch.setattr("mmconv.store.connections.migrate", refuse)
     monkeypatch.setattr("os.access", lambda *_: False)
     told = rf"unable to open database file; {tmp_path} cannot be written"
     with pytest.raises(StoreError, match=told):
@@ -160,6 +159,8 @@ async def test_a_store_that_is_gone_stops_the_run_and_loses_no_reply(
     tmp_path: Path, *, replaced: bool
 ) -> None:
     path = tmp_path / "store.sqlite"
+    earlier = tmp_path / "store.sqlite.rescued"
+    earlier.write_text("another one")
     store = Store(str(path))
     await store.put(key(1), "model", LONG)
     if replaced:
@@ -168,11 +169,12 @@ async def test_a_store_that_is_gone_stops_the_run_and_loses_no_reply(
         other.replace(path)
     else:
         path.unlink()
-    with pytest.raises(StoreGone, match=r"store\.sqlite was deleted or replaced .*rescued"):
+    with pytest.raises(StoreGone, match=r"was deleted or replaced .*saved to .*rescued-2 "):
         await store.put(key(2), "model", LONG)
     with pytest.raises(StoreGone):
         await store.get(key(1))
     await store.aclose()
-    rescued = Store(str(tmp_path / "store.sqlite.rescued"), create=False)
+    assert earlier.read_text() == "another one"
+    rescued = Store(str(tmp_path / "store.sqlite.rescued-2"), create=False)
     assert [await rescued.get(key(number)) for number in (1, 2)] == [LONG, LONG]
     await rescued.aclose()

@@ -11,11 +11,11 @@ from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 
 import pytest
-from mmconv.store.connections import connect, read_address
 from sqlalchemy import Connection, create_engine, event, insert
 
 from mmconv.core.types import Reply
 from mmconv.store import Store, known
+from mmconv.store.connections import connect, read_address
 from mmconv.store.known import KnownKeys
 from mmconv.store.schema import replies
 from tests.mmconv.store.conftest import migrate

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import psutil
 import pytest
-from mmconv.store.connections import connect
 from sqlalchemy import func, select
 
 from mmconv.core.errors import StoreError
 from mmconv.core.types import Failure, Reply
 from mmconv.store import Store
+from mmconv.store.connections import connect
 from mmconv.store.jobs import utc
 from mmconv.store.merging import merge
 from mmconv.store.schema import failures, replies, runs

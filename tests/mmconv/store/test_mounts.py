@@ -7,10 +7,10 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from mmconv.store.connections import is_on_network
 
 from mmconv.core.types import Reply
 from mmconv.store import Store, connections
+from mmconv.store.connections import is_on_network
 from tests.mmconv.store.conftest import key
 
 
@@ -18,7 +18,7 @@ def mount(monkeypatch: pytest.MonkeyPatch, folder: Path, *lines: str) -> None:
     """Have the kernel say what is mounted."""
     told = folder / "mounts"
     told.write_text("".join(f"{line} rw,relatime 0 0\n" for line in lines))
-    monkeypatch.setattr(mounts, "MOUNTS", told)
+    monkeypatch.setattr(connections, "MOUNTS", told)
 
 
 def journal(path: Path) -> str:
@@ -40,7 +40,7 @@ def test_the_innermost_mount_counts(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     assert is_on_network(Path("/my data/store.sqlite"))
     assert not is_on_network(Path("/share/ann/tmp/store.sqlite"))
     assert not is_on_network(Path("/shares/store.sqlite"))
-    monkeypatch.setattr(mounts, "MOUNTS", tmp_path / "none")
+    monkeypatch.setattr(connections, "MOUNTS", tmp_path / "none")
     assert not is_on_network(Path("/share/ann/runs/store.sqlite"))
 
 

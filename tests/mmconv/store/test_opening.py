@@ -6,10 +6,10 @@ from typing import Any
 
 import psycopg
 import pytest
-from mmconv.store.connections import read_address
 
 from mmconv.core.errors import StoreError
 from mmconv.store import Store
+from mmconv.store.connections import read_address
 
 SECRET = "s3cret"
 
@@ -17,13 +17,16 @@ SECRET = "s3cret"
 @pytest.mark.parametrize(
     ("address", "told"),
     [
-        ("foo://x", "a store is kept in SQLite or PostgreSQL, not in foo"),
-        (f"mysql://ann:{SECRET}@db/mm", "a store is kept in SQLite or PostgreSQL, not in mysql"),
+        ("foo://x", "foo is not supported: use an SQLite file or a PostgreSQL database"),
+        (
+            f"mysql://ann:{SECRET}@db/mm",
+            "mysql is not supported: use an SQLite file or a PostgreSQL database",
+        ),
         (
             f"postgresql://ann:{SECRET}@db:port/mm",
-            r"'postgresql://\*\*\*@db:port/mm' is no database's address: write postgresql://",
+            r"'postgresql://\*\*\*@db:port/mm' is not a database's address: write postgresql://",
         ),
-        ("://", "is no database's address"),
+        ("://", "is not a database's address"),
         (
             f"postgresql+psycopg2://ann:{SECRET}@db/mm",
             r"postgresql\+psycopg2://ann:\*\*\*@db/mm needs psycopg2, .* 'mmconv\[postgres\]'",

@@ -27,7 +27,7 @@ OTHERS = (
 async def test_a_server_that_hangs_is_given_up_and_used_when_it_is_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(patience, "SILENT_SECONDS", 1.0)
+    monkeypatch.setattr(connections, "SILENT_SECONDS", 1.0)
     with own_postgres() as postgres:
         queue = Queue(postgres.url)
         await queue.submit(new("a"))

@@ -8,9 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from mmconv.store.connections import connect
 from sqlalchemy import create_engine, text, update
 
+from mmconv.store.connections import connect
 from mmconv.store.job_queries import MOST_STARTS
 from mmconv.store.jobs import Ending, Filter, Job, NewJob
 from mmconv.store.queue import KEY_SECONDS, Queue

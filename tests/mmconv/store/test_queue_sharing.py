@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mmconv.store.connections import connect, read_address
 from sqlalchemy import Connection, create_engine, delete, event, inspect, text, update
 from sqlalchemy.exc import IntegrityError
 
 from mmconv.core.errors import StoreError
 from mmconv.store import queue as queue_module
+from mmconv.store.connections import connect, read_address
 from mmconv.store.jobs import Ending, Filter, Job
 from mmconv.store.queue import Queue
 from mmconv.store.schema import jobs
@@ -125,11 +125,11 @@ async def test_lookers_on_hold_up_no_lease(queue: Queue, monkeypatch: pytest.Mon
     await take(queue, "one")
     looking, enough = threading.Event(), threading.Event()
 
-    def look(_self: Queue, _job: str) -> None:
+    def look(_connection: object, _job: str) -> None:
         looking.set()
         enough.wait(10)
 
-    monkeypatch.setattr(Queue, "_get", look)
+    monkeypatch.setattr("mmconv.store.queue.find_job", look)
     slow = asyncio.create_task(queue.get("a"))
     await asyncio.to_thread(looking.wait, 10)
     try:

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from mmconv.store.connections import read_address
 from sqlalchemy import Engine, create_engine, event
 
 from mmconv.core.errors import StoreError
 from mmconv.core.types import Failure, Reply, SeenImage
 from mmconv.store import Store
+from mmconv.store.connections import read_address
 from mmconv.store.merging import merge
 from mmconv.store.schema import HEAD, metadata, versions
 from tests.mmconv.store.conftest import key, migrate
@@ -125,6 +125,16 @@ async def test_the_latest_failures_of_many_calls_are_read_together(store: Store)
 async def test_failures_are_history_and_never_answers(store: Store) -> None:
     await store.add_failure(key(1), Failure(kind="timeout", message="slow", attempts=3))
     assert await store.get(key(1)) is None
+
+
+async def test_the_first_metadata_of_an_image_stays(store: Store, tmp_path: Path) -> None:
+    image = {"media_type": "image/png", "width": 4, "height": 3, "mode": "RGB", "frames": 1}
+    first, other = ({"sha256": "ab", **image, "byte_count": size} for size in (7, 8))
+    store.add_image_facts([first])
+    store.add_image_facts([other])
+    again = Store(str(tmp_path / "store.sqlite"))
+    assert again.image_facts() == {"ab": first}
+    await again.aclose()
 
 
 async def test_stores_merge_by_key(tmp_path: Path) -> None:

@@ -8,5 +8,5 @@ down_revision = "0004"
 
 
 def upgrade() -> None:
-    """Add the column; of replies that are there already nobody knows."""
+    """Add the column; it is unknown for existing replies."""
     op.add_column("replies", sa.Column("answered_by", sa.Text))

@@ -58,7 +58,7 @@ async def test_a_run_of_both_conditions_is_no_opponent(tmp_path: Path) -> None:
 
 
 def test_another_folder_is_told(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="no run lies here"):
+    with pytest.raises(ConfigError, match="no run found"):
         list(stored_dialogues(tmp_path))
 
 
@@ -112,7 +112,7 @@ async def test_a_spoilt_run_is_told(
     with pytest.raises(DataError, match=re.escape(told)) as caught:
         list(stored_dialogues(folder))
     assert folder.name in str(caught.value)
-    assert "the answers are in the store" in str(caught.value)
+    assert "the replies are cached" in str(caught.value)
 
 
 async def test_a_run_that_was_only_scored_is_read_too(tmp_path: Path) -> None:

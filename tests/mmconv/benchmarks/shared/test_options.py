@@ -84,7 +84,7 @@ def test_a_misspelt_option_points_to_the_list(benchmark: str) -> None:
     with pytest.raises(ConfigError) as caught:
         read_options(describe(benchmark).options, given, benchmark)
     told = str(caught.value)
-    assert "generate_onyl is no field here; did you mean generate_only?" in told
+    assert "generate_onyl is not a field here; did you mean generate_only?" in told
     assert told.endswith(f"\n`mmconv options {benchmark}` tells what there is.")
 
 

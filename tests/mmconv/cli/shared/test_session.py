@@ -132,7 +132,7 @@ def test_a_run_whose_prompts_fit_nowhere_is_told_what_makes_room(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     failure = Failure(kind="context", message="maximum context length is 4096", attempts=1)
-    assert tell_stopped("", StopReason(reason="not one call was answered", failure=failure)) == 1
+    assert tell_stopped("", StopReason(reason="no call was answered", failure=failure)) == 1
     assert MORE_ROOM in capsys.readouterr().err
 
 

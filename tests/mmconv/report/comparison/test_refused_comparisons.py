@@ -267,7 +267,7 @@ async def test_what_cannot_be_compared_at_all_is_refused(tmp_path: Path) -> None
         compare([first])
     with pytest.raises(ConfigError, match="named twice"):
         compare([first, first / "." / "tables" / ".."])
-    with pytest.raises(ConfigError, match=r"no run lies here: it has no spec\.json"):
+    with pytest.raises(ConfigError, match=r"no run found \(it has no spec\.json"):
         compare([first, tmp_path])
     (text / "scores.jsonl").unlink()
     with pytest.raises(DataError, match=r"not finished: it has no scores\.jsonl"):

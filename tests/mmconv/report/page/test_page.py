@@ -281,5 +281,5 @@ async def test_a_sample_without_calls_or_scores_takes_those_of_no_other(tmp_path
 
 
 def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="no run lies here"):
+    with pytest.raises(ConfigError, match="no run found"):
         write_page(tmp_path)

@@ -269,9 +269,9 @@ def test_reading_tables_that_are_not_there_or_broken_says_where(tmp_path: Path) 
         read_tables(tmp_path)
     write_tables(tmp_path, [TABLE])
     for content, fault in (
-        ('{"name": "win_rates"}', "no table that mmconv wrote: 'rows'"),
+        ('{"name": "win_rates"}', "not a table of mmconv: 'rows'"),
         ('{"name": "win_', "cut short, or not JSON"),
-        ("[]", "no table that mmconv wrote"),
+        ("[]", "not a table of mmconv"),
     ):
         (tmp_path / "win_rates.json").write_text(content)
         with pytest.raises(DataError, match=rf"(?s)win_rates\.json: .*{fault}"):

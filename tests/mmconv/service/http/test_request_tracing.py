@@ -73,5 +73,5 @@ async def test_a_jobs_end_is_logged(
             ]
             assert line.endswith(told)
         told = (await served.client.post("/v1/dialogues?wait=20", json=DIALOGUE)).json()
-    assert f"{told['id']}: not one call was answered: timeout" in caplog.text
+    assert f"{told['id']}: no call was answered: timeout" in caplog.text
     assert f"dialogue {told['id']}: failed after" in caplog.text

@@ -18,9 +18,9 @@ from typing import Any, TypeAlias
 import httpx2
 import orjson
 import pytest
-from mmconv.store.connections import connect
 from sqlalchemy import func, select
 
+from mmconv.store.connections import connect
 from mmconv.store.schema import jobs, replies
 from tests.mmconv.convbench_data import write_run
 from tests.mmconv.processes import finish, mock_model, wait_until_idle

@@ -295,7 +295,7 @@ async def test_a_run_without_one_reply_fails_and_says_why(serve: Serve, tmp_path
     body["conditions"] = ["free"]
     failed = await ended(served.client, (await post(served.client, body)).json()["id"])
     assert failed["state"] == "failed"
-    assert failed["error"] == "not one call was answered: the model could not be reached"
+    assert failed["error"] == "no call was answered: the model could not be reached"
     assert failed["progress"]["failed"] == 1
 
 
