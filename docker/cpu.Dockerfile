@@ -3,7 +3,7 @@
 #     docker build -f docker/cpu.Dockerfile -t mmconv:cpu .
 FROM python:3.12-slim-bookworm
 
-# Where torch's build without CUDA lies; any index that has one will do.
+# An index with a build of torch without CUDA.
 ARG TORCH_INDEX_URL=https://download.pytorch.org/whl/cpu
 
 ENV PIP_NO_CACHE_DIR=1 \
@@ -15,7 +15,7 @@ ENV PIP_NO_CACHE_DIR=1 \
 WORKDIR /opt/mmconv
 COPY .ci/constraints.txt ./
 RUN pip install --index-url "$TORCH_INDEX_URL" "$(grep '^torch==' constraints.txt)"
-# All dependencies, by a package without code: an edit of the source does not install them anew.
+# All dependencies, by a package without code: editing the source does not reinstall them.
 COPY pyproject.toml ./
 RUN mkdir configs images judges model_zoo mmconv \
     && touch README.md LICENSE \

@@ -22,7 +22,7 @@ RUN apt-get update \
     && rm -rf /var/lib/apt/lists/*
 
 WORKDIR /opt/mmconv
-# All dependencies, by a package without code: an edit of the source does not install them anew.
+# All dependencies, by a package without code: editing the source does not reinstall them.
 COPY docker/cuda.constraints.txt pyproject.toml ./
 RUN mkdir configs images judges model_zoo mmconv \
     && touch README.md LICENSE \

@@ -27,10 +27,14 @@ PROVIDERS = {
     "openai": "model_zoo.openai_api",
     "pocket": "model_zoo.pocket",
     "reference": "model_zoo.simulated.reference",
+    "replay": "model_zoo.replay",
     "scenes": "model_zoo.simulated.scenes",
     "simulated": "model_zoo.simulated.planted",
     "vllm": "model_zoo.vllm",
 }
+
+REPLAY = "replay"
+"""The provider whose replies are known before a run."""
 
 _AWAITED = ("open_backend", "probe")
 """The functions of a provider that are awaited."""

@@ -1,13 +1,13 @@
 """A client for scripts: images, chat, dialogues, judgements and runs of a served mmconv.
 
     with Client("http://localhost:8080") as client:
-        found = client.dialogue("llava", ["What is it?", "Why?"], images=[Path("kite.png")])
-        print(found.conditions[0].turns[1].text)
+        result = client.dialogue("llava", ["What is it?", "Why?"], images=[Path("kite.png")])
+        print(result.conditions[0].turns[1].text)
 
-It blocks; nothing here is async, and no model library or web framework is loaded.
+It is synchronous, and loads no model library and no web framework.
 """
 
-from mmconv.answers import (
+from mmconv.api.schemas import (
     BenchmarkName,
     ComparedTables,
     DataSet,
@@ -23,11 +23,9 @@ from mmconv.answers import (
     StoredImage,
 )
 from mmconv.benchmarks.shared.judgements import Judgement
-from mmconv.client.client import Client
-from mmconv.client.dialogues import Dialogue
-from mmconv.client.errors import ServiceError
-from mmconv.client.results import ChatReply
-from mmconv.client.runs import Run
+from mmconv.client.client import ChatReply, Client
+from mmconv.client.jobs import Dialogue, Run
+from mmconv.client.transport import ServiceError
 from mmconv.core.types import Score, Table
 from mmconv.dialogues.results import DialogueResult
 

@@ -1,8 +1,9 @@
-"""`Client`: a method for each thing that scripts have a server do."""
+"""`Client`: a method for each use of a server by scripts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeAlias
@@ -11,7 +12,7 @@ from uuid import uuid4
 
 import httpx2
 
-from mmconv.answers import (
+from mmconv.api.schemas import (
     ComparedTables,
     DataSet,
     DialogueInfo,
@@ -22,25 +23,47 @@ from mmconv.answers import (
     StoredImage,
 )
 from mmconv.benchmarks.shared.judgements import Judgement
-from mmconv.client.dialogues import Dialogue
-from mmconv.client.results import ChatReply, read
-from mmconv.client.runs import Run, pages
-from mmconv.client.transport import Transport
+from mmconv.client.jobs import Dialogue, Run
+from mmconv.client.transport import Transport, read
 from mmconv.dialogues.results import DialogueResult
 
-Picture: TypeAlias = str | Path | bytes | StoredImage | OwnImage
-"""An image: a file's path, the bytes of one, or one that the server keeps already.
+ImageFile: TypeAlias = str | Path | bytes | StoredImage | OwnImage
+"""An image: a file's path, its bytes, or one that the server has stored.
 
-What the server keeps may also be named as requests name it: `image:` and its id.
+A stored image may also be named as in requests: `image:` and its id.
 """
 
 
-class Client:
-    """Talks to the server at `url`, in the name of `token` where it wants one.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatReply:
+    """A model's answer; tokens are None if its backend does not count them."""
 
-    A request may take `timeout` seconds. While the server is busy or not up yet, a request is sent
-    again for `patience` seconds, and so is one that only reads where its connection breaks.
-    `transport` replaces the network, in tests. All methods raise `ServiceError`.
+    text: str
+    reasoning: str | None
+    finish: str
+    input_tokens: int | None
+    output_tokens: int | None
+
+    @classmethod
+    def of(cls, completion: Mapping[str, Any]) -> ChatReply:
+        """Read a chat completion."""
+        [choice] = completion["choices"]
+        usage = completion["usage"] or {}
+        return cls(
+            text=choice["message"]["content"],
+            reasoning=choice["message"].get("reasoning_content"),
+            finish=choice["finish_reason"],
+            input_tokens=usage.get("prompt_tokens"),
+            output_tokens=usage.get("completion_tokens"),
+        )
+
+
+class Client:
+    """Talks to the server at `url`, with a `token` if it needs one.
+
+    A request may take `timeout` seconds. While the server is busy or not up yet, requests are
+    retried for `patience` seconds; so are reading requests whose connection breaks. `transport`
+    replaces the network, in tests. All methods raise `ServiceError`.
     """
 
     def __init__(
@@ -70,39 +93,35 @@ class Client:
         self._transport.close()
 
     def models(self) -> tuple[str, ...]:
-        """The names of the models that can be asked; those whose key the server lacks are none."""
+        """The names of the models, without those whose key the server lacks."""
         cards = self._transport.json("GET", "/v1/models")["data"]
         return tuple(card["id"] for card in cards if card.get("usable", True))
 
     def data(self) -> tuple[DataSet, ...]:
         """The data sets that runs may name, with their conditions and options."""
-        return tuple(
-            read(DataSet, each) for each in self._transport.json("GET", "/v1/data")["data"]
-        )
+        return read(tuple[DataSet, ...], self._transport.json("GET", "/v1/data")["data"])
 
     def prompts(self) -> tuple[PromptInfo, ...]:
-        """The prompts that judges may be asked by, and the fields that each needs."""
-        found = self._transport.json("GET", "/v1/prompts")["data"]
-        return tuple(read(PromptInfo, each) for each in found)
+        """The judges' prompts, and the fields that each needs."""
+        return read(tuple[PromptInfo, ...], self._transport.json("GET", "/v1/prompts")["data"])
 
     def upload(self, image: str | Path | bytes) -> StoredImage:
-        """Have an image kept; the same image twice is one."""
+        """Store an image on the server. Equal files are one image."""
         data = image if isinstance(image, bytes) else Path(image).read_bytes()
         headers = {"Content-Type": "application/octet-stream"}
-        kept = self._transport.json("POST", "/v1/images", content=data, headers=headers)
-        return read(StoredImage, kept)
+        stored = self._transport.json("POST", "/v1/images", content=data, headers=headers)
+        return read(StoredImage, stored)
 
     def image(self, image_id: str) -> bytes:
-        """The file of an image that is kept."""
+        """The file of a stored image."""
         return self._transport.request("GET", _path("images", image_id)).content
 
     def images(self) -> Iterator[OwnImage]:
-        """The images of one's own that are kept, the newest first."""
-        for record in pages(self._transport, "/v1/images", {}):
-            yield read(OwnImage, record)
+        """The token's own stored images, newest first."""
+        return self._transport.pages(OwnImage, "/v1/images", {})
 
     def remove_image(self, image_id: str) -> None:
-        """Remove an image of one's own; raises where a dialogue under way needs it."""
+        """Remove one of the token's images. Raises if an active dialogue needs it."""
         self._transport.request("DELETE", _path("images", image_id))
 
     def chat(
@@ -110,12 +129,12 @@ class Client:
         model: str,
         messages: str | Sequence[Mapping[str, Any]],
         *,
-        images: Picture | Sequence[Picture] = (),
+        images: ImageFile | Sequence[ImageFile] = (),
         **fields: Any,
     ) -> ChatReply:
-        """Ask a model; `messages` are a user's words or OpenAI's messages.
+        """Call a model; `messages` are a user's text or OpenAI's messages.
 
-        `images` go before the words. `fields` are those of a chat completion, such as
+        `images` go before the text. `fields` are those of a chat completion, such as
         `temperature`.
         """
         if isinstance(messages, str):
@@ -125,7 +144,7 @@ class Client:
             parts.append({"type": "text", "text": messages})
             messages = [{"role": "user", "content": parts}]
         elif images:
-            raise ValueError("images go with words; in messages they have a place of their own")
+            raise ValueError("images need a text; with messages put them into the messages")
         body = {"model": model, "messages": list(messages), **fields}
         return ChatReply.of(self._transport.json("POST", "/v1/chat/completions", json=body))
 
@@ -134,47 +153,47 @@ class Client:
         model: str,
         turns: str | Sequence[str | Mapping[str, Any]],
         *,
-        images: Picture | Sequence[Picture] = (),
+        images: ImageFile | Sequence[ImageFile] = (),
         progress: bool = True,
         **fields: Any,
     ) -> DialogueResult:
-        """Hold a dialogue and wait for its result, also where the server makes a job of it.
+        """Hold a dialogue and wait for its result, even if the server queues it.
 
         A turn is an instruction, or a mapping with `instruction`, `reference`, `focus_points` and
-        `images`; a text alone is one turn. `images` beside the turns are shown with the first one.
-        `fields` are those of `/v1/dialogues`, such as `conditions`, `judge` and `gradings`.
+        `images`; a text alone is one turn. `images` are shown with the first turn. `fields` are
+        those of `/v1/dialogues`, such as `conditions`, `judge` and `gradings`.
         """
         if isinstance(turns, str):
             turns = [turns]
         body = {
             "model": model,
-            "turns": [self._turn(each) for each in turns],
+            "turns": [self._turn(turn) for turn in turns],
             "images": self._names(images),
             **fields,
         }
-        answer = self._transport.request("POST", "/v1/dialogues", json=body)
-        if answer.status_code == httpx2.codes.OK:
-            return read(DialogueResult, answer.json())
-        job = Dialogue(self._transport, read(QueuedDialogue, answer.json()))
+        response = self._transport.request("POST", "/v1/dialogues", json=body)
+        if response.status_code == httpx2.codes.OK:
+            return read(DialogueResult, response.json())
+        job = Dialogue(self._transport, read(QueuedDialogue, response.json()))
         return job.wait(progress=progress)
 
     def dialogue_by_id(self, dialogue_id: str) -> Dialogue:
         """A dialogue that became a job."""
-        found = self._transport.json("GET", _path("dialogues", dialogue_id))
-        return Dialogue(self._transport, read(QueuedDialogue, found))
+        info = self._transport.get(QueuedDialogue, _path("dialogues", dialogue_id))
+        return Dialogue(self._transport, info)
 
     def dialogues(self, **chosen: str) -> Iterator[Dialogue]:
-        """Dialogues that became jobs, the newest first: one's own, for an admin all.
+        """Dialogues that became jobs, newest first: the token's own, for an admin all.
 
         `chosen` are `state` and `model`.
         """
-        for record in pages(self._transport, "/v1/dialogues", dict(chosen)):
-            yield Dialogue(self._transport, read(DialogueInfo, record))
+        for info in self._transport.pages(DialogueInfo, "/v1/dialogues", chosen):
+            yield Dialogue(self._transport, info)
 
     def judge(self, judge: str, benchmark: str, prompt: str, **fields: Any) -> Judgement:
-        """Have a finished dialogue judged by a prompt of a benchmark.
+        """Judge a finished dialogue by a prompt of a benchmark.
 
-        `fields` are what that judge reads; an `image` may be a file or bytes.
+        `fields` are what the judge reads. An `image` may be a file or bytes.
         """
         if isinstance(fields.get("image"), Path | bytes | StoredImage | OwnImage):
             [fields["image"]] = self._names(fields["image"])
@@ -184,43 +203,42 @@ class Client:
     def start(
         self, data: str, seats: Mapping[str, str], *, key: str | None = None, **fields: Any
     ) -> Run:
-        """Start a run of a benchmark over a data set, or find the one that it is.
+        """Start a run of a benchmark over a data set, or find the equal one.
 
         `seats` maps candidate and judge to models. `key` is an idempotency key, by default a new
         one. `fields` are those of `/v1/runs`, such as `options` and `limit`.
         """
         body = {"data": data, "seats": dict(seats), **fields}
         headers = {"Idempotency-Key": key or uuid4().hex}
-        posted = self._transport.json("POST", "/v1/runs", json=body, headers=headers)
-        return Run(self._transport, read(RunInfo, posted))
+        info = self._transport.json("POST", "/v1/runs", json=body, headers=headers)
+        return Run(self._transport, read(RunInfo, info))
 
     def run(self, run_id: str) -> Run:
         """A run by its id."""
-        found = self._transport.json("GET", _path("runs", run_id))
-        return Run(self._transport, read(RunInfo, found))
+        return Run(self._transport, self._transport.get(RunInfo, _path("runs", run_id)))
 
     def runs(self, **chosen: str) -> Iterator[Run]:
-        """Runs, the newest first; `chosen` are `state`, `benchmark` and `model`."""
-        for record in pages(self._transport, "/v1/runs", dict(chosen)):
-            yield Run(self._transport, read(RunInfo, record))
+        """Runs, newest first; `chosen` are `state`, `benchmark` and `model`."""
+        for info in self._transport.pages(RunInfo, "/v1/runs", chosen):
+            yield Run(self._transport, info)
 
     def compare(self, *runs: str, despite: Sequence[str] = ()) -> ComparedTables:
         """Finished runs side by side, the baseline first; `despite` names what may differ."""
         params = {"runs": ",".join(runs), "despite": list(despite)}
-        return read(ComparedTables, self._transport.json("GET", "/v1/compare", params=params))
+        return self._transport.get(ComparedTables, "/v1/compare", params=params)
 
     def _turn(self, turn: str | Mapping[str, Any]) -> Mapping[str, Any]:
         if isinstance(turn, str):
             return {"instruction": turn}
         return {**turn, "images": self._names(turn["images"])} if "images" in turn else turn
 
-    def _names(self, images: Picture | Sequence[Picture]) -> list[str]:
-        """What requests call the images; those that the server has not are uploaded."""
+    def _names(self, images: ImageFile | Sequence[ImageFile]) -> list[str]:
+        """The images' names in requests. Those that the server has not stored are uploaded."""
         if isinstance(images, str | Path | bytes | StoredImage | OwnImage):
             images = [images]
-        return [self._name(each) for each in images]
+        return [self._name(image) for image in images]
 
-    def _name(self, image: Picture) -> str:
+    def _name(self, image: ImageFile) -> str:
         if isinstance(image, StoredImage | OwnImage):
             return image.name
         if isinstance(image, str) and image.startswith("image:"):

@@ -1,25 +1,53 @@
-"""Requests to one server: the token, patience with a busy one, errors as `ServiceError`."""
+"""Requests to one server: the token, retries while it is busy, errors as `ServiceError`."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any, TypeVar
 
 import httpx2
+from pydantic import TypeAdapter
 
-from mmconv.client.errors import ServiceError
+from mmconv.core.errors import MmconvError
+
+Kind = TypeVar("Kind")
 
 BUSY = (429, 503)
-"""Asked again after the server's `Retry-After`: it takes no more just now."""
+"""Retried after the server's `Retry-After`."""
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 5.0
-"""Seconds between attempts where the server does not say."""
+"""Seconds between attempts if the server does not say."""
+
+
+class ServiceError(MmconvError):
+    """The server refused or failed, or could not be reached.
+
+    `status` is HTTP's, None if no response came or an awaited job failed. `param` is the field of
+    the request that is wrong, `code` is for programs, `request_id` is the request's id in the
+    server's log.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int | None = None,
+        param: str | None = None,
+        code: str | None = None,
+        request_id: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.param = param
+        self.code = code
+        self.request_id = request_id
 
 
 class Transport:
-    """A connection to the server at `url`; see `mmconv.client.Client`."""
+    """A connection to the server at `url`. See `mmconv.client.Client`."""
 
     def __init__(
         self,
@@ -29,17 +57,16 @@ class Transport:
         patience: float,
         transport: httpx2.BaseTransport | None,
     ) -> None:
-        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         self._http = httpx2.Client(
             base_url=url,
-            headers=headers,
+            headers={} if token is None else {"Authorization": f"Bearer {token}"},
             timeout=httpx2.Timeout(timeout, connect=min(timeout, 10.0)),
             transport=transport,
         )
         self._patience = patience
 
     def request(self, method: str, path: str, **fields: Any) -> httpx2.Response:
-        """Send a request until the server takes it or patience ends; raises `ServiceError`.
+        """Send a request until the server accepts it or `patience` ends. Raises `ServiceError`.
 
         `fields` are those of `httpx2.Client.request`: json, content, params, headers.
         """
@@ -47,61 +74,91 @@ class Transport:
         pause = FIRST_PAUSE
         while True:
             try:
-                answer = self._http.request(method, path, **fields)
+                response = self._http.request(method, path, **fields)
             except httpx2.TransportError as error:
                 problem, wait = _unreachable(self._http.base_url, error), pause
                 if not _may_repeat(method, error):
                     raise problem from error
             else:
-                if answer.is_success:
-                    return answer
-                problem = _refusal(answer)
-                if answer.status_code not in BUSY:
+                if response.is_success:
+                    return response
+                problem = _refusal(response)
+                if response.status_code not in BUSY:
                     raise problem
-                wait = _retry_after(answer.headers, pause)
+                wait = _retry_after(response.headers, pause)
             if time.monotonic() + wait > deadline:
                 raise problem
             time.sleep(wait)
             pause = min(2 * pause, LONGEST_PAUSE)
 
     def json(self, method: str, path: str, **fields: Any) -> Any:
-        """The JSON that the server answers; raises `ServiceError`, also where it answers other."""
-        answer = self.request(method, path, **fields)
+        """The JSON of the response. Raises `ServiceError`, also if it is not JSON."""
+        response = self.request(method, path, **fields)
         try:
-            return answer.json()
+            return response.json()
         except ValueError as error:
-            kind = answer.headers.get("content-type", "of no type")
+            kind = response.headers.get("content-type", "of no type")
             raise ServiceError(
-                f"{answer.url}: the answer is no JSON ({kind}); check the address, and ask for no "
-                "stream",
-                status=answer.status_code,
+                f"{response.url}: the response is not JSON ({kind}); check the address, and "
+                "request no stream",
+                status=response.status_code,
             ) from error
+
+    def get(self, kind: type[Kind], path: str, **fields: Any) -> Kind:
+        """The resource at the path, as one of these values."""
+        return read(kind, self.json("GET", path, **fields))
+
+    def pages(self, kind: type[Kind], path: str, chosen: Mapping[str, Any]) -> Iterator[Kind]:
+        """The items of a list, from all its pages."""
+        params = dict(chosen)
+        while True:
+            page = self.json("GET", path, params=params)
+            for item in page["data"]:
+                yield read(kind, item)
+            if page["next"] is None:
+                return
+            params["after"] = page["next"]
 
     def close(self) -> None:
         """Close the connections."""
         self._http.close()
 
 
+def read(kind: type[Kind], value: Any) -> Kind:
+    """The JSON value as one of these. Ignores fields that a newer server adds.
+
+    Raises `pydantic.ValidationError`.
+    """
+    adapter: TypeAdapter[Kind] = _adapter(kind)  # type: ignore[arg-type]  # a type is hashable
+    result: Kind = adapter.validate_python(value)
+    return result
+
+
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
+
+
 def _may_repeat(method: str, error: httpx2.TransportError) -> bool:
-    """Whether nothing is done twice: nothing was sent, or what broke off was only to be read."""
+    """Whether repeating is safe: nothing was sent, or the request only reads."""
     if method == "GET":
         return isinstance(error, httpx2.NetworkError | httpx2.RemoteProtocolError)
     return isinstance(error, httpx2.ConnectError)
 
 
-def _refusal(answer: httpx2.Response) -> ServiceError:
-    """The error in the body; what is not ours (a proxy's page) is told by its status."""
+def _refusal(response: httpx2.Response) -> ServiceError:
+    """The error in the body; for another body (a proxy's page) the status."""
     try:
-        told = answer.json()["error"]
-        message = str(told["message"])
+        detail = response.json()["error"]
+        message = str(detail["message"])
     except (ValueError, KeyError, TypeError):
-        told, message = {}, answer.reason_phrase
+        detail, message = {}, response.reason_phrase
     return ServiceError(
-        f"{message} (status {answer.status_code})",
-        status=answer.status_code,
-        param=told.get("param"),
-        code=told.get("code"),
-        request_id=answer.headers.get("x-request-id"),
+        f"{message} (status {response.status_code})",
+        status=response.status_code,
+        param=detail.get("param"),
+        code=detail.get("code"),
+        request_id=response.headers.get("x-request-id"),
     )
 
 
@@ -109,9 +166,9 @@ def _unreachable(url: httpx2.URL, error: httpx2.TransportError) -> ServiceError:
     return ServiceError(f"{url}: no answer ({error or type(error).__name__}); is it served there?")
 
 
-def _retry_after(headers: Mapping[str, str], otherwise: float) -> float:
+def _retry_after(headers: Mapping[str, str], default: float) -> float:
     try:
         seconds = float(headers["retry-after"])
     except (KeyError, ValueError):
-        return otherwise
-    return max(0.0, seconds) if math.isfinite(seconds) else otherwise
+        return default
+    return max(0.0, seconds) if math.isfinite(seconds) else default

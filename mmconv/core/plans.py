@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from mmconv.core.protocols import Benchmark, Sample
-from mmconv.core.types import Call, Message, Outcome, Ref, Sampling, Score
+from mmconv.core.types import Call, Message, Outcome, Ref, Reply, Sampling, Score
 
 Origin: TypeAlias = Literal["given", "own", "reference", "prompt_file", "model_file"]
 """The origin of a message that was sent.
@@ -20,12 +20,16 @@ An assistant's turn is a model's reply (`own`), written by people (`reference`),
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """All calls for one sample under one condition; `order` numbers the plans of a run."""
+    """All calls for one sample under one condition; `order` numbers the plans of a run.
+
+    `replies` are known already, by call id (replay): these calls are not requested.
+    """
 
     order: int
     sample: str
     condition: str
     calls: tuple[Call, ...]
+    replies: Mapping[str, Reply] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -412,7 +412,11 @@ class _OpenPlan:
             self._count_down()
             return
         asked = self.runner.address(call, self.replies)
-        outcome, stored = await self.runner.outcome(self.plan, asked, self.chains[root.id])
+        outcome: Outcome
+        if (known := self.plan.replies.get(call.id)) is not None:
+            outcome, stored = known, True
+        else:
+            outcome, stored = await self.runner.outcome(self.plan, asked, self.chains[root.id])
         self.asked[call.id] = asked.as_cached() if stored else asked
         self._settle(call, outcome, stored=stored)
         fallback = _next_fallback(call, root, outcome)

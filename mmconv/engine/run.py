@@ -27,7 +27,13 @@ from mmconv.core.types import Call, Table
 from mmconv.engine import Runner
 from mmconv.engine.identity import depends_on_folder, identify
 from mmconv.engine.resources import Resources, open_resources
-from mmconv.engine.setup import about_models, build_benchmark, check_calls, check_keys
+from mmconv.engine.setup import (
+    about_models,
+    build_benchmark,
+    check_calls,
+    check_keys,
+    known_replies,
+)
 from mmconv.report.changed_inputs import (
     check_kept,
     check_own,
@@ -180,7 +186,14 @@ class Evaluation:
                     continue
                 for condition in self.benchmark.conditions:
                     calls = self._calls(sample, condition, trial)
-                    yield Plan(order=order, sample=name, condition=condition, calls=calls), sample
+                    plan = Plan(
+                        order=order,
+                        sample=name,
+                        condition=condition,
+                        calls=calls,
+                        replies=known_replies(self.spec, name, condition, calls),
+                    )
+                    yield plan, sample
                     order += 1
 
     def _taken_in(self) -> Iterator[Any]:

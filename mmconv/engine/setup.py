@@ -17,9 +17,10 @@ from mmconv.core.documents import nearest
 from mmconv.core.errors import BackendError, ConfigError
 from mmconv.core.imports import find_named
 from mmconv.core.protocols import Backend, Benchmark, ImageSink, ImageSource
-from mmconv.core.types import Call
+from mmconv.core.types import Call, Reply
 from mmconv.engine import Model, Seat
-from model_zoo.providers import provider_of
+from model_zoo.providers import REPLAY, provider_of
+from model_zoo.replay import read_replies
 
 
 class BenchmarkBuilder(Protocol):
@@ -67,6 +68,23 @@ def build_seats(spec: RunSpec, images: ImageSource) -> dict[str, Seat]:
             models[identity] = build_model(model, images)
         seats[name] = build_seat(model, models[identity], spec.sampling.get(name), spec.seed)
     return seats
+
+
+def known_replies(
+    spec: RunSpec, sample: str, condition: str, calls: Iterable[Call]
+) -> dict[str, Reply]:
+    """The replies of models that replay a file, by call id."""
+    replayed = {
+        role: read_replies(model) for role, model in spec.seats.items() if model.provider == REPLAY
+    }
+    if not replayed:
+        return {}
+    return {
+        call.id: reply
+        for call in (each for root in calls for each in (root, *root.fallbacks))
+        for where in (condition, None)
+        if (reply := replayed.get(call.seat, {}).get((sample, where, call.id))) is not None
+    }
 
 
 def build_model(spec: ModelSpec, images: ImageSource) -> Model:

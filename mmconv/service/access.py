@@ -1,8 +1,8 @@
-"""Who is asking: bearer tokens, what they may do, and how often.
+"""The caller of a request: bearer tokens, what they may do, and how often.
 
-Tokens are kept as SHA-256 and compared in constant time. Without tokens in the settings, the
-server is for this machine alone: then requests must name it as their host, and pages of other
-origins are refused, so that a web site in a browser here cannot use it.
+Tokens are stored as SHA-256 and compared in constant time. Without tokens in the settings, the
+server is for this machine only: requests must name it as their host, and pages of other origins are
+refused, so that a web site open in a browser here cannot use it.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from typing import Annotated
 from fastapi import Depends, Request
 from starlette.datastructures import Headers
 
-from mmconv.service.errors.problems import Problem
+from mmconv.service.errors import Problem
 from mmconv.service.settings import SCOPES, Allowance, Scope, Settings
 from mmconv.service.state import Service
 
 LOCAL = "local"
-"""The caller's name where there are no tokens."""
+"""The caller's name if no tokens are configured."""
 
 INCLUDED_IN: Mapping[Scope, tuple[Scope, ...]] = {
     "read": ("run", "admin"),
@@ -30,16 +30,16 @@ INCLUDED_IN: Mapping[Scope, tuple[Scope, ...]] = {
     "run": ("admin",),
     "admin": (),
 }
-"""Scope -> those that include it: whoever may run something may see it."""
+"""Scope -> the scopes that include it."""
 
 _LOOPBACK = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:[0-9]{1,5})?", re.IGNORECASE)
-"""A `Host` header that names this machine, and nothing else: a URL's parser would also take a user
+"""A `Host` header that names this machine and nothing else. A URL parser would also accept a user
 name before the host, and ignore what follows a `#`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Who asks: the token's name, which owns what is uploaded and run, its scopes and limits."""
+    """The token's name, which owns what is uploaded and run, its scopes and limits."""
 
     name: str
     scopes: frozenset[Scope]
@@ -51,7 +51,7 @@ class Caller:
 
 
 def identify(settings: Settings, headers: Headers) -> Caller:
-    """The caller that a request's headers prove; raises `Problem` 401 or 403."""
+    """The caller that a request's headers prove. Raises `Problem` 401 or 403."""
     if not settings.tokens:
         _check_local(headers)
         return Caller(name=LOCAL, scopes=frozenset(SCOPES), limits=settings.limits)
@@ -59,11 +59,11 @@ def identify(settings: Settings, headers: Headers) -> Caller:
     if scheme.lower() != "bearer" or not token:
         raise Problem(401, "a bearer token is needed (Authorization: Bearer ...)")
     digest = hashlib.sha256(token.strip().encode("latin-1", "replace")).hexdigest()
-    # All are compared, so that the time tells nothing about which of them is near.
-    found = [each for each in settings.tokens if hmac.compare_digest(each.sha256, digest)]
-    if not found:
+    # All are compared, so that the time does not reveal which token is close.
+    matches = [spec for spec in settings.tokens if hmac.compare_digest(spec.sha256, digest)]
+    if not matches:
         raise Problem(401, "this token is not known", code="invalid_api_key")
-    spec = found[0]
+    spec = matches[0]
     limits = spec.limits or settings.limits
     return Caller(name=spec.name, scopes=frozenset(spec.scopes), limits=limits)
 
@@ -78,53 +78,43 @@ def _check_local(headers: Headers) -> None:
         raise Problem(403, "pages of other origins may not use this server", param="Origin")
 
 
-async def service(request: Request) -> Service:
-    """What the requests of this process share."""
+async def _service(request: Request) -> Service:
     # A coroutine, because FastAPI calls plain functions in a thread.
-    return _shared(request)
-
-
-def _shared(request: Request) -> Service:
-    found = request.app.state.service
-    assert isinstance(found, Service)
-    return found
+    shared: Service = request.app.state.service
+    return shared
 
 
 @dataclass(frozen=True, slots=True)
 class Authorised:
-    """A dependency: the caller, who must have one of the scopes; routes are documented with them.
+    """A dependency: the caller, who must have one of the scopes. The documentation shows them.
 
-    Raises `Problem` 401 or 403, and 429 beyond the token's requests per minute.
+    Raises `Problem` 401 or 403, and 429 above the token's requests per minute.
     """
 
     scopes: tuple[Scope, ...]
 
     async def __call__(self, request: Request) -> Caller:
         """The caller of a request."""
-        return admit(_shared(request), request.headers, *self.scopes)
+        shared: Service = request.app.state.service
+        caller = identify(shared.settings, request.headers)
+        if not caller.may(*self.scopes):
+            scopes = " or ".join(map(repr, self.scopes))
+            raise Problem(403, f"this token lacks the scope {scopes}", code="missing_scope")
+        shared.meters[caller.name].count_request(caller.limits)
+        return caller
 
 
-def admit(shared: Service, headers: Headers, *scopes: Scope) -> Caller:
-    """Identify the caller, check the scopes, and count the request against its limit."""
-    caller = identify(shared.settings, headers)
-    if not caller.may(*scopes):
-        wanted = " or ".join(map(repr, scopes))
-        raise Problem(403, f"this token lacks the scope {wanted}", code="missing_scope")
-    shared.meters.of(caller.name).count_request(caller.limits)
-    return caller
-
-
-Shared = Annotated[Service, Depends(service)]
-"""A parameter that takes what requests share."""
+Shared = Annotated[Service, Depends(_service)]
+"""A parameter: what requests share."""
 
 Reader = Annotated[Caller, Depends(Authorised(("read",)))]
-"""A parameter that takes a caller who may read."""
+"""A parameter: a caller who may read runs."""
 
 Asker = Annotated[Caller, Depends(Authorised(("chat", "read")))]
-"""A parameter that takes a caller who may read, or ask models and so see what there is to ask."""
+"""A parameter: a caller who may read runs or call models, and so may list what there is."""
 
 Chatter = Annotated[Caller, Depends(Authorised(("chat",)))]
-"""A parameter that takes a caller who may ask models."""
+"""A parameter: a caller who may call models."""
 
 RunStarter = Annotated[Caller, Depends(Authorised(("run",)))]
-"""A parameter that takes a caller who may start and stop runs."""
+"""A parameter: a caller who may start and stop runs."""

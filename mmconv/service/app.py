@@ -1,4 +1,4 @@
-"""The application: routes, the gate before them, one shape for errors, and what all of it shares.
+"""The application: routes, the gate before them, error handlers, and what all of it shares.
 
 To add a group of routes, add its module to `ROUTERS`.
 """
@@ -12,53 +12,53 @@ from importlib import import_module
 from typing import Any
 
 from fastapi import APIRouter, Depends, FastAPI
+from pydantic import ValidationError
 
 from mmconv import __version__
-from mmconv.service.dialogues.execution import DIALOGUE, DialogueWork
-from mmconv.service.docs.openapi import describe, tell_scopes
-from mmconv.service.errors.handlers import install_handlers
+from mmconv.dialogues.request import DialogueRequest
+from mmconv.service.dialogues.execution import DIALOGUE, DialogueWork, name_dialogue, names_of
+from mmconv.service.errors import Problem, install_handlers
 from mmconv.service.http.gate import Gate
-from mmconv.service.http.query_parameters import check_query
-from mmconv.service.job_eligibility import lacking
-from mmconv.service.runs.resources import open_run_resources
+from mmconv.service.http.requests import check_query
+from mmconv.service.openapi import build_document
+from mmconv.service.runs.execution import RUN, open_run_resources
+from mmconv.service.runs.requests import RunRequest, name_run, resolve
 from mmconv.service.settings import Settings
 from mmconv.service.state import open_service
+from mmconv.store.jobs import Job
 
 ROUTERS = (
-    "chat.routes",
-    "images.routes",
+    "chat",
+    "images",
     "dialogues.routes",
     "judgements",
     "runs.routes",
     "results.routes",
-    "results.reports",
-    "runs.events",
-    "results.comparison",
     "catalogue",
     "health",
-    "docs.page",
     "web.pages",
-    "web.form_choices",
-    "web.report_parts",
+    "web.data",
 )
 """Modules of this package that have a `router`."""
 
-PAGES = ("docs.page", "web.pages")
-"""Those whose addresses may say more than the server reads: scripts of the pages do."""
+PAGES = "web.pages"
+"""Its routes accept any query, because the pages' scripts read it."""
 
 
 @asynccontextmanager
 async def open_app(settings: Settings) -> AsyncIterator[FastAPI]:
-    """The ASGI application, with what its routes share open, and the worker at work.
+    """The ASGI application with its shared resources and a running worker.
 
-    It has no lifespan of its own. Raises `MmconvError` where what the settings name
-    cannot be opened.
+    It has no lifespan of its own. Raises `MmconvError` if something that the settings name cannot
+    be opened.
     """
     async with AsyncExitStack() as stack:
         shared = await stack.enter_async_context(open_service(settings))
         openers = {DIALOGUE: partial(DialogueWork, shared)}
-        lacks = partial(lacking, settings)
-        resources = await stack.enter_async_context(open_run_resources(shared, openers, lacks))
+        find_missing = partial(missing_for, settings)
+        resources = await stack.enter_async_context(
+            open_run_resources(shared, openers, find_missing)
+        )
         app = FastAPI(
             title="mmconv",
             version=__version__,
@@ -73,7 +73,7 @@ async def open_app(settings: Settings) -> AsyncIterator[FastAPI]:
         app.add_middleware(Gate)
         install_handlers(app)
         for name in ROUTERS:
-            checks = [] if name in PAGES else [Depends(check_query)]
+            checks = [] if name == PAGES else [Depends(check_query)]
             app.include_router(_router(name), dependencies=checks)
         yield app
 
@@ -85,10 +85,46 @@ def _router(name: str) -> APIRouter:
 
 
 def _document(app: FastAPI) -> dict[str, Any]:
-    """The OpenAPI document, made once."""
+    """The OpenAPI document, built once."""
     if app.openapi_schema is None:
-        document = describe(app.title, app.version, app.description, app.routes)
-        routes = (route for name in ROUTERS for route in _router(name).routes)
-        tell_scopes(document, routes, demanded=bool(app.state.service.settings.tokens))
-        app.openapi_schema = document
+        app.openapi_schema = build_document(
+            {"title": app.title, "version": app.version, "description": app.description},
+            app.routes,
+            [route for name in ROUTERS for route in _router(name).routes],
+            tokens_required=bool(app.state.service.settings.tokens),
+        )
     return app.openapi_schema
+
+
+def missing_for(settings: Settings, job: Job) -> str | None:
+    """What a job of the shared queue needs that this server lacks; None if it can execute the job.
+
+    A job's id stands for everything that its results depend on. If today's settings give another
+    id, the calls would differ from what was posted. A job that cannot be read is executed, and then
+    fails with a message.
+    """
+    try:
+        if job.kind == RUN:
+            run = RunRequest.model_validate_json(job.spec)
+            models = [*run.seats.values()]
+            missing = [] if run.data in settings.data else [f"data set {run.data!r}"]
+        else:
+            models = [*names_of(DialogueRequest.model_validate_json(job.spec)).values()]
+            missing = []
+        missing += [f"model {name!r}" for name in models if name not in settings.models]
+        if not missing and _name_today(settings, job) != job.id:
+            missing = ["the settings that it was posted under"]
+    except ValidationError:
+        return None
+    return ", ".join(missing) or None
+
+
+def _name_today(settings: Settings, job: Job) -> str | None:
+    """The id that the job would have if it were posted today; None if it would be refused."""
+    try:
+        if job.kind == RUN:
+            run = RunRequest.model_validate_json(job.spec)
+            return name_run(run, resolve(settings, run))
+        return name_dialogue(settings, job.owner, job.spec)
+    except Problem:
+        return None

@@ -1,7 +1,6 @@
-"""`/v1/data` and `/v1/prompts`: what runs may be made of, and by which prompts judges may be asked.
+"""`/v1/data` and `/v1/prompts`: the data sets of runs, and the prompts of judgements.
 
-It says what `POST /v1/runs` and `POST /v1/judgements` take, and checks nothing itself. Models are
-listed by `/v1/models`.
+They describe what `POST /v1/runs` and `POST /v1/judgements` accept. `/v1/models` lists the models.
 """
 
 from __future__ import annotations
@@ -15,12 +14,12 @@ from pydantic import BaseModel, TypeAdapter
 from pydantic.fields import FieldInfo
 from starlette.responses import Response
 
-from mmconv.answers import BenchmarkName, DataSet, OptionInfo, PromptInfo
+from mmconv.api.schemas import BenchmarkName, DataSet, OptionInfo, PromptInfo
 from mmconv.benchmarks.registry import TITLES
 from mmconv.benchmarks.shared.judgements import JudgementRequest
 from mmconv.service.access import Asker, Reader, Shared
-from mmconv.service.docs.responses import documented
-from mmconv.service.errors.problems import json_response
+from mmconv.service.errors import json_response
+from mmconv.service.http.responses import documented
 from mmconv.service.judgements import AnyJudgement
 from mmconv.service.runs.requests import description, open_options
 from mmconv.service.settings import DataSpec, Settings
@@ -51,18 +50,18 @@ async def list_data(shared: Shared, _caller: Reader) -> Response:
 
 @router.get("/prompts", response_model=PromptList, responses=documented())
 async def list_prompts(_caller: Asker) -> Response:
-    """List the prompts that judges may be asked by, and the fields that each needs."""
+    """List the judges' prompts, and the fields that each needs."""
     return json_response({"data": prompts()})
 
 
 def data_sets(settings: Settings) -> list[DataSet]:
-    """What the operator has configured, as clients may know it."""
+    """The configured data sets, as clients may see them."""
     return [_data_set(name, data) for name, data in settings.data.items()]
 
 
 @cache
 def prompts() -> tuple[PromptInfo, ...]:
-    """What `/v1/judgements` takes, prompt by prompt."""
+    """What `/v1/judgements` accepts, prompt by prompt."""
     union, *_ = get_args(AnyJudgement)
     return tuple(
         _prompt(shape, prompt)
@@ -97,7 +96,9 @@ def _data_set(name: str, data: DataSpec) -> DataSet:
         benchmark=BenchmarkName(id=data.benchmark, name=TITLES.get(data.benchmark, data.benchmark)),
         conditions={} if known is None else known.conditions,
         seats={} if known is None else known.seats,
-        options=tuple(each for each in _options(data.benchmark) if each.name not in data.options),
+        options=tuple(
+            option for option in _options(data.benchmark) if option.name not in data.options
+        ),
         about="" if known is None else _about(known.options),
     )
 
@@ -119,9 +120,9 @@ def _option(name: str, field: FieldInfo) -> OptionInfo:
 
 @cache
 def _about(model: type[BaseModel]) -> str:
-    """What the options' own documentation says of them, and that of those they build on."""
+    """The docstrings of the options and of their base classes, after the first paragraph."""
     kinds = [
-        each for each in model.__mro__ if issubclass(each, BaseModel) and each is not BaseModel
+        kind for kind in model.__mro__ if issubclass(kind, BaseModel) and kind is not BaseModel
     ]
-    texts = (inspect.cleandoc(each.__doc__ or "").partition("\n\n")[2] for each in kinds)
+    texts = (inspect.cleandoc(kind.__doc__ or "").partition("\n\n")[2] for kind in kinds)
     return "\n\n".join(" ".join(text.split()) for text in texts if text)

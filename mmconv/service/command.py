@@ -6,7 +6,7 @@ import hashlib
 import logging
 import re
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +21,8 @@ from mmconv.service.settings import NAME, Settings
 @click.command(name="serve")
 @click.argument("settings", required=False, type=click.Path(path_type=Path))
 @click.option("--model", "models", multiple=True, metavar="[NAME=]MODEL", help="Serve this model.")
-@click.option("--host", help="Where to listen.  [default: 127.0.0.1]")
-@click.option("--port", type=int, help="0 takes any that is free.  [default: 8080]")
+@click.option("--host", help="Host to listen on.  [default: 127.0.0.1]")
+@click.option("--port", type=int, help="0 picks a free port.  [default: 8080]")
 @click.option("--out", help="Folder of runs and uploads.  [default: runs]")
 @click.option(
     "--set",
@@ -31,48 +31,44 @@ from mmconv.service.settings import NAME, Settings
     metavar="FIELD=VALUE",
     help="Set any field of the settings, as in sizes.turns=50.",
 )
-@click.option("--new-token", metavar="NAME", help="Make a token, print it with its entry, and end.")
+@click.option(
+    "--new-token", metavar="NAME", help="Create a token, print it with its entry, and exit."
+)
 def command(settings: Path | None, models: tuple[str, ...], **chosen: Any) -> None:
-    """Serve what SETTINGS.yaml names, or the models of --model, until Ctrl-C or SIGTERM.
+    """Serve the models, data and judges of SETTINGS.yaml, or of --model, until Ctrl-C or SIGTERM.
 
-    Without tokens in the settings, only this machine is served.
+    Without tokens in the settings, the server accepts requests from this machine only.
     """
     new_token, overrides = chosen.pop("new_token"), chosen.pop("overrides")
     if new_token is not None:
         click.echo(make_token(new_token))
         return
     read = read_settings(settings, models, chosen, overrides)
-    # uvicorn calls so what it logs of itself, be it an error or not.
+    # uvicorn's general logger has this name, errors or not.
     logging.getLogger("uvicorn.error").name = "uvicorn"
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
-    # It announces each of its own parts.
+    # alembic logs each plugin that it loads.
     logging.getLogger("alembic.runtime.plugins").setLevel(logging.WARNING)
-    run = _load_server()
-    # what it looks at comes with the web libraries, too
-    from mmconv.service.preflight import check_settings
-
-    for missing in check_settings(read):
-        click.echo(f"Warning: {missing}", err=True)
-
-    def tell(host: str, port: int) -> None:
-        place = f"http://{f'[{host}]' if ':' in host else host}:{port}"
-        click.echo(f"Serving {', '.join(read.models)} at {place} (documentation: {place}/docs)")
-        if not read.tokens:
-            click.echo("No tokens are configured: only this machine is served.")
-
-    run(read, tell)
-
-
-def _load_server() -> Callable[[Settings, Callable[[str, int], None]], None]:
-    """`mmconv.service.server.run`, with the web libraries, which are needed only now."""
     try:
+        # The web libraries are needed only now, and may not be installed.
+        from mmconv.service.preflight import check_settings
         from mmconv.service.server import run
     except ImportError as error:
         raise ConfigError(
             f"serving needs libraries that are not installed ({error}); run: "
             "pip install 'mmconv[serve]'"
         ) from error
-    return run
+
+    for missing in check_settings(read):
+        click.echo(f"Warning: {missing}", err=True)
+
+    def announce(host: str, port: int) -> None:
+        place = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+        click.echo(f"Serving {', '.join(read.models)} at {place} (documentation: {place}/docs)")
+        if not read.tokens:
+            click.echo("No tokens are configured: only this machine is served.")
+
+    run(read, announce)
 
 
 def read_settings(
@@ -81,31 +77,28 @@ def read_settings(
     chosen: Mapping[str, Any],
     overrides: Sequence[str],
 ) -> Settings:
-    """The settings of a file, if there is one, with options and overrides on top.
+    """The settings of a file, if any, with options and overrides on top.
 
     `models` are `name=model` or `model`. Raises `ConfigError`.
     """
     document: dict[str, Any] = {} if path is None else read_document(path)
     document.update({field: value for field, value in chosen.items() if value is not None})
-    for each in models:
-        name, equals, model = each.partition("=")
-        # What is no mapping is refused below, with all else that is wrong.
+    for text in models:
+        name, equals, model = text.partition("=")
+        # Anything but a mapping is refused below, with all other errors.
         if isinstance(own := document.get("models") or {}, dict):
             document["models"] = {**own, name: model if equals else name}
     document = override(document, overrides)
     if path is None and not document.get("models"):
         raise ConfigError(
-            "nothing to serve: name a model, as in `mmconv serve --model pocket`, or a file of "
-            "settings that does (configs/serve.yaml lists them all)"
+            "nothing to serve: name a model, as in `mmconv serve --model pocket`, or a settings "
+            "file that does (configs/serve.yaml shows all settings)"
         )
     return validate(Settings, document, "command line" if path is None else str(path))
 
 
 def make_token(name: str) -> str:
-    """A new token, and the entry of it that goes into the settings.
-
-    Raises `ConfigError` for a name that the settings would not take.
-    """
+    """A new token with its entry for the settings. Raises `ConfigError` for an invalid name."""
     if re.fullmatch(NAME, name) is None:
         raise ConfigError(
             f"--new-token {name!r}: a name has up to 64 letters, digits, '.', '_' and '-', "

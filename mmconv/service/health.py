@@ -1,4 +1,4 @@
-"""Whether the process lives, whether it takes work, and what it counts."""
+"""`/health`, `/ready` and `/metrics`: whether the process lives, takes work, and its counters."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from starlette.responses import Response
 from mmconv import __version__
 from mmconv.core.errors import StoreError
 from mmconv.service.access import Reader, Shared
-from mmconv.service.docs.responses import documented
-from mmconv.service.errors.problems import Problem, ending, json_response
-from mmconv.service.runs.resources import Resources
+from mmconv.service.errors import Problem, ending, json_response
+from mmconv.service.http.responses import documented
+from mmconv.service.runs.execution import Resources
 
 log = logging.getLogger(__name__)
 
 router = APIRouter(tags=["health"])
 
 LOADING_SECONDS = 5.0
-"""When to ask again whether all models are loaded that are to be preloaded."""
+"""`Retry-After` while models are being preloaded."""
 
-PATIENCE_SECONDS = 2.0
-"""How long the database may take here: who asks does not wait much longer."""
+DATABASE_SECONDS = 2.0
+"""How long the database may take here: a health check does not wait much longer."""
 
 PROBE_BYTES = 65_536
-"""What is written to see whether there is room."""
+"""Bytes written to test whether there is space."""
 
 
 class Health(BaseModel):
@@ -45,27 +45,27 @@ class Health(BaseModel):
 
 @router.get("/health", response_model=Health, responses=documented())
 async def health() -> Response:
-    """Answer while the process lives."""
+    """Answer 200 while the process lives."""
     return json_response(Health().model_dump())
 
 
 @router.get("/ready", response_model=Health, responses=documented())
 async def ready(shared: Shared, resources: Resources) -> Response:
-    """Answer 200 while the process takes work: its database answers, and it is not ending.
+    """Answer 200 while the process takes work.
 
-    Its worker can look for jobs, and there is room for what they write. Models that are to be
-    preloaded are loaded by then.
+    Its database answers, its worker looks for jobs, there is space for results, the models of
+    `preload` are loaded, and it is not shutting down.
     """
     if shared.draining.is_set():
         raise ending()
     async with _in_time():
         await shared.queue.get("")
-    await asyncio.to_thread(_write, shared.settings.out)
+    await asyncio.to_thread(_write_probe, shared.settings.out)
     if resources.worker.failing or resources.working.done():
         raise Problem(503, "no jobs are taken; the server's log says why", code="no_worker")
     if missing := shared.models.load(shared.settings.preload):
-        told = f"not loaded yet: {', '.join(missing)}"
-        raise Problem(503, told, code="loading", retry_after=LOADING_SECONDS)
+        message = f"not loaded yet: {', '.join(missing)}"
+        raise Problem(503, message, code="loading", retry_after=LOADING_SECONDS)
     return json_response(Health().model_dump())
 
 
@@ -75,10 +75,7 @@ async def ready(shared: Shared, resources: Resources) -> Response:
     responses=documented() | {200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
 )
 async def metrics(shared: Shared, resources: Resources, _caller: Reader) -> Response:
-    """Give out the counters, as Prometheus reads them.
-
-    Those of the queue are left out while the database does not answer.
-    """
+    """The counters, in Prometheus' format. Without those of the queue if the database is away."""
     backlog = None
     try:
         async with _in_time():
@@ -91,15 +88,15 @@ async def metrics(shared: Shared, resources: Resources, _caller: Reader) -> Resp
 
 @asynccontextmanager
 async def _in_time() -> AsyncIterator[None]:
-    """Raise `StoreError` where the database takes longer than `PATIENCE_SECONDS`."""
+    """Raise `StoreError` if the database takes longer than `DATABASE_SECONDS`."""
     try:
-        async with asyncio.timeout(PATIENCE_SECONDS):
+        async with asyncio.timeout(DATABASE_SECONDS):
             yield
     except TimeoutError:
-        raise StoreError(f"the database has not answered for {PATIENCE_SECONDS:g} s") from None
+        raise StoreError(f"the database has not answered for {DATABASE_SECONDS:g} s") from None
 
 
-def _write(folder: Path) -> None:
-    """Write a little and remove it; raises `OSError` where there is no room."""
+def _write_probe(folder: Path) -> None:
+    """Write a little and remove it. Raises `OSError` if the disk is full."""
     with TemporaryFile(dir=folder) as file:
         file.write(bytes(PROBE_BYTES))

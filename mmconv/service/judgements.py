@@ -1,7 +1,7 @@
 """`/v1/judgements`: a finished dialogue, or a pair, judged by a prompt of any of the benchmarks.
 
-The judge is asked what a run of that benchmark asks, and its reply is kept: the same judgement is
-paid once, whoever asks for it.
+The judge gets the prompt that a run of that benchmark would send, and its reply is cached, so an
+equal judgement costs nothing.
 """
 
 from __future__ import annotations
@@ -26,16 +26,18 @@ from mmconv.benchmarks.shared.judgements import (
 from mmconv.core.plans import Plan
 from mmconv.core.types import Failure
 from mmconv.service.access import Caller, Chatter, Shared
-from mmconv.service.docs.responses import documented
-from mmconv.service.errors.problems import Problem, json_response
-from mmconv.service.http.disconnect import while_connected
-from mmconv.service.http.json_bodies import JsonRoute
-from mmconv.service.http.request_limits import check_bounds, refuse_faults
-from mmconv.service.images.request_images import request_images
-from mmconv.service.models.api_keys import require_key
-from mmconv.service.models.calls import run_plans
-from mmconv.service.models.failures import problem_of_failure
-from mmconv.service.models.judges import convbench_only, is_offline, prompt_set
+from mmconv.service.errors import Problem, json_response
+from mmconv.service.http.requests import JsonRoute, check_bounds, refuse_faults, while_connected
+from mmconv.service.http.responses import documented
+from mmconv.service.models import (
+    convbench_only,
+    is_offline,
+    problem_of_failure,
+    prompt_set,
+    require_key,
+    run_plans,
+)
+from mmconv.service.request_images import request_images
 from mmconv.service.state import Service
 
 KINDS = ("convbench", "fbbench", "cmteval", "mtbench101", "botchat")
@@ -50,7 +52,7 @@ SEAT = "judge"
 
 
 class _JudgementRoute(JsonRoute):
-    """Names the field where no benchmark is named, or one that there is not."""
+    """Names the field if the benchmark is missing or unknown."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
@@ -81,7 +83,7 @@ async def add_judgement(
 
 
 async def judge(shared: Service, caller: Caller, asked: JudgementRequest) -> Judgement:
-    """Ask the judge that the request names; raises `Problem`, also where the judge fails."""
+    """Call the judge. Raises `Problem`, also if the judge fails."""
     seat = shared.model(asked.judge, "judge")
     require_key(shared.models.specs[asked.judge], asked.judge, "judge")
     with request_images(shared) as images:

@@ -1,11 +1,10 @@
-"""What Prometheus is told: requests, calls to models, jobs, images. One registry an application.
-
-A part of the service that has more to tell makes its own metrics in `Metrics.registry`.
-"""
+"""What a process counts: metrics for Prometheus, and the use of each token against its limits."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Literal, TypeAlias
 
 from prometheus_client import (
@@ -18,13 +17,15 @@ from prometheus_client import (
 )
 
 from mmconv.core.run_stats import RunStats
+from mmconv.service.errors import Problem
+from mmconv.service.settings import Allowance
 from mmconv.store.jobs import ACTIVE, Backlog
 
 SECONDS = (0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
 """The upper bounds of the buckets of times."""
 
 WorkName: TypeAlias = Literal["chat", "dialogue", "judgement", "run"]
-"""What calls to models are made for; a dialogue is one whether or not it became a job."""
+"""What calls to models are made for. A dialogue is one whether or not it became a job."""
 
 METHODS = frozenset({"GET", "POST", "DELETE", "HEAD", "OPTIONS", "PUT", "PATCH"})
 
@@ -32,7 +33,7 @@ METHODS = frozenset({"GET", "POST", "DELETE", "HEAD", "OPTIONS", "PUT", "PATCH"}
 class Metrics:
     """Counters and histograms by route, status, work, model and token, and of the process itself.
 
-    Labels never hold what a client sent, so there are only so many. A token is told by its name.
+    Labels never hold what a client sent, so their number is bounded. Tokens appear by name.
     """
 
     def __init__(self) -> None:
@@ -46,7 +47,7 @@ class Metrics:
         )
         self.seconds = Histogram(
             "mmconv_request_seconds",
-            "Seconds from a request's head to the end of its answer.",
+            "Seconds from a request's head to the end of its response.",
             ("route",),
             buckets=SECONDS,
             registry=self.registry,
@@ -54,8 +55,8 @@ class Metrics:
         self.open = Gauge("mmconv_open_requests", "Requests under way.", registry=self.registry)
         self.calls = Counter(
             "mmconv_calls",
-            "Calls to models, by how they ended: reply, the kind of failure, or cancelled (a chat "
-            "whose client went).",
+            "Calls to models by outcome: reply, the kind of failure, or cancelled (a chat whose "
+            "client left).",
             ("work", "model", "token", "outcome"),
             registry=self.registry,
         )
@@ -67,27 +68,27 @@ class Metrics:
         )
         self.jobs = Gauge(
             "mmconv_queue_jobs",
-            "Jobs in the database that wait or are under way at any server; none if it is away.",
+            "Jobs in the database that are queued or running at any server; none if it is away.",
             ("work", "state"),
             registry=self.registry,
         )
         self.oldest = Gauge(
             "mmconv_queue_oldest_seconds",
-            "How long the job has waited that waits longest; 0 where none waits.",
+            "How long the oldest queued job has waited; 0 if none is queued.",
             ("work",),
             registry=self.registry,
         )
         self.uploaded = Counter(
-            "mmconv_uploaded_bytes", "Bytes of images that were kept.", registry=self.registry
+            "mmconv_uploaded_bytes", "Bytes of images that were stored.", registry=self.registry
         )
 
     def count_request(self, route: str, method: str, status: int, seconds: float) -> None:
-        """Count a request that ended; `route` is its pattern, 499 a client that went early."""
+        """Count a request that ended; `route` is its pattern, 499 a client that left early."""
         self.requests.labels(route, method if method in METHODS else "other", status).inc()
         self.seconds.labels(route).observe(seconds)
 
     def show_backlog(self, kinds: Iterable[str], backlog: Mapping[str, Backlog] | None) -> None:
-        """Show how many jobs of these kinds there are; None where that cannot be told."""
+        """Show how many jobs of these kinds there are; None if unknown."""
         self.jobs.clear()
         self.oldest.clear()
         if backlog is None:
@@ -104,10 +105,9 @@ class Metrics:
 
 
 class RunnerMetrics:
-    """What the metrics have been told of one runner, or of a chat, at work for a `token`.
+    """Adds to the metrics what a runner, or a chat, has counted since the last time.
 
-    `names` are its models' public ones, by seat.
-    A runner counts for itself, and tells what it has counted as often as one likes to look.
+    `names` are the public names of its models, by seat.
     """
 
     def __init__(
@@ -117,17 +117,87 @@ class RunnerMetrics:
         self._work = work
         self._token = token
         self._names = names
-        self._told: dict[tuple[str, str], int] = {}
+        self._counted: dict[tuple[str, str], int] = {}
 
-    def tell(self, stats: RunStats) -> None:
-        """Count the calls that were asked and have ended since the last time."""
+    def update(self, stats: RunStats) -> None:
+        """Count the calls that have ended since the last update."""
         for seat, counts in stats.seats.items():
             for outcome, calls in {"reply": counts.asked, **counts.failures}.items():
                 self._add(self._metrics.calls, seat, outcome, calls)
             self._add(self._metrics.tokens, seat, "input", counts.input_tokens)
             self._add(self._metrics.tokens, seat, "output", counts.output_tokens)
 
-    def _add(self, counter: Counter, seat: str, what: str, now: int) -> None:
-        before = self._told.get((seat, what), 0)
-        self._told[seat, what] = now
-        counter.labels(self._work, self._names[seat], self._token, what).inc(now - before)
+    def _add(self, counter: Counter, seat: str, label: str, count: int) -> None:
+        before = self._counted.get((seat, label), 0)
+        self._counted[seat, label] = count
+        counter.labels(self._work, self._names[seat], self._token, label).inc(count - before)
+
+
+BUSY_SECONDS = 2.0
+"""`Retry-After` for a token with too many calls or watchers."""
+
+
+class Meter:
+    """The use of one token by requests to this process.
+
+    Requests are counted as a bucket that holds a minute's allowance and fills at its rate. Runs are
+    counted in the queue, stored bytes by `images.uploads`.
+    """
+
+    def __init__(self) -> None:
+        self._left: float | None = None
+        self._updated = 0.0
+        self.calls = 0
+        self.watchers = 0
+
+    def count_request(self, limits: Allowance) -> None:
+        """Count a request. Raises `Problem` 429 above the token's requests per minute."""
+        allowed = limits.requests_per_minute
+        if allowed is None:
+            return
+        now = time.monotonic()
+        rate = allowed / 60
+        left = allowed if self._left is None else self._left + (now - self._updated) * rate
+        self._updated, self._left = now, min(float(allowed), left)
+        if self._left < 1:
+            raise Problem(
+                429,
+                f"this token may send {allowed} requests per minute",
+                code="rate_limit_exceeded",
+                retry_after=(1 - self._left) / rate,
+            )
+        self._left -= 1
+
+    @contextmanager
+    def calling(self, limits: Allowance, calls: int = 1) -> Iterator[None]:
+        """Count calls to models while they wait or run. Raises `Problem` 429 for too many."""
+        if self.calls + calls > limits.queued_calls:
+            raise Problem(
+                429,
+                f"{self.calls} calls of this token wait already, and at most "
+                f"{limits.queued_calls} may",
+                code="queue_full",
+                retry_after=BUSY_SECONDS,
+            )
+        self.calls += calls
+        try:
+            yield
+        finally:
+            self.calls -= calls
+
+    @contextmanager
+    def watching(self, limits: Allowance) -> Iterator[None]:
+        """Count a request while it watches a job. Raises `Problem` 429 for too many."""
+        if self.watchers >= limits.watchers:
+            raise Problem(
+                429,
+                f"{self.watchers} requests of this token watch or wait for jobs already, "
+                "and no more may",
+                code="too_many_watchers",
+                retry_after=BUSY_SECONDS,
+            )
+        self.watchers += 1
+        try:
+            yield
+        finally:
+            self.watchers -= 1

@@ -1,12 +1,12 @@
-"""What the settings alone tell, before anything is served: what cannot work, and what may not yet.
+"""Check the settings before serving: errors that never go away, and warnings about what is missing.
 
-No data are read and no model is loaded. Models' own options and checkpoints are checked where they
-are opened (`mmconv.service.models.pool`).
+No data is read and no model is loaded. Models' own options and checkpoints are checked when they
+are opened (`mmconv.service.model_pool`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +16,15 @@ from mmconv.core.config import RunSpec
 from mmconv.core.documents import nearest
 from mmconv.core.errors import ConfigError
 from mmconv.engine.setup import check_keys, find_benchmark
-from mmconv.service.errors.validation import plainly
+from mmconv.service.errors import plainly
 from mmconv.service.runs.requests import description, open_options
 from mmconv.service.settings import DataSpec, Settings
 
 
 def check_settings(settings: Settings) -> tuple[str, ...]:
-    """What is missing now and may be there by the time it is needed: data files, models' keys.
+    """Warnings about data files and models' keys that are missing and may be added later.
 
-    Raises `ConfigError` that lists what can never work: benchmarks and options that there are not.
+    Raises `ConfigError` that lists unknown benchmarks and options.
     """
     faults = [
         f"  data.{name}.{fault}" for name, data in settings.data.items() for fault in _faults(data)
@@ -35,7 +35,7 @@ def check_settings(settings: Settings) -> tuple[str, ...]:
 
 
 def _faults(data: DataSpec) -> Iterator[str]:
-    """What is wrong with a data set, as its field below the data set's name, and words."""
+    """Errors of a data set, each as its field below the data set's name and a message."""
     try:
         find_benchmark(data.benchmark)
     except ConfigError as error:
@@ -48,11 +48,11 @@ def _faults(data: DataSpec) -> Iterator[str]:
         known.options.model_validate(data.options)
     except ValidationError as error:
         for problem in error.errors(include_url=False):
-            yield from _of_option(problem, data.benchmark)
+            yield from _option_fault(problem, data.benchmark, [*known.options.model_fields])
 
 
-def _of_option(problem: Any, benchmark: str) -> Iterator[str]:
-    """The problem, unless a run's own options may yet mend it."""
+def _option_fault(problem: Any, benchmark: str, fields: list[str]) -> Iterator[str]:
+    """The error, unless a run's own options can fix it."""
     place = problem["loc"]
     if not place or (problem["type"] == "missing" and place[0] in open_options(benchmark)):
         return
@@ -60,8 +60,6 @@ def _of_option(problem: Any, benchmark: str) -> Iterator[str]:
     if problem["type"] == "missing":
         yield f"{name} is needed and not set"
     elif problem["type"] == "extra_forbidden":
-        known = description(benchmark)
-        fields = [] if known is None else list(known.options.model_fields)
         hint = nearest(str(place[0]), fields) if len(place) == 1 else ""
         yield f"{name}: {benchmark} has no such option{hint}"
     else:
@@ -70,22 +68,17 @@ def _of_option(problem: Any, benchmark: str) -> Iterator[str]:
 
 def _missing_files(settings: Settings) -> Iterator[str]:
     for name, data in settings.data.items():
-        for option, path in _paths(data):
-            if not path.exists():
-                yield (
-                    f"data.{name}.options.{option}: {path} is not there; runs of {name} are refused"
-                    " until it is"
-                )
-
-
-def _paths(data: DataSpec) -> Iterator[tuple[str, Path]]:
-    """The files and folders that a data set's options name."""
-    known = description(data.benchmark)
-    files = () if known is None else set(known.options.model_fields) - open_options(data.benchmark)
-    for option, value in data.options.items():
-        if option in files:
-            several: Iterable[Any] = value if isinstance(value, list | tuple) else [value]
-            yield from ((option, Path(each)) for each in several if isinstance(each, str | Path))
+        known = description(data.benchmark)
+        if known is None:
+            continue
+        files = known.options.model_fields.keys() - open_options(data.benchmark)
+        for option, value in data.options.items():
+            for path in value if isinstance(value, list | tuple) else [value]:
+                if option in files and isinstance(path, str | Path) and not Path(path).exists():
+                    yield (
+                        f"data.{name}.options.{option}: {path} does not exist; runs of {name} are "
+                        "refused until it does"
+                    )
 
 
 def _missing_keys(settings: Settings) -> Iterator[str]:

@@ -1,7 +1,7 @@
-"""What an operator configures: models, data sets, tokens, limits. Read from YAML, never changed.
+"""The operator's settings: models, data sets, tokens, limits. Read from YAML, never changed.
 
-A client can name only what stands here. Paths are as the operator typed them, relative to where
-the server was started. The database may also come from the environment (`mmconv.core.config`).
+A client can name only what is configured here. Relative paths start from the working directory of
+the server. The environment may name the database (`mmconv.core.config`).
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from mmconv.core.config import ModelSpec, database_url, load_model
 from mmconv.engine.run import Place
 
 Scope = Literal["read", "chat", "run", "admin"]
-"""What a token may do: see runs, ask models, run benchmarks; `admin` may do all of it.
+"""What a token may do: read runs, call models, run benchmarks, or everything (`admin`).
 
-`chat` includes what one needs to ask: the lists of models and prompts, one's own images and
-dialogues. `run` includes `read`. What each route needs, `/docs` says.
+`chat` includes the lists of models and prompts, and the token's own images and dialogues. `run`
+includes `read`. `/docs` names the scopes of each route.
 """
 
 SCOPES: tuple[Scope, ...] = get_args(Scope)
@@ -36,7 +36,7 @@ SCOPES: tuple[Scope, ...] = get_args(Scope)
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 
 Name = Annotated[str, Field(pattern=NAME)]
-"""A name that may stand in a URL and be a folder."""
+"""A name that is valid in a URL and as a folder."""
 
 
 class _Frozen(BaseModel):
@@ -44,16 +44,15 @@ class _Frozen(BaseModel):
 
 
 class Sizes(_Frozen):
-    """The largest request that is read; what is larger is refused before memory is spent on it.
+    """Limits of a request. Larger ones are refused before they take up memory.
 
-    `body_bytes` bounds a request's body, `json_values` the values in it; `image_*` one image
-    (bytes of its file, pixels of a frame, frames), `images` those of one request and
-    `request_pixels` the pixels of all of them: a file of some kilobytes may hold millions. `turns`
-    bounds the messages or turns of a dialogue, `text_length` the characters of one text;
-    `max_tokens` what a client may ask a model to generate (where it asks for no number, the model's
-    file or the benchmark gives one). A body must be there after `body_seconds`, and bodies under
-    way take up at most `buffered_bytes` of memory as they came, and some times that while they are
-    read; short ones are let in beyond that.
+    `body_bytes` bounds the body, `json_values` the values in it, `image_*` one image (bytes of its
+    file, pixels of a frame, frames), `images` the images of a request, `request_pixels` the pixels
+    of all of them: a file of some kilobytes may hold millions. `turns` bounds the messages or turns
+    of a dialogue, `text_length` the characters of one text, `max_tokens` the tokens that a client
+    may request. A body must arrive within `body_seconds`. All bodies in transfer take up at most
+    `buffered_bytes` as sent, and a few times that while they are parsed; short ones are always
+    accepted.
     """
 
     body_bytes: int = Field(default=64_000_000, gt=0)
@@ -71,7 +70,7 @@ class Sizes(_Frozen):
 
     @property
     def image_limits(self) -> Limits:
-        """The bounds of one image, as the door takes them."""
+        """The limits of one image, as the decoder takes them."""
         return Limits(
             max_bytes=self.image_bytes,
             max_pixels=self.image_pixels,
@@ -80,12 +79,11 @@ class Sizes(_Frozen):
 
 
 class Allowance(_Frozen):
-    """What one token may use; None bounds nothing.
+    """What one token may use; None means unlimited.
 
-    `queued_calls` counts calls to models that wait or are under way for its synchronous requests,
-    also after their clients have gone, `concurrent_runs` its runs that wait or are under way,
-    `stored_bytes` the images it uploaded, `watchers` its requests that follow a run's events or
-    wait for a dialogue.
+    `queued_calls` bounds the calls to models that wait or run for its synchronous requests, even
+    after their clients left, `concurrent_runs` its runs that wait or run, `stored_bytes` the images
+    it uploaded, `watchers` its requests that follow a run's events or wait for a dialogue.
     """
 
     requests_per_minute: int | None = Field(default=None, gt=0)
@@ -96,7 +94,7 @@ class Allowance(_Frozen):
 
 
 class TokenSpec(_Frozen):
-    """A bearer token: its SHA-256 (hex), never itself; `name` owns what is uploaded and run."""
+    """A bearer token, by its SHA-256 (hex). `name` owns what is uploaded and run."""
 
     name: Name
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
@@ -105,9 +103,9 @@ class TokenSpec(_Frozen):
 
 
 class DataSpec(_Frozen):
-    """A data set that runs may name: a benchmark, and those of its options that say where it lies.
+    """A data set that runs may name: a benchmark and the options that locate its files.
 
-    A run's own options go on top, and cannot change the ones given here.
+    A run may add options, and cannot change these.
     """
 
     benchmark: str
@@ -115,17 +113,16 @@ class DataSpec(_Frozen):
 
 
 class Settings(_Frozen):
-    """Everything a server is told when it starts.
+    """All settings of a server.
 
     `models` maps public names to models: a shipped name, a YAML path, `provider/model`, or the
-    fields of a model file. Those that `preload` names are loaded at once, others when they are
-    asked for the first time. `prompts` is a folder that replaces our prompt files. `out` takes runs
-    and uploads; `database` is a path or URL, by default a file in `out`. `limits` are those of
-    tokens that have none of their own. `runs_at_once` runs are under way in this process,
-    and as many long dialogues beside them: those of more than `synchronous_calls` calls. When it is
-    told to end, the server waits `drain_seconds` for calls under way. `fetch_urls` lets clients
-    name images by public https URLs. `trusted_proxies` are addresses or networks of proxies whose
-    `X-Forwarded-For` the log believes.
+    fields of a model file. Those in `preload` are loaded at the start, others on first use.
+    `prompts` is a folder that replaces our prompt files. `out` takes runs and uploads; `database`
+    is a path or URL, by default a file in `out`. `limits` apply to tokens without their own. This
+    process runs `runs_at_once` runs at a time, and as many dialogues of more than
+    `synchronous_calls` calls. On shutdown it waits `drain_seconds` for calls under way.
+    `fetch_urls` lets clients name images by public https URLs. `trusted_proxies` are addresses or
+    networks of proxies whose `X-Forwarded-For` is used in the log.
     """
 
     models: Mapping[str, ModelSpec] = Field(min_length=1)
@@ -162,24 +159,19 @@ class Settings(_Frozen):
     @field_validator("tokens")
     @classmethod
     def _names_differ(cls, tokens: tuple[TokenSpec, ...]) -> tuple[TokenSpec, ...]:
-        for what in ("name", "sha256"):
-            given = [getattr(token, what) for token in tokens]
-            if len(set(given)) < len(given):
-                raise ValueError(f"two tokens have the same {what}")
+        for field in ("name", "sha256"):
+            if len({getattr(token, field) for token in tokens}) < len(tokens):
+                raise ValueError(f"two tokens have the same {field}")
         return tokens
 
     @model_validator(mode="after")
-    def _preloads_what_it_serves(self) -> Settings:
+    def _consistent(self) -> Settings:
         for name in self.preload:
             if name not in self.models:
                 raise ValueError(f"preload: {name!r} is none of the models")
-        return self
-
-    @model_validator(mode="after")
-    def _open_to_loopback_only(self) -> Settings:
         if not self.tokens and not self.is_loopback:
             raise ValueError(
-                f"host {self.host!r} can be reached from outside, and there are no tokens: "
+                f"host {self.host!r} can be reached from outside, but no tokens are configured: "
                 "configure tokens, or bind to 127.0.0.1"
             )
         return self
@@ -196,7 +188,7 @@ class Settings(_Frozen):
 
     @property
     def place(self) -> Place:
-        """Where runs are written, and the store that they share; the environment goes first."""
+        """The folder of runs and their store. The environment overrides the settings."""
         return Place(out=self.out, store=database_url() or self.database)
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections import defaultdict
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -14,10 +15,9 @@ from images.uploads import Uploads
 from mmconv.core.errors import ImageError
 from mmconv.core.protocols import ImageSource
 from mmconv.engine import Seat
-from mmconv.service.errors.problems import no_model
-from mmconv.service.http.rate_limits import Meters
-from mmconv.service.metrics import Metrics
-from mmconv.service.models.pool import ModelPool
+from mmconv.service.errors import no_model
+from mmconv.service.metrics import Meter, Metrics
+from mmconv.service.model_pool import ModelPool
 from mmconv.service.settings import Settings
 from mmconv.store import Store
 from mmconv.store.connections import require_folder
@@ -26,8 +26,8 @@ from mmconv.store.queue import Queue
 log = logging.getLogger(__name__)
 
 
-class Pictures(ImageSource):
-    """Images by hash, wherever they came from: uploads of clients, and files of data sets."""
+class KnownImages(ImageSource):
+    """Images by hash, from uploads of clients and files of data sets."""
 
     def __init__(self, uploads: Uploads, library: ImageStore) -> None:
         self._uploads = uploads
@@ -38,18 +38,15 @@ class Pictures(ImageSource):
         return self._uploads.holds(sha256) or self._library.holds(sha256)
 
     def read(self, sha256: str) -> bytes:
-        """The original bytes.
-
-        Raises `ImageError` if they are not there, in words that clients may read.
-        """
+        """The original bytes. Raises `ImageError`, in words for clients, if they are gone."""
         source: ImageSource = self._uploads if self._uploads.holds(sha256) else self._library
         try:
             return source.read(sha256)
         except ImageError as error:
-            log.warning("an image cannot be given out: %s", error)
+            log.warning("an image cannot be read: %s", error)
             raise ImageError(
-                f"image {sha256}: its file on the server is gone or was changed; whoever runs the "
-                "server can put it back"
+                f"image {sha256}: its file on the server is gone or was changed; the server's "
+                "operator can restore it"
             ) from error
 
 
@@ -57,13 +54,11 @@ class Pictures(ImageSource):
 class Service:
     """What requests share.
 
-    `store` keeps replies (chat does not use it; runs, dialogues and judgements do), `queue` the
-    jobs. `uploads` are the images of clients, `library` knows those of data sets (runs add to it)
-    and `facts` what was found out about them, by hash; `pictures` reads both, as models do.
-    `image_work` bounds how many are decoded at once, `fetches` how many come by URL. `models` are
-    shared by everything in this process. `meters` count what tokens use, `metrics` are
-    Prometheus's. `draining` is set when the process has been told to end: streams end then, and
-    workers take nothing more. `started` is in seconds since the epoch.
+    `store` caches replies (of runs, dialogues and judgements, not of chat), `queue` holds the jobs.
+    `uploads` are images of clients, `library` those of data sets, `facts` the metadata of both by
+    hash, `images` reads both. `image_work` bounds how many are decoded at once, `fetches` how many
+    are fetched by URL. `meters` count what tokens use, by name. `draining` is set when the process
+    shuts down: streams end, and workers take no more jobs. `started` is in seconds since the epoch.
     """
 
     settings: Settings
@@ -72,9 +67,9 @@ class Service:
     uploads: Uploads
     library: ImageStore
     facts: dict[str, Facts]
-    pictures: Pictures
+    images: KnownImages
     models: ModelPool
-    meters: Meters = field(default_factory=Meters)
+    meters: defaultdict[str, Meter] = field(default_factory=lambda: defaultdict(Meter))
     metrics: Metrics = field(default_factory=Metrics)
     draining: asyncio.Event = field(default_factory=asyncio.Event)
     image_work: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(2))
@@ -82,7 +77,7 @@ class Service:
     started: float = field(default_factory=time.time)
 
     def drain(self) -> None:
-        """Tell all that the process is ending; a worker that waits for jobs hears it at once."""
+        """Announce the shutdown; wakes a worker that waits for jobs."""
         self.draining.set()
         self.queue.news.set()
 
@@ -99,7 +94,7 @@ class Service:
 
 @asynccontextmanager
 async def open_service(settings: Settings) -> AsyncIterator[Service]:
-    """Open what the settings name; close all of it afterwards.
+    """Open what the settings name, and close all of it afterwards.
 
     Raises `ConfigError` for a model's options, `StoreError` for the database.
     """
@@ -114,8 +109,8 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
         uploads = Uploads(settings.uploads, settings.sizes.image_limits)
         stack.callback(uploads.close)
         library = ImageStore(facts=facts)
-        pictures = Pictures(uploads, library)
-        models = await asyncio.to_thread(ModelPool, settings.models, pictures)
+        images = KnownImages(uploads, library)
+        models = await asyncio.to_thread(ModelPool, settings.models, images)
         stack.push_async_callback(models.aclose)
         models.load(settings.preload)
         yield Service(
@@ -125,6 +120,6 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             uploads=uploads,
             library=library,
             facts=facts,
-            pictures=pictures,
+            images=images,
             models=models,
         )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, Page, async_playwright
+from playwright.async_api import Browser, Page, async_playwright, expect
 
 from images import ImageStore
 from mmconv.report.comparison.differences import compare
@@ -15,6 +15,9 @@ from mmconv.report.page import write_comparison, write_page
 from tests.browser.web_server import finish, serve_scenes
 from tests.mmconv.report.page_runs import hostile_run, multiply, simulated_run
 from tests.mmconv.service.conftest import Servers
+
+# However busy the machine is: an expectation waits for a state.
+expect.set_options(timeout=30_000)
 
 CHROMIUM = Path("/usr/bin/chromium")
 FLAGS = (

@@ -43,7 +43,7 @@ async def test_what_failed_is_told_in_words_and_never_called_an_answer(
         await page.locator("#judging > summary").click()
         await page.select_option("select[name=judge]", "dead")
         await page.get_by_role("button", name="Ask").click()
-        await expect(page.locator("#answer-told")).to_have_text("brief answered 1 of 2 turns.")
+        await expect(page.locator("#answer-note")).to_have_text("brief answered 1 of 2 turns.")
         answers = page.locator("#dialogue")
         await expect(answers).to_contain_text("the script")
         await expect(answers).to_contain_text("the model could not be reached")

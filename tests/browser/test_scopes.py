@@ -15,7 +15,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 @pytest.mark.parametrize(
-    ("scope", "address", "told", "button"),
+    ("scope", "address", "info", "button"),
     [
         ("chat", "/", "This token may not see runs", None),
         ("chat", "/new", "This token may not start runs", "Start the run"),
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
     ],
 )
 async def test_what_a_token_may_not_do_is_told_and_not_offered(
-    tmp_path: Path, opened: Opener, scope: str, address: str, told: str, button: str | None
+    tmp_path: Path, opened: Opener, scope: str, address: str, info: str, button: str | None
 ) -> None:
     servers = Servers(tmp_path)
     try:
@@ -33,7 +33,7 @@ async def test_what_a_token_may_not_do_is_told_and_not_offered(
         await page.locator("#token").fill(TOKEN)
         await page.keyboard.press("Enter")
         await page.wait_for_selector("html[data-ready]")
-        await expect(page.locator("#problem")).to_have_text(told)
+        await expect(page.locator("#problem")).to_have_text(info)
         await expect(page.get_by_text("Loading…")).to_have_count(0)
         if button is not None:
             await expect(page.get_by_role("button", name=button, exact=True)).to_be_disabled()

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import orjson
 
-from mmconv.answers import Progress
+from mmconv.api.schemas import Progress
 from mmconv.core.config import CANDIDATE, RunSpec
 from mmconv.core.errors import ConfigError
 from mmconv.core.keys import hash_json
@@ -24,13 +24,17 @@ from mmconv.dialogues.reading import read_dialogue
 from mmconv.dialogues.request import DialogueRequest
 from mmconv.dialogues.results import DialogueResult
 from mmconv.engine import Runner, Seat
-from mmconv.service.errors.privacy import without_runs
-from mmconv.service.errors.problems import Problem
-from mmconv.service.images.request_images import RequestImages, request_images
-from mmconv.service.jobs.progress import DONE, JobProgress, ending_of_halt
+from mmconv.service.errors import Problem, without_runs
+from mmconv.service.jobs import DONE, JobProgress, ending_of_halt
 from mmconv.service.metrics import RunnerMetrics
-from mmconv.service.models.failures import words_of_failure
-from mmconv.service.models.judges import convbench_only, is_offline, prompt_folder, prompt_set
+from mmconv.service.models import (
+    convbench_only,
+    is_offline,
+    prompt_folder,
+    prompt_set,
+    words_of_failure,
+)
+from mmconv.service.request_images import RequestImages, request_images
 from mmconv.service.runs.requests import decisive, named_model
 from mmconv.service.settings import Settings
 from mmconv.service.state import Service
@@ -43,7 +47,7 @@ JUDGE = "judge"
 
 
 class DialogueWork:
-    """See `mmconv.service.jobs.worker.Work`."""
+    """See `mmconv.service.worker.Work`."""
 
     def __init__(self, shared: Service, job: Job) -> None:
         self._shared = shared
@@ -58,11 +62,11 @@ class DialogueWork:
         """The fields of `Progress`; a conversation is the dialogue under one condition."""
         if self._runner is None or self._metrics is None:
             return asdict(Progress())
-        self._metrics.tell(self._runner.stats)
+        self._metrics.update(self._runner.stats)
         return self._progress.read(self._runner.stats, self._total)
 
     def stop(self) -> None:
-        """Ask nothing more."""
+        """Make no new calls."""
         self._stopped = True
         if self._runner is not None:
             self._runner.stop()
@@ -114,7 +118,7 @@ async def build_dialogue(
 
 
 def presentable_result(dialogue: Dialogue, finished: Iterable[Finished]) -> DialogueResult:
-    """The result as clients may see it: what failures tell of this machine is left out."""
+    """The result for clients, its failures' messages cleaned."""
     return read_dialogue(
         dialogue,
         [
@@ -127,8 +131,8 @@ def presentable_result(dialogue: Dialogue, finished: Iterable[Finished]) -> Dial
 def _clean(outcome: Outcome) -> Outcome:
     if not isinstance(outcome, Failure):
         return outcome
-    told = without_runs(words_of_failure(outcome.kind, outcome.message))
-    return replace(outcome, message=told)
+    message = without_runs(words_of_failure(outcome.kind, outcome.message))
+    return replace(outcome, message=message)
 
 
 async def _pictures(images: RequestImages, named: Sequence[str], param: str) -> tuple[Image, ...]:
@@ -148,7 +152,7 @@ def own_seat(seat: Seat, asked: DialogueRequest) -> Seat:
 
 
 def _is_offline(shared: Service, judge: str | None) -> bool:
-    """Whether the judge is no language model; raises `Problem` 404 for one that is not here."""
+    """Whether the judge is not a language model. Raises `Problem` 404 for an unknown judge."""
     if judge is None:
         return False
     shared.model(judge, "judge")

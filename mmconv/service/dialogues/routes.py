@@ -15,7 +15,7 @@ from fastapi import APIRouter, Path, Query, Request
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from mmconv.answers import DialogueInfo, Progress, QueuedDialogue
+from mmconv.api.schemas import DialogueInfo, Progress, QueuedDialogue
 from mmconv.core.config import CANDIDATE
 from mmconv.core.plans import Finished
 from mmconv.core.run_stats import JobState
@@ -34,19 +34,21 @@ from mmconv.service.dialogues.execution import (
     own_seat,
     presentable_result,
 )
-from mmconv.service.docs.responses import documented, stopped, with_location
-from mmconv.service.errors.problems import Problem, json_response
-from mmconv.service.http.disconnect import while_connected
-from mmconv.service.http.json_bodies import JsonRoute
-from mmconv.service.http.query_parameters import QueryParameters, Word
-from mmconv.service.http.request_limits import check_bounds, check_volume, refuse_faults
-from mmconv.service.images.request_images import request_images, work_on_image
-from mmconv.service.images.routes import keep_image
-from mmconv.service.jobs.operations import Deletion, job_page, remove_job, too_many_jobs
-from mmconv.service.jobs.watching import wait
-from mmconv.service.models.api_keys import require_key
-from mmconv.service.models.calls import run_plans
-from mmconv.service.models.failures import problem_of_failure
+from mmconv.service.errors import Problem, json_response
+from mmconv.service.http.requests import (
+    JsonRoute,
+    QueryParameters,
+    Word,
+    check_bounds,
+    check_volume,
+    refuse_faults,
+    while_connected,
+)
+from mmconv.service.http.responses import documented, stopped, with_location
+from mmconv.service.images import keep_image
+from mmconv.service.jobs import Deletion, job_page, remove_job, too_many_jobs, wait
+from mmconv.service.models import problem_of_failure, require_key, run_plans
+from mmconv.service.request_images import request_images, work_on_image
 from mmconv.service.state import Service
 from mmconv.store.job_queries import stands
 from mmconv.store.jobs import Filter, Job, NewJob
@@ -96,22 +98,22 @@ async def add_dialogue(
     caller: Chatter,
     query: Annotated[WaitQuery, Query()],
 ) -> Response:
-    """Hold a dialogue under its conditions; with a judge, also their verdicts and deltas.
+    """Hold a dialogue under its conditions; with a judge, also with verdicts and deltas.
 
-    Up to as many calls as the setting `synchronous_calls` says (40 if it says nothing), of models
-    and judge together, are answered at once, with 200 and the dialogue. One of more calls, or of
-    more than the token may have waiting, becomes a job, for which a token needs the scope run: it
-    is answered with 202 and a job without `conditions` and `deltas`. Ask at its `location` until
-    its state is done; its `result` is the dialogue then. With `wait` in the query, as in
-    `?wait=600`, the answer comes when the job is done, with 200 and the dialogue, or with 202 when
-    it failed, was stopped, or takes longer; at once where the token has as many watchers as it may.
+    A dialogue of up to `synchronous_calls` calls (40), of models and judge together, is answered at
+    once with 200 and the dialogue. A larger one, or one of more calls than the token may have
+    waiting, is queued, which needs the scope run. The response is 202 and a job without
+    `conditions` and `deltas`. Get its `location` until its state is done; then its `result` is the
+    dialogue. With `?wait=600` the response comes when the job is done, with 200 and the dialogue,
+    or with 202 if it failed, was stopped, or takes longer; at once if the token has too many
+    watchers.
 
-    Calls that fail are part of a dialogue; where not one was answered, the first failure is told as
-    chat tells it, and the job has failed. Calls that are under way when the client goes are kept:
-    the same dialogue again goes on behind them.
+    Failed calls are part of a dialogue. If no call was answered, the response is the first failure,
+    as in chat, and the job has failed. If the client leaves, calls under way are cached, and the
+    same dialogue resumes after them.
 
     Three turns under three conditions, in both gradings and orders, are 33 calls. Posting a queued
-    dialogue again finds it, and goes on with it if it was stopped or lost calls.
+    dialogue again finds it, and resumes it if it was stopped or lost calls.
     """
     refuse_faults(asked.faults())
     check_bounds(asked, shared.settings.sizes)
@@ -128,10 +130,7 @@ async def add_dialogue(
 async def list_dialogues(
     shared: Shared, caller: Asker, asked: Annotated[DialogueQuery, Query()]
 ) -> Response:
-    """List the dialogues of one's own that became jobs, an admin's list all; the newest first.
-
-    Their results are given out one by one.
-    """
+    """List the token's queued dialogues, for an admin all; newest first, without results."""
     owner = None if caller.may("admin") else caller.name
     chosen = Filter(kind=DIALOGUE, owner=owner, state=asked.state, model=asked.model)
     page, following = await job_page(shared, chosen, asked.after, asked.limit)
@@ -140,7 +139,7 @@ async def list_dialogues(
 
 @router.get("/dialogues/{dialogue}", response_model=QueuedDialogue, responses=documented(404))
 async def get_dialogue(dialogue: DialogueId, shared: Shared, caller: Asker) -> Response:
-    """Tell how a dialogue of one's own is that became a job."""
+    """Get the state of one of the token's queued dialogues, and its result."""
     return json_response(_queued_dialogue(await _find(shared, caller, dialogue)))
 
 
@@ -153,9 +152,9 @@ async def get_dialogue(dialogue: DialogueId, shared: Shared, caller: Asker) -> R
 async def stop_dialogue(
     dialogue: DialogueId, shared: Shared, caller: Chatter, asked: Deletion
 ) -> Response:
-    """Stop it; what is answered is kept, and posting it again goes on.
+    """Stop a queued dialogue. Its replies are kept, and posting it again resumes it.
 
-    With `purge`, remove one that is not under way. Its images stay until they are removed too.
+    With `purge`, remove one that has ended. Its images stay until they are removed too.
     """
     job = await _find(shared, caller, dialogue)
     if asked.purge:
@@ -248,7 +247,7 @@ def _require_keys(shared: Service, asked: DialogueRequest) -> None:
 async def _keep_images(shared: Service, caller: Caller, dialogue: Dialogue) -> None:
     for picture in chain.from_iterable(dialogue.pictures):
         param = "images"
-        data = await work_on_image(shared, param, shared.pictures.read, picture.sha256)
+        data = await work_on_image(shared, param, shared.images.read, picture.sha256)
         await work_on_image(shared, param, keep_image, shared, caller, data, picture.media_type)
 
 

@@ -1,1 +1,1 @@
-"""The transport: connections, the gate before all routes, bodies, queries, limits of requests."""
+"""HTTP for all routes: the gate before them, requests, documented responses, tracing."""

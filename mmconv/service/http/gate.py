@@ -1,37 +1,38 @@
-"""The gate before every route: who asks is checked, and how much he sends, before it is read.
+"""Middleware before every route: checks the caller and the body's size, and sends the response.
 
-It is the application's only middleware; it also measures. What a body means is the routes' matter.
+It is the application's only middleware, so it also measures. Routes validate what a body means.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import time
+from email.utils import parsedate_to_datetime
 
-from starlette.datastructures import Headers
+import orjson
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mmconv.service.access import identify
-from mmconv.service.errors.problems import Problem, ending, too_large
-from mmconv.service.http.disconnect import GONE
-from mmconv.service.http.refusal_log import REFUSED, RefusalLog
-from mmconv.service.http.request_tracing import begin_trace
-from mmconv.service.http.responses import Answer
-from mmconv.service.settings import Settings, Sizes
+from mmconv.service.errors import Problem, ending, too_large
+from mmconv.service.http.requests import GONE
+from mmconv.service.http.tracing import HEADER, REFUSED, RefusalLog, begin_trace
+from mmconv.service.settings import Sizes
 from mmconv.service.state import Service
 
 log = logging.getLogger(__name__)
 
 SMALL_BYTES = 65_536
-"""A body of this size is let in however much others send: most requests are smaller."""
+"""A body of this size is accepted even if others fill the buffer: most requests are smaller."""
 
-OPEN_PATHS = ("/v1/", "/metrics")
-"""What a token is needed for, where there are tokens; the rest tells nothing about anybody."""
+PRIVATE_PATHS = ("/v1/", "/metrics")
+"""Paths that need a token if tokens are configured. The others expose no data."""
 
 
 class Gate:
-    """ASGI middleware: refuses strangers and large bodies, cuts slow ones off, counts all."""
+    """ASGI middleware: refuses unknown callers and large bodies, cuts off slow ones, counts all."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -44,18 +45,20 @@ class Gate:
             await self._app(scope, receive, send)
             return
         shared: Service = scope["app"].state.service
-        method = scope["method"]
+        sizes, method = shared.settings.sizes, scope["method"]
         trace = begin_trace(method, scope["path"])
         answer = Answer(scope, send, trace.id)
         if method == "HEAD":
             scope = {**scope, "method": "GET"}
-        body = _Body(self, scope, receive, shared.settings.sizes)
+        headers = Headers(scope=scope)
+        body = _Body(self, headers, receive, sizes)
         started = time.monotonic()
         shared.metrics.open.inc()
         try:
-            if _is_private(scope, shared.settings):
-                trace.caller = identify(shared.settings, Headers(scope=scope)).name
-            _check_head(scope, shared.settings.sizes)
+            # Without tokens everything is for this machine only, so the caller always matters.
+            if not shared.settings.tokens or scope["path"].startswith(PRIVATE_PATHS):
+                trace.caller = identify(shared.settings, headers).name
+            _check_headers(headers, sizes)
             await self._app(scope, body.receive, answer.send)
         except Problem as problem:
             await problem.response()(scope, receive, answer.send)
@@ -67,51 +70,47 @@ class Gate:
             else:
                 await ending().response()(scope, receive, answer.send)
         except Exception:
-            # Starlette answers it, beyond this gate.
+            # Starlette answers it, outside this gate.
             answer.status = 500
             log.error("%s: the server failed", trace)
             raise
         finally:
             self.buffered -= body.received
             shared.metrics.open.dec()
-            shared.metrics.count_request(
-                getattr(scope.get("route"), "path", "none"),
-                method,
-                answer.status,
-                time.monotonic() - started,
-            )
+            route = getattr(scope.get("route"), "path", "none")
+            seconds = time.monotonic() - started
+            shared.metrics.count_request(route, method, answer.status, seconds)
             if answer.status in REFUSED:
-                self._refusals.tell(scope, trace, answer.status)
+                self._refusals.record(scope, trace, answer.status)
 
 
 class _Body:
-    """Receives a request's body, within its size and time."""
+    """Receives a request's body within its limits of size and time."""
 
-    def __init__(self, gate: Gate, scope: Scope, receive: Receive, sizes: Sizes) -> None:
+    def __init__(self, gate: Gate, headers: Headers, receive: Receive, sizes: Sizes) -> None:
         self._gate = gate
-        headers = Headers(scope=scope)
         length = headers.get("content-length", "0")
         self._announced = length != "0" or "transfer-encoding" in headers
         self._receive = receive
         self._sizes = sizes
         self._deadline = asyncio.get_running_loop().time() + sizes.body_seconds
-        self._whole = False
+        self._complete = False
         self.received = 0
 
     async def receive(self) -> Message:
-        if self._whole:
+        if self._complete:
             return await self._receive()
         try:
             async with asyncio.timeout_at(self._deadline):
                 message = await self._receive()
         except TimeoutError:
-            raise Problem(408, "the body did not come in time", code="timeout") from None
+            raise Problem(408, "request body timed out", code="timeout") from None
         if message["type"] != "http.request":
             if self._announced:
-                # Readers of a body would fail with a traceback, or call the body unreadable.
+                # Without this, readers of the body fail with a traceback or call it unreadable.
                 raise Problem(GONE, "the client disconnected before its body was complete")
             return message
-        self._whole = not message.get("more_body", False)
+        self._complete = not message.get("more_body", False)
         size = len(message.get("body", b""))
         self.received += size
         self._gate.buffered += size
@@ -122,16 +121,73 @@ class _Body:
         return message
 
 
-def _is_private(scope: Scope, settings: Settings) -> bool:
-    """Whether it matters who asks; without tokens, everything is for this machine."""
-    return not settings.tokens or scope["path"].startswith(OPEN_PATHS)
-
-
-def _check_head(scope: Scope, sizes: Sizes) -> None:
-    """Refuse what the head alone shows to be wrong; raises `Problem`."""
-    headers = Headers(scope=scope)
+def _check_headers(headers: Headers, sizes: Sizes) -> None:
     length = headers.get("content-length", "0")
     if not length.isdecimal() or int(length) > sizes.body_bytes:
         raise too_large("the body", sizes.body_bytes)
     if (encoding := headers.get("content-encoding", "identity")) != "identity":
         raise Problem(400, f"the body is encoded (Content-Encoding: {encoding}): send it plain")
+
+
+_OF_BODY = ("content-encoding", "content-length", "content-range", "content-type")
+"""Headers about a body, removed from a 304."""
+
+_TAG = re.compile(r'"[^"]*"')
+
+
+class Answer:
+    """Sends a response with its request's id, and remembers the status.
+
+    Routes answer GET only. HEAD gets no body, and a client that has the current version (by `ETag`
+    or `Last-Modified`) gets 304. The status is 499 if the client left before the response.
+    """
+
+    def __init__(self, scope: Scope, send: Send, request_id: str) -> None:
+        self._send = send
+        self._method: str = scope["method"]
+        self._request_headers = Headers(scope=scope)
+        self._id = (HEADER.lower().encode(), request_id.encode())
+        self._ended = False
+        self.status = GONE
+        self.begun = False
+        self.streams = False
+
+    async def send(self, message: Message) -> None:
+        """Send a part of it. Without a body to send, what follows the head is dropped."""
+        if self._ended:
+            return
+        if message["type"] == "http.response.start":
+            self.begun = True
+            message = {**message, "headers": [*message["headers"], self._id]}
+            headers = MutableHeaders(raw=message["headers"])
+            self.streams = headers.get("content-type", "").startswith("text/event-stream")
+            if self._is_current(message["status"], headers):
+                message["status"] = 304
+                for name in _OF_BODY:
+                    del headers[name]
+                message["headers"] = headers.raw
+            self.status = message["status"]
+        await self._send(message)
+        if message["type"] == "http.response.body" and not message.get("more_body", False):
+            self._ended = True
+        elif self.begun and (self._method == "HEAD" or self.status == 304):
+            self._ended = True
+            await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def end_stream(self, problem: Problem) -> None:
+        """End a stream of events with the problem, as OpenAI's protocol does."""
+        last = b"data: " + orjson.dumps(problem.body) + b"\n\ndata: [DONE]\n\n"
+        await self.send({"type": "http.response.body", "body": last, "more_body": False})
+
+    def _is_current(self, status: int, headers: Headers) -> bool:
+        """Whether the client already has what would be sent."""
+        if self._method not in ("GET", "HEAD") or status not in (200, 206) or "etag" not in headers:
+            return False
+        if (tags := self._request_headers.get("if-none-match")) is not None:
+            [tag] = _TAG.findall(headers["etag"])
+            return tags.strip() == "*" or tag in _TAG.findall(tags)
+        try:
+            since = parsedate_to_datetime(self._request_headers["if-modified-since"])
+            return parsedate_to_datetime(headers["last-modified"]) <= since
+        except (KeyError, TypeError, ValueError):
+            return False

@@ -1,82 +1,60 @@
-"""How an answer goes out: without a body to HEAD, and to a client that has it already.
-
-A stream of events that is cut off is brought to its protocol's end.
-
-A route answers GET alone; what it says of `ETag` and `Last-Modified` is held here against what the
-client has, so that no route need do so.
-"""
+"""The responses of routes as the OpenAPI document describes them: errors and headers."""
 
 from __future__ import annotations
 
-import re
-from email.utils import parsedate_to_datetime
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
 
-import orjson
-from starlette.datastructures import Headers, MutableHeaders
-from starlette.types import Message, Scope, Send
+from mmconv.service.errors import ErrorBody
 
-from mmconv.service.errors.problems import Problem
-from mmconv.service.http.request_tracing import HEADER
+Responses = dict[int | str, dict[str, Any]]
+"""The `responses` of a route, as FastAPI takes them: status -> description."""
 
-_OF_BODY = ("content-encoding", "content-length", "content-range", "content-type")
-"""Headers that are about a body, and stay out of an answer that says that it is not needed."""
+LATER = {"Retry-After": "Seconds after which to come back, where that is known."}
 
-_TAG = re.compile(r'"[^"]*"')
+HEADERS: Mapping[int, Mapping[str, str]] = {
+    401: {"WWW-Authenticate": "`Bearer`."},
+    429: LATER,
+    503: LATER,
+}
+"""Status -> the headers of its errors, with their meaning."""
 
 
-class Answer:
-    """Passes an answer on with its request's id, and remembers its status.
+def documented(*statuses: int) -> Responses:
+    """The error responses of a route: those of every route, and the given statuses."""
+    return {
+        status: {"model": ErrorBody, "description": HTTPStatus(status).phrase}
+        | headed(HEADERS.get(status, {}))
+        for status in sorted({400, 401, 403, 408, 413, 429, 500, 503, *statuses})
+    }
 
-    That is 499 where the client went before one.
-    """
 
-    def __init__(self, scope: Scope, send: Send, request_id: str) -> None:
-        self._send = send
-        self._method: str = scope["method"]
-        self._asked = Headers(scope=scope)
-        self._id = (HEADER.lower().encode(), request_id.encode())
-        self._ended = False
-        self.status = 499
-        self.begun = False
-        self.streams = False
+def headed(headers: Mapping[str, str]) -> dict[str, Any]:
+    """The part of a response's documentation that lists its headers with their meaning."""
+    if not headers:
+        return {}
+    text = {"type": "string"}
+    return {
+        "headers": {name: {"description": words, "schema": text} for name, words in headers.items()}
+    }
 
-    async def send(self, message: Message) -> None:
-        """Send a part of it; what follows the head is dropped where no body is wanted."""
-        if self._ended:
-            return
-        if message["type"] == "http.response.start":
-            self.begun = True
-            message = {**message, "headers": [*message["headers"], self._id]}
-            if self._has_it(message["status"], Headers(raw=message["headers"])):
-                message["status"] = 304
-                headers = MutableHeaders(raw=message["headers"])
-                for name in _OF_BODY:
-                    del headers[name]
-                message["headers"] = headers.raw
-            self.status = message["status"]
-            kind = Headers(raw=message["headers"]).get("content-type", "")
-            self.streams = kind.startswith("text/event-stream")
-        await self._send(message)
-        if message["type"] == "http.response.body" and not message.get("more_body", False):
-            self._ended = True
-        elif self.begun and (self._method == "HEAD" or self.status == 304):
-            self._ended = True
-            await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
-    async def end_stream(self, problem: Problem) -> None:
-        """End a stream of events with the problem, as OpenAI's protocol does."""
-        last = b"data: " + orjson.dumps(problem.body) + b"\n\ndata: [DONE]\n\n"
-        await self.send({"type": "http.response.body", "body": last, "more_body": False})
+def with_location(status: int, **fields: Any) -> Responses:
+    """The `responses` of a route that answers with the address of a job."""
+    return {status: fields | headed({"Location": "The address of the job."})}
 
-    def _has_it(self, status: int, given: Headers) -> bool:
-        """Whether the client has what would be sent, by the tag or the date that it has told."""
-        if self._method not in ("GET", "HEAD") or status not in (200, 206) or "etag" not in given:
-            return False
-        if (tags := self._asked.get("if-none-match")) is not None:
-            own = _TAG.findall(given["etag"])
-            return tags.strip() == "*" or own[0] in _TAG.findall(tags)
-        try:
-            since = parsedate_to_datetime(self._asked["if-modified-since"])
-            return parsedate_to_datetime(given["last-modified"]) <= since
-        except (KeyError, TypeError, ValueError):
-            return False
+
+def with_etag(**fields: Any) -> Responses:
+    """The `responses` of a route whose answers have an `ETag`."""
+    tags = {"ETag": "For If-None-Match.", "Last-Modified": "For If-Modified-Since."}
+    unchanged = "Not changed since (If-None-Match, If-Modified-Since)."
+    return {200: fields | headed(tags), 304: {"description": unchanged} | headed(tags)}
+
+
+def stopped(model: type) -> Responses:
+    """The `responses` of a route that stops a job (202) or removes it."""
+    return {
+        200: {"model": model, "description": "It had already ended and is unchanged."},
+        204: {"description": "It is removed."},
+    }

@@ -1,1 +1,1 @@
-"""What runs have found, as clients may see it: scores, samples, reports, comparisons."""
+"""What runs found, as clients may see it: scores, samples, reports, comparisons."""

@@ -1,31 +1,39 @@
-"""`/v1/runs/{id}/...`: scores, tables, transcripts, manifest, samples and images of a run.
+"""`/v1/runs/{id}/...` and `/v1/compare`: scores, tables, transcripts, samples, images, reports.
 
-Samples and images are there at any time, the others when the run is done.
+Samples and images are available at any time, the rest when the run is done.
 """
 
 from __future__ import annotations
 
+import asyncio
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import orjson
 from fastapi import APIRouter, Query
+from fastapi import Path as InPath
 from pydantic import BaseModel, Field
 from starlette.responses import FileResponse, Response, StreamingResponse
 
-from mmconv.answers import SampleInfo, SampleTranscript
+from mmconv.api.schemas import ComparedTables, SampleInfo, SampleTranscript
+from mmconv.core.atomic_writes import atomic_write
+from mmconv.core.errors import ConfigError
+from mmconv.report.comparison.differences import Comparison, compare
+from mmconv.report.page import write_page
 from mmconv.report.page.content import About
+from mmconv.report.tables.formats import FORMATS
 from mmconv.report.writing import columns_of, write_parquet
-from mmconv.run_folder.layout import SCORES, TRANSCRIPTS, Manifest
+from mmconv.run_folder.layout import PAGE, SCORES, TRANSCRIPTS, Manifest
 from mmconv.run_folder.transcripts import CallRecord
 from mmconv.service.access import Reader, Shared
-from mmconv.service.docs.responses import documented, with_etag
-from mmconv.service.errors.problems import Problem, json_response
-from mmconv.service.http.query_parameters import QueryParameters, Word
-from mmconv.service.images.routes import ImageId, get_image, get_thumbnail
-from mmconv.service.results.derived_files import derived_file
+from mmconv.service.errors import Problem, json_response, presentable
+from mmconv.service.http.requests import QueryParameters, Word
+from mmconv.service.http.responses import documented, with_etag
+from mmconv.service.images import ImageId, get_image, get_thumbnail
 from mmconv.service.results.live_samples import live_page, live_records
-from mmconv.service.results.public_folder import PARQUET
+from mmconv.service.results.published import PARQUET, derived_file, public_folder
 from mmconv.service.results.run_files import (
     check_chosen,
     chosen_file,
@@ -38,6 +46,7 @@ from mmconv.service.results.run_files import (
     sample_records,
     score_page,
 )
+from mmconv.service.runs.execution import Resources, RunResources
 from mmconv.service.runs.lookup import (
     RunId,
     Sample,
@@ -46,7 +55,7 @@ from mmconv.service.runs.lookup import (
     finished_folder,
     readable_run,
 )
-from mmconv.service.runs.resources import Resources
+from mmconv.service.state import Service
 
 router = APIRouter(prefix="/v1", tags=["runs"])
 
@@ -60,23 +69,34 @@ TYPES = {
 }
 """Format -> media type."""
 
+MOST_RUNS = 16
+"""How many runs are compared at once."""
+
+PAGE_BYTES = 64_000_000
+"""Bytes of texts and small images inside a report. Further samples are files beside it."""
+
+BESIDE = Path(PAGE).with_suffix(".samples").name
+"""The folder of those files, as the page names it."""
+
+ARCHIVE = Path(PAGE).with_suffix(".zip").name
+
 
 class ScoreList(BaseModel):
-    """Scores in the run's order; `next` is the `after` of the following page, or null."""
+    """Scores in the run's order; `next` is the `after` of the next page, or null."""
 
     data: list[dict[str, Any]]
     next: int | None
 
 
 class SampleList(BaseModel):
-    """Samples in the run's order; `next` is the `after` of the following page, or null."""
+    """Samples in the run's order; `next` is the `after` of the next page, or null."""
 
     data: list[SampleInfo]
     next: str | None
 
 
 class ScoreQuery(QueryParameters):
-    """Which scores, in which format; JSON comes in pages, a file holds all that are chosen."""
+    """Which scores, in which format. JSON has pages, a file holds all that are chosen."""
 
     format: Literal["json", "jsonl", "parquet"] = "json"
     sample: Word | None = None
@@ -85,15 +105,9 @@ class ScoreQuery(QueryParameters):
     after: int = Field(default=0, ge=0, lt=2**62)
     limit: int = Field(default=1000, ge=1, le=10_000)
 
-    @property
-    def chosen(self) -> dict[str, str]:
-        """The fields that a score must have."""
-        given = {"sample": self.sample, "condition": self.condition, "metric": self.metric}
-        return {name: value for name, value in given.items() if value is not None}
-
 
 class TranscriptQuery(QueryParameters):
-    """In which format to give out transcripts."""
+    """The format of the transcripts."""
 
     format: Literal["jsonl", "parquet"] = "jsonl"
 
@@ -105,57 +119,75 @@ class TableQuery(QueryParameters):
     table: Word | None = None
 
 
-def _given_as(*formats: str) -> dict[str, Any]:
-    content: dict[str, Any] = {TYPES[name].split(";")[0]: {} for name in formats}
-    return {"content": content, "description": "As asked."}
+class ReportQuery(QueryParameters):
+    """The page alone, or an archive of it and of the files beside it."""
+
+    format: Literal["html", "zip"] = "html"
+
+
+class CompareQuery(QueryParameters):
+    """Run ids separated by commas, the baseline first.
+
+    `despite` names what may differ besides the candidates: data, judge, prompts.
+    """
+
+    runs: Annotated[str, Field(pattern=r"^[A-Za-z0-9._,-]{1,2100}$")]
+    despite: list[Literal["data", "judge", "prompts"]] = Field(default_factory=list, max_length=3)
+
+
+def _formats(*names: str) -> dict[str, Any]:
+    content: dict[str, Any] = {TYPES[name].split(";")[0]: {} for name in names}
+    return {"content": content, "description": "In the requested format."}
 
 
 @router.get(
     "/runs/{run}/scores",
     response_model=ScoreList,
-    responses=documented(404, 409) | with_etag(**_given_as("json", "jsonl", "parquet")),
+    responses=documented(404, 409) | with_etag(**_formats("json", "jsonl", "parquet")),
 )
 async def run_scores(
     run: RunId, shared: Shared, _caller: Reader, asked: Annotated[ScoreQuery, Query()]
 ) -> Response:
-    """Give out scores: in pages or as a file, all or chosen by sample, condition and metric."""
+    """Get scores in pages or as a file, optionally of one sample, condition or metric."""
     if asked.format != "json" and (paged := asked.model_fields_set & {"after", "limit"}):
         name = min(paged)
         raise Problem(400, f"{name}: a file holds all that are chosen; leave it out", param=name)
     folder = finished_folder(shared, await find_run(shared, run))
-    if asked.chosen:
-        await read_in_thread(check_chosen, folder, asked.chosen)
+    chosen = asked.model_dump(include={"sample", "condition", "metric"}, exclude_none=True)
+    if chosen:
+        await read_in_thread(check_chosen, folder, chosen)
     if asked.format != "json":
-        return await _score_file(folder, run, asked.format, asked.chosen)
-    found, following = await read_in_thread(
-        score_page, folder, asked.chosen, asked.after, asked.limit
-    )
-    return json_response({"data": found, "next": following})
+        return await _score_file(folder, run, asked.format, chosen)
+    page = await read_in_thread(score_page, folder, chosen, asked.after, asked.limit)
+    return json_response({"data": page[0], "next": page[1]})
 
 
 async def _score_file(
     folder: Path, run: str, form: Literal["jsonl", "parquet"], chosen: Mapping[str, str]
 ) -> Response:
-    """The run's own file, or one of the chosen scores."""
+    """The run's own file, or a new one of the chosen scores."""
     name = f"{run}-scores.{form}"
     if not chosen:
-        whole = (folder / SCORES).with_suffix(f".{form}")
-        status = await read_in_thread(file_status, whole)
-        return FileResponse(whole, media_type=TYPES[form], filename=name, stat_result=status)
+        return await _file((folder / SCORES).with_suffix(f".{form}"), form, name)
     file = await read_in_thread(chosen_file, folder, chosen, form)
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
     return StreamingResponse(pieces(file), media_type=TYPES[form], headers=headers)
 
 
+async def _file(path: Path, form: str, name: str) -> Response:
+    status = await read_in_thread(file_status, path)
+    return FileResponse(path, media_type=TYPES[form], filename=name, stat_result=status)
+
+
 @router.get(
     "/runs/{run}/tables",
     response_class=Response,
-    responses=documented(404, 409) | {200: _given_as("json", "csv", "md", "tex")},
+    responses=documented(404, 409) | {200: _formats("json", "csv", "md", "tex")},
 )
 async def run_tables(
     run: RunId, shared: Shared, _caller: Reader, asked: Annotated[TableQuery, Query()]
 ) -> Response:
-    """Give out the run's tables, or one of them."""
+    """Get the run's tables, or one of them."""
     folder = finished_folder(shared, await find_run(shared, run))
     text = await read_in_thread(render_tables, folder, asked.table, asked.format)
     return Response(text, media_type=TYPES[asked.format])
@@ -164,27 +196,24 @@ async def run_tables(
 @router.get(
     "/runs/{run}/transcripts",
     response_class=Response,
-    responses=documented(404, 409) | with_etag(**_given_as("jsonl", "parquet")),
+    responses=documented(404, 409) | with_etag(**_formats("jsonl", "parquet")),
 )
 async def run_transcripts(
     run: RunId, resources: Resources, _caller: Reader, asked: Annotated[TranscriptQuery, Query()]
 ) -> Response:
-    """Give out every call of the run as it was sent and came back, in one file."""
+    """Get every call of the run with its messages and reply, in one file."""
 
     def write(target: Path, _about: About) -> None:
         write_parquet(target.with_name(TRANSCRIPTS), target, columns_of(CallRecord))
 
     name = TRANSCRIPTS if asked.format == "jsonl" else PARQUET
     path = await derived_file(resources, run, name, write)
-    status = await read_in_thread(file_status, path)
-    return FileResponse(
-        path, media_type=TYPES[asked.format], filename=f"{run}-{name}", stat_result=status
-    )
+    return await _file(path, asked.format, f"{run}-{name}")
 
 
 @router.get("/runs/{run}/manifest", response_model=Manifest, responses=documented(404, 409))
 async def run_manifest(run: RunId, shared: Shared, _caller: Reader) -> Response:
-    """Tell with what the run was made: models, data and prompts by their hashes, versions."""
+    """Get the run's provenance: models, data and prompts by their hashes, versions."""
     folder = finished_folder(shared, await find_run(shared, run))
     return json_response(await read_in_thread(clean_manifest, folder))
 
@@ -197,15 +226,15 @@ async def run_samples(
     _caller: Reader,
     asked: Annotated[SampleQuery, Query()],
 ) -> Response:
-    """List samples and how far their calls are."""
+    """List samples with the numbers of their calls, replies and failures."""
     job = await find_run(shared, run)
     if job.state == "done":
         folder = finished_folder(shared, job)
-        found = await read_in_thread(sample_page, folder, asked.after, asked.limit)
+        page = await read_in_thread(sample_page, folder, asked.after, asked.limit)
     else:
         evaluation = await readable_run(resources, job)
-        found = await live_page(resources, evaluation, asked.after, asked.limit)
-    return json_response({"data": found[0], "next": found[1]})
+        page = await live_page(resources, evaluation, asked.after, asked.limit)
+    return json_response({"data": page[0], "next": page[1]})
 
 
 @router.get(
@@ -221,16 +250,16 @@ async def run_sample(
     _caller: Reader,
     prompts: bool = False,
 ) -> Response:
-    """Tell what the models were sent and said; `prompts` adds judges' prompts, filled in."""
+    """Get the messages and replies of a sample; `prompts` adds judges' prompts, filled in."""
     job = await find_run(shared, run)
     if job.state == "done" and not prompts:
         folder = finished_folder(shared, job)
-        found = await read_in_thread(sample_records, folder, sample)
+        records = await read_in_thread(sample_records, folder, sample)
     else:
-        found = await live_records(resources, await readable_run(resources, job), sample)
-    if found is None:
+        records = await live_records(resources, await readable_run(resources, job), sample)
+    if records is None:
         raise Problem(404, "no such sample in this run", param="sample")
-    return json_response(found)
+    return json_response(records)
 
 
 @router.get(
@@ -246,7 +275,107 @@ async def run_image(
     caller: Reader,
     small: bool = False,
 ) -> Response:
-    """Give out an image of the run's data by its SHA-256, or a small WebP of it."""
+    """Get an image of the run's data by its SHA-256, or a small WebP of it."""
     # The library knows the images of data sets that were read since the server started.
     await readable_run(resources, await find_run(shared, run), other_models=True)
     return await (get_thumbnail if small else get_image)(image, shared, caller)
+
+
+@router.get(
+    "/runs/{run}/report",
+    response_class=FileResponse,
+    responses={
+        **documented(404, 409),
+        **with_etag(content={"text/html": {}, "application/zip": {}}, description="It."),
+    },
+)
+async def run_report(
+    run: RunId, resources: Resources, _caller: Reader, asked: Annotated[ReportQuery, Query()]
+) -> FileResponse:
+    """Get the run's report as one HTML page.
+
+    The page loads what exceeds it from `report.samples` beside it: samples beyond 64 MB of texts
+    and small images, and larger images beyond 2 MB. Only an archive (`zip`) holds all of it, to be
+    read without the server.
+    """
+    folder = await _report_folder(resources, run)
+    if asked.format == "html":
+        return FileResponse(folder / PAGE, media_type="text/html; charset=utf-8")
+    if not (folder / ARCHIVE).exists():
+        async with resources.reporting:
+            if not (folder / ARCHIVE).exists():
+                await asyncio.to_thread(_write_archive, folder)
+    name = f"{run}-report.zip"
+    return FileResponse(folder / ARCHIVE, media_type="application/zip", filename=name)
+
+
+@router.get(
+    f"/runs/{{run}}/{BESIDE}/{{block}}",
+    response_class=FileResponse,
+    responses={
+        **documented(404, 409),
+        **with_etag(content={"text/javascript": {}}, description="It."),
+    },
+)
+async def run_report_block(
+    run: RunId,
+    block: Annotated[str, InPath(pattern=r"^[0-9]{1,9}\.js$")],
+    resources: Resources,
+    _caller: Reader,
+) -> FileResponse:
+    """Get some of the samples beside a report, as its page loads them."""
+    path = await _report_folder(resources, run) / BESIDE / block
+    if not path.exists():
+        raise Problem(404, "no such samples beside this report", param="block")
+    return FileResponse(path, media_type="text/javascript; charset=utf-8")
+
+
+async def _report_folder(resources: RunResources, run: str) -> Path:
+    """The folder of a run's report, which is written if it does not exist."""
+
+    def write(page: Path, about: About) -> None:
+        # If the run's data is gone, the report has no images.
+        write_page(page.parent, resources.service.images, about, block_bytes=PAGE_BYTES)
+
+    return (await derived_file(resources, run, PAGE, write)).parent
+
+
+def _write_archive(folder: Path) -> None:
+    """Put the page and the files beside it into one file. All of it is compressed already."""
+    beside = sorted((folder / BESIDE).glob("*.js"))
+    with atomic_write(folder / ARCHIVE) as part, zipfile.ZipFile(part, "w") as archive:
+        for path in (folder / PAGE, *beside):
+            archive.write(path, path.relative_to(folder))
+
+
+@router.get("/compare", response_model=ComparedTables, responses=documented(404, 409))
+async def compare_runs(
+    shared: Shared, _caller: Reader, asked: Annotated[CompareQuery, Query()]
+) -> Response:
+    """Compare finished runs: paired differences with intervals, then the runs' own tables."""
+    compared = await compare_finished(shared, asked)
+    return json_response(
+        {
+            "baseline": compared.runs[0].label,
+            "runs": {run.label: run.folder.name for run in compared.runs},
+            "tables": [orjson.loads(FORMATS["json"](table)) for table in compared.tables],
+        }
+    )
+
+
+async def compare_finished(shared: Service, asked: CompareQuery) -> Comparison:
+    """Compare the runs' public folders. Raises `Problem`."""
+    names = asked.runs.split(",")
+    if not 2 <= len(set(names)) == len(names) <= MOST_RUNS:
+        raise Problem(400, f"runs: name 2 to {MOST_RUNS} different runs", param="runs")
+    folders = []
+    for name in names:
+        job = await find_run(shared, name, "runs")
+        folder = finished_folder(shared, job)
+        folders.append(await read_in_thread(public_folder, shared.settings, job, folder))
+    try:
+        return await read_in_thread(compare, folders, despite=asked.despite)
+    except ConfigError as error:
+        message = str(error).replace("--despite ", "despite=")
+        fallback = "these runs cannot be compared"
+        raise Problem(400, presentable(message, fallback), param="runs") from error

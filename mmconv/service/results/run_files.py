@@ -1,8 +1,8 @@
-"""What a finished run's folder holds, as the API gives it out: pages of scores, samples, tables.
+"""The files of a finished run as the API serves them: pages of scores, samples, tables.
 
-Files are read in pieces: memory does not grow with a run. What a failure's message says of this
-machine is left out. These functions block, and raise what `mmconv.run_folder.saved_run` does;
-routes call them through `read_in_thread`.
+Files are read in pieces, so memory does not grow with a run. What a failure's message says of this
+machine is removed. These functions block, and raise what `mmconv.run_folder.saved_run` does. Routes
+call them through `read_in_thread`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import asyncio
 import logging
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import lru_cache, reduce
@@ -21,23 +21,21 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 
 from mmconv.core.errors import DataError
-from mmconv.core.types import Table
 from mmconv.report.tables.formats import FORMATS
 from mmconv.report.writing import columns_of
 from mmconv.run_folder.layout import SCORES, TABLES, TRANSCRIPTS
 from mmconv.run_folder.saved_run import read_lines, read_manifest, read_tables
 from mmconv.run_folder.transcripts import ScoreRecord
-from mmconv.service.errors.privacy import presentable
-from mmconv.service.errors.problems import Problem
-from mmconv.service.models.failures import words_of_failure
+from mmconv.service.errors import Problem, presentable
+from mmconv.service.models import words_of_failure
 
 if TYPE_CHECKING:
     import pyarrow
 
 log = logging.getLogger(__name__)
 
-Given = ParamSpec("Given")
-Read = TypeVar("Read")
+Args = ParamSpec("Args")
+Result = TypeVar("Result")
 
 PIECE_BYTES = 1 << 18
 
@@ -47,7 +45,7 @@ INDEXES = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """The lines of one sample in a file: where they begin, and what is told in them.
+    """The lines of one sample in a file, which are adjacent: where they begin, and what they hold.
 
     `replies` and `failures` count calls; both are 0 in a file of scores.
     """
@@ -60,57 +58,56 @@ class Span:
 
 
 async def read_in_thread(
-    read: Callable[Given, Read], *args: Given.args, **named: Given.kwargs
-) -> Read:
-    """Call in a thread what reads a run's folder.
+    read: Callable[Args, Result], *args: Args.args, **named: Args.kwargs
+) -> Result:
+    """Call a function that reads a run's folder in a thread.
 
-    Raises `Problem` 409 where a file of it is cut short, of another version, or not there. What
-    else is missing is no fault of the run, and passes.
+    Raises `Problem` 409 if a file of the run is truncated, of another version, or missing.
     """
     try:
         return await asyncio.to_thread(read, *args, **named)
     except DataError as error:
-        log.warning("a run cannot be given out: %s", error)
-        told = f"{Path(error.where).name}: {error.problems[0]}"
-        words = presentable(told, "its files are spoilt")
+        log.warning("a run's files cannot be read: %s", error)
+        problem = f"{Path(error.where).name}: {error.problems[0]}"
+        words = presentable(problem, "its files are spoilt")
         advice = "remove it (DELETE with purge) and post it again, its replies are kept"
         message = f"what the run has left cannot be read: {words}; {advice}"
         raise Problem(409, message, code="files_spoilt") from error
 
 
 def file_status(path: Path) -> os.stat_result:
-    """What the system tells of a run's file; raises `DataError` where it is not there."""
+    """The status of a run's file. Raises `DataError` if it does not exist."""
     with _needed():
         return path.stat()
 
 
 @contextmanager
 def _needed() -> Iterator[None]:
-    """Raise `DataError` for a run's file that is read within and is not there."""
+    """Raise `DataError` if a run's file that is read within does not exist."""
     try:
         yield
     except FileNotFoundError as error:
-        raise DataError(error.filename, ["there is no such file"]) from error
+        raise DataError(error.filename, ["file does not exist"]) from error
 
 
 def score_page(
     folder: Path, chosen: Mapping[str, Any], after: int, limit: int
 ) -> tuple[list[Any], int | None]:
-    """At most `limit` scores whose fields are as `chosen`, from the byte `after` on.
+    """At most `limit` scores with the fields of `chosen`, from the byte `after` on.
 
-    Returns them and where the next page begins, None at the end. Raises `Problem` 400 where no
-    line begins at `after`.
+    Returns them and where the next page begins, None at the end. Raises `Problem` 400 if no line
+    begins at `after`.
     """
-    found: list[Any] = []
+    page: list[Any] = []
     path = folder / SCORES
     if after and not _ends_line(path, after - 1):
         raise Problem(400, "after: take it from the page before", param="after")
     for line in read_lines(path, after):
-        if len(found) == limit:
-            return found, line.begin
+        if len(page) == limit:
+            return page, line.begin
         if _is_chosen(line.record, chosen):
-            found.append(line.record)
-    return found, None
+            page.append(line.record)
+    return page, None
 
 
 def _ends_line(path: Path, at: int) -> bool:
@@ -124,7 +121,7 @@ def _is_chosen(score: Mapping[str, Any], chosen: Mapping[str, Any]) -> bool:
 
 
 def check_chosen(folder: Path, chosen: Mapping[str, str]) -> None:
-    """Raise `Problem` 400 for a value by which no score of the run can be chosen."""
+    """Raise `Problem` 400 for a value that no score of the run has."""
     path = folder / SCORES
     status = file_status(path)
     known = _read_values(path, status.st_mtime_ns, status.st_size)
@@ -141,19 +138,19 @@ def check_chosen(folder: Path, chosen: Mapping[str, str]) -> None:
 def chosen_file(
     folder: Path, chosen: Mapping[str, str], form: Literal["jsonl", "parquet"]
 ) -> IO[bytes]:
-    """The scores whose fields are as `chosen`, as an unnamed file that stands at its beginning."""
+    """The scores with the fields of `chosen`, as an unnamed file opened at its beginning."""
     source = (folder / SCORES).with_suffix(f".{form}")
     copy = _copy_lines if form == "jsonl" else _copy_groups
-    with ExitStack() as unless_whole:
-        target = unless_whole.enter_context(tempfile.TemporaryFile())
+    with ExitStack() as on_error:
+        target = on_error.enter_context(tempfile.TemporaryFile())
         copy(source, target, chosen)
         target.seek(0)
-        unless_whole.pop_all()
+        on_error.pop_all()
     return target
 
 
 def pieces(file: IO[bytes]) -> Iterator[bytes]:
-    """The rest of the file in pieces; it is closed behind them."""
+    """The rest of the file in pieces. It is closed afterwards."""
     with file:
         while piece := file.read(PIECE_BYTES):
             yield piece
@@ -169,10 +166,10 @@ def _copy_groups(source: Path, target: IO[bytes], chosen: Mapping[str, str]) -> 
     # Arrow takes a while to import, and few requests need it.
     from pyarrow import compute, parquet
 
-    wanted = reduce(and_, [compute.field(name) == value for name, value in chosen.items()])
+    condition = reduce(and_, [compute.field(name) == value for name, value in chosen.items()])
     with parquet.ParquetWriter(target, columns_of(ScoreRecord), compression="zstd") as writer:
         for group in _groups(source):
-            writer.write_table(group.filter(wanted))
+            writer.write_table(group.filter(condition))
 
 
 def _groups(source: Path) -> Iterator[pyarrow.Table]:
@@ -182,8 +179,8 @@ def _groups(source: Path) -> Iterator[pyarrow.Table]:
         try:
             groups = parquet.ParquetFile(file)
             if not groups.schema_arrow.equals(columns_of(ScoreRecord)):
-                told = "has other columns; another version of mmconv wrote it, or it was changed"
-                raise DataError(str(source), [told])
+                problem = "has other columns; another version of mmconv wrote it, or it was changed"
+                raise DataError(str(source), [problem])
             for number in range(groups.num_row_groups):
                 yield groups.read_row_group(number)
         except (ArrowException, OSError) as error:
@@ -192,35 +189,42 @@ def _groups(source: Path) -> Iterator[pyarrow.Table]:
 
 @lru_cache(maxsize=INDEXES)
 def _read_values(path: Path, _changed: int, _size: int) -> Mapping[str, tuple[str, ...]]:
-    """The conditions and metrics of a run's scores, in the order in which they come."""
-    found: dict[str, dict[str, None]] = {"condition": {}, "metric": {}}
+    """The conditions and metrics of a run's scores, in order of appearance."""
+    known: dict[str, dict[str, None]] = {"condition": {}, "metric": {}}
     for line in read_lines(path):
-        for name, values in found.items():
+        for name, values in known.items():
             values[line.record[name]] = None
-    return {name: tuple(values) for name, values in found.items()}
+    return {name: tuple(values) for name, values in known.items()}
 
 
 def sample_page(
     folder: Path, after: str | None, limit: int
 ) -> tuple[list[dict[str, Any]], str | None]:
-    """At most `limit` samples behind `after` in the run's order, and the last one if more follow.
+    """At most `limit` samples after `after` in the run's order, and the last one if more follow.
 
     Raises `Problem` 400 for an unknown `after`.
     """
     spans = _spans(folder / TRANSCRIPTS)
-    names: Iterator[str] = iter(spans)
-    if after is not None:
-        if after not in spans:
-            raise Problem(400, "after: no such sample", param="after")
-        while next(names) != after:
-            pass
-    page = list(islice(names, limit))
-    more = next(names, None) is not None
-    return [_sample_info(name, spans[name]) for name in page], page[-1] if more else None
+    if after is not None and after not in spans:
+        raise Problem(400, "after: no such sample", param="after")
+    names = [*spans]
+    begin = 0 if after is None else names.index(after) + 1
+    page = names[begin : begin + limit]
+    samples = [
+        {
+            "sample": name,
+            "conditions": spans[name].conditions,
+            "calls": spans[name].lines,
+            "replies": spans[name].replies,
+            "failures": spans[name].failures,
+        }
+        for name in page
+    ]
+    return samples, page[-1] if begin + limit < len(names) else None
 
 
 def sample_records(folder: Path, sample: str) -> dict[str, Any] | None:
-    """One sample's calls and scores as they were recorded; None if there is no such sample."""
+    """One sample's calls and scores as they were recorded; None for an unknown sample."""
     calls = _lines(folder / TRANSCRIPTS, sample)
     if calls is None:
         return None
@@ -232,66 +236,52 @@ def sample_records(folder: Path, sample: str) -> dict[str, Any] | None:
 
 
 def clean_call(call: dict[str, Any]) -> dict[str, Any]:
-    """A call's record without what its failure tells of this machine."""
+    """A call's record, its failure's message cleaned for clients."""
     if call["state"] != "failure":
         return call
     kind = call["problem"].split(" ", 1)[0]
-    told = words_of_failure(kind, call["problem"])
-    return call | {"problem": told if told.startswith(f"{kind} ") else f"{kind}: {told}"}
+    words = words_of_failure(kind, call["problem"])
+    return call | {"problem": words if words.startswith(f"{kind} ") else f"{kind}: {words}"}
 
 
 def clean_manifest(folder: Path) -> dict[str, Any]:
-    """A run's manifest without what providers and data tell of this machine."""
-    told = read_manifest(folder).model_dump(mode="json")
-    return told | {name: _without_places(told[name]) for name in ("facts", "about_models")}
+    """A run's manifest without paths and URLs of this machine."""
+    manifest = read_manifest(folder).model_dump(mode="json")
+    return manifest | {name: _without_places(manifest[name]) for name in ("facts", "about_models")}
 
 
 def _without_places(value: Any) -> Any:
     if isinstance(value, dict):
-        # Files of one name are told by their paths.
+        # Files of one name are distinguished by their paths.
         return {
-            presentable(name, f"file {place}"): _without_places(each)
-            for place, (name, each) in enumerate(value.items(), start=1)
+            presentable(name, f"file {number}"): _without_places(inner)
+            for number, (name, inner) in enumerate(value.items(), start=1)
         }
     if isinstance(value, list):
-        return [_without_places(each) for each in value]
-    return presentable(value, "not told") if isinstance(value, str) else value
+        return [_without_places(inner) for inner in value]
+    return presentable(value, "not shown") if isinstance(value, str) else value
 
 
 def render_tables(folder: Path, name: str | None, form: str) -> str:
     """The tables of a run, or the one of this name, as `json`, `csv`, `md` or `tex`.
 
-    JSON of several is an array. As CSV each of several has its name in a line before it, and a
-    blank line between. Raises `Problem` 404.
+    Several are a JSON array. As CSV each has its name in a line before it, and a blank line after.
+    Raises `Problem` 404.
     """
     with _needed():
         tables = read_tables(folder / TABLES)
     if name is not None:
-        return FORMATS[form](_named(tables, name))
+        table = next((table for table in tables if table.name == name), None)
+        if table is None:
+            known = ", ".join(table.name for table in tables)
+            raise Problem(404, f"no such table; there are: {known}", param="table")
+        return FORMATS[form](table)
     texts = [FORMATS[form](table) for table in tables]
     if form == "json":
         return f"[{','.join(texts)}]"
     if form == "csv":
         texts = [f"{table.name}\n{text}" for table, text in zip(tables, texts, strict=True)]
     return "\n".join(texts)
-
-
-def _named(tables: Sequence[Table], name: str) -> Table:
-    for table in tables:
-        if table.name == name:
-            return table
-    known = ", ".join(table.name for table in tables)
-    raise Problem(404, f"no such table; there are: {known}", param="table")
-
-
-def _sample_info(name: str, span: Span) -> dict[str, Any]:
-    return {
-        "sample": name,
-        "conditions": span.conditions,
-        "calls": span.lines,
-        "replies": span.replies,
-        "failures": span.failures,
-    }
 
 
 def _lines(path: Path, sample: str) -> list[dict[str, Any]] | None:
@@ -308,7 +298,7 @@ def _spans(path: Path) -> Mapping[str, Span]:
 
 @lru_cache(maxsize=INDEXES)
 def _read_spans(path: Path, _changed: int, _size: int) -> Mapping[str, Span]:
-    """Where each sample's lines stand; they stand together."""
+    """The span of each sample's lines."""
     spans: dict[str, Span] = {}
     for line in read_lines(path):
         sample, condition = line.record["sample"], line.record["condition"]

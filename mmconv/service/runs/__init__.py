@@ -1,1 +1,1 @@
-"""`/v1/runs`: runs of benchmarks, from the request to the end; `results` gives out the rest."""
+"""`/v1/runs`: runs of benchmarks, from the request to the end. `results` serves what they found."""

@@ -1,4 +1,4 @@
-"""How routes get at a run: its job, its folder, its data; and what they tell of it."""
+"""How routes find a run: its job, folder and data, and the fields that describe it."""
 
 from __future__ import annotations
 
@@ -11,18 +11,16 @@ import orjson
 from fastapi import Path as InPath
 from pydantic import Field
 
-from mmconv.answers import Progress
+from mmconv.api.schemas import Progress
 from mmconv.core.errors import InputError
 from mmconv.engine.run import Evaluation
 from mmconv.report.page.content import About
 from mmconv.run_folder.layout import TABLES
 from mmconv.run_folder.saved_run import INDEX, read_manifest
-from mmconv.service.errors.problems import Problem
-from mmconv.service.http.query_parameters import QueryParameters, Word
-from mmconv.service.runs.execution import RUN, open_run
-from mmconv.service.runs.problems import folder_not_here, reading_data
-from mmconv.service.runs.requests import RunRequest
-from mmconv.service.runs.resources import RunResources
+from mmconv.service.errors import Problem
+from mmconv.service.http.requests import QueryParameters, Word
+from mmconv.service.runs.execution import RUN, RunResources, open_run
+from mmconv.service.runs.requests import RunRequest, folder_not_here, reading_data
 from mmconv.service.state import Service
 from mmconv.store.jobs import Job
 
@@ -32,18 +30,18 @@ RunId = Annotated[str, InPath(pattern=RUN_ID)]
 """The id of a run, in a path."""
 
 Sample = Annotated[str, InPath(min_length=1, max_length=1000)]
-"""A sample's name, in a path; it may hold slashes."""
+"""A sample's name, in a path. It may contain slashes."""
 
 
 class SampleQuery(QueryParameters):
-    """Which samples: at most `limit`, behind the one named `after`."""
+    """Which samples: at most `limit`, after the one named `after`."""
 
     after: Word | None = None
     limit: int = Field(default=100, ge=1, le=500)
 
 
 async def find_run(shared: Service, run: str, param: str = "run") -> Job:
-    """The run of this id, whose ever it is; raises `Problem` 404 about the field `param`."""
+    """The run of this id, of any owner. Raises `Problem` 404 about the field `param`."""
     job = await shared.queue.get(run)
     if job is None or job.kind != RUN:
         raise Problem(404, f"no run {run} is here", param=param)
@@ -51,7 +49,7 @@ async def find_run(shared: Service, run: str, param: str = "run") -> Job:
 
 
 async def about_run(resources: RunResources, job: Job) -> About | None:
-    """What a run's data say of its samples; None where they are others, or there no more."""
+    """What a run's data says of its samples; None if the data has changed or is gone."""
     try:
         evaluation = await readable_run(resources, job, other_models=True)
         folder = finished_folder(resources.service, job)
@@ -63,30 +61,24 @@ async def about_run(resources: RunResources, job: Job) -> About | None:
 
 
 def finished_folder(shared: Service, job: Job) -> Path:
-    """The folder of a run that was finished at least once; raises `Problem` 409."""
-    if job.result is None:
-        raise _not_finished(job)
-    folder = shared.settings.out / str(orjson.loads(job.result)["folder"])
-    if not folder.is_dir():
-        raise folder_not_here(
-            job, folder, "whoever runs them can give all servers one `out`, or put it back"
-        )
-    if job.is_active and not (folder / TABLES / INDEX).exists():
-        # Resumed, it has written its scores, and its tables are made of them.
-        raise _not_finished(job)
-    return folder
-
-
-def _not_finished(job: Job) -> Problem:
+    """The folder of a run that has finished at least once. Raises `Problem` 409."""
+    if job.result is not None:
+        folder = shared.settings.out / str(orjson.loads(job.result)["folder"])
+        if not folder.is_dir():
+            advice = "the operator can give all servers one `out`, or restore the folder"
+            raise folder_not_here(job, folder, advice)
+        # A resumed run writes its scores first, and then the tables that are made of them.
+        if not job.is_active or (folder / TABLES / INDEX).exists():
+            return folder
     next_step = "wait for its end" if job.is_active else "post it again to have it finished"
-    told = f"the run {job.id} is not done (it is {job.state}): {next_step}"
-    return Problem(409, told, param="run", code="not_finished")
+    message = f"the run {job.id} is not done (it is {job.state}): {next_step}"
+    raise Problem(409, message, param="run", code="not_finished")
 
 
 async def is_outdated(resources: RunResources, job: Job) -> bool:
     """Whether a finished run's data, prompts or models were changed in place since.
 
-    What cannot be read any more is not known to have changed.
+    What cannot be read any more does not count as changed.
     """
     shared = resources.service
     try:
@@ -99,7 +91,7 @@ async def is_outdated(resources: RunResources, job: Job) -> bool:
 
 
 def _changed(folder: Path, evaluation: Evaluation) -> list[str]:
-    """Which of data and prompts are not those that the results in the folder were made from."""
+    """Which of data and prompts differ from those of the results in the folder."""
     before = read_manifest(folder).model_dump(mode="json")["facts"]
     today = evaluation.manifest().model_dump(mode="json")["facts"]
     return [name for name in ("data", "prompts") if before.get(name) != today.get(name)]
@@ -108,9 +100,9 @@ def _changed(folder: Path, evaluation: Evaluation) -> list[str]:
 async def readable_run(
     resources: RunResources, job: Job, *, other_models: bool = False
 ) -> Evaluation:
-    """The run, ready to be read; raises `Problem` where what it names is there no more.
+    """The run, ready to be read. Raises `Problem` 409 if what it names is gone.
 
-    With `other_models` only what it says of its data counts.
+    With `other_models` only its data must be there.
     """
     shared = resources.service
     data = shared.settings.data.get(RunRequest.model_validate_json(job.spec).data)
@@ -123,25 +115,14 @@ def run_info(job: Job) -> dict[str, Any]:
     result = {} if job.result is None else orjson.loads(job.result)
     progress = {**_EMPTY, **job.progress}
     folder = progress.pop("folder", None)
-    return {
-        "id": job.id,
-        "owner": job.owner,
-        "state": job.state,
-        "stopping": job.stopping,
-        "benchmark": job.benchmark,
-        "model": job.model,
+    same = ("id", "owner", "state", "stopping", "benchmark", "model", "lost", "error", "created")
+    times = ("queued", "started", "updated", "ended")
+    return {name: getattr(job, name) for name in (*same, *times)} | {
         "request": orjson.Fragment(job.spec),
         "progress": progress,
-        "lost": job.lost,
         "scores": result.get("scores"),
         "unscored": result.get("unscored"),
         "folder": result.get("folder", folder),
-        "error": job.error,
-        "created": job.created,
-        "queued": job.queued,
-        "started": job.started,
-        "updated": job.updated,
-        "ended": job.ended,
     }
 
 

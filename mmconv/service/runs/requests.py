@@ -1,31 +1,44 @@
-"""What a client asks when it starts a run, and the specification that this stands for.
+"""The request that starts a run, the specification it stands for, and errors in it.
 
-A client names data sets and models that the operator configured, and sets options that are no
-files. Whoever an option belongs to checks it, when the benchmark is built. Nothing here is built
-or run.
+A client names data sets and models that the operator configured, and sets options that name no
+files. The benchmark checks its options when it is built. Its messages are written for the command
+line and rarely name a field. If a message names none, the fault is in the data, which the operator
+owns.
 """
 
 from __future__ import annotations
 
+import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path, PurePath
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, StrictInt
+from pydantic import BaseModel, ConfigDict, Field, StrictInt, ValidationError
 
 from mmconv.benchmarks.registry import TITLES
 from mmconv.benchmarks.shared.options import Description, describe, file_options, without_idle_judge
 from mmconv.core.config import ModelSpec, RunSpec, SamplingSpec
+from mmconv.core.errors import DataError, InputError
 from mmconv.core.keys import hash_json
 from mmconv.engine.identity import OPERATIONAL
-from mmconv.service.errors.problems import Problem, no_model
-from mmconv.service.http.request_limits import check_temperature, check_tokens
-from mmconv.service.models.api_keys import require_key
-from mmconv.service.models.judges import prompt_folder
+from mmconv.service.errors import (
+    Problem,
+    no_model,
+    presentable,
+    validation_problem,
+    without_commands,
+)
+from mmconv.service.http.requests import check_temperature, check_tokens
+from mmconv.service.models import prompt_folder, require_key
 from mmconv.service.settings import DataSpec, Settings
+from mmconv.store.jobs import Job
+
+log = logging.getLogger(__name__)
 
 MOST_TRIALS = 100
-"""How often a client may have every sample repeated."""
+"""How often a client may run each sample."""
 
 MOST_SEATS = 16
 """How many models may take part in one run."""
@@ -35,12 +48,12 @@ MOST_SAMPLES = 10_000
 
 
 class RunRequest(BaseModel):
-    """A run of a benchmark: which data, and which model on which seat.
+    """A run of a benchmark: the data set, and a model for each seat.
 
     `data` and the models are names that the operator configured. `options` are the benchmark's
-    own, but for those that name files; `sampling` overrides the benchmark's by seat; `trials`
-    repeats every sample, `limit` takes the first samples only, with the seed `shuffle` so many at
-    random, and `samples` those of these keys.
+    own, except those that name files. `sampling` overrides the benchmark's by seat. `trials` runs
+    each sample N times. `limit` takes the first N samples only, or N at random with the seed
+    `shuffle`; `samples` takes the samples of these keys.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -57,11 +70,11 @@ class RunRequest(BaseModel):
     seed: StrictInt = Field(default=0, ge=0, lt=2**32)
 
     def canonical(self) -> str:
-        """The request as JSON; what was not set is not in it."""
+        """The request as JSON, without fields that were not set."""
         return self.model_dump_json(exclude_unset=True)
 
     def unnamed(self) -> dict[str, Any]:
-        """The fields that name nothing of the operator's: a run's specification has them too."""
+        """The fields that name nothing of the operator's. `RunSpec` has them too."""
         return {name: value for name, value in self if name not in ("data", "seats", "options")}
 
 
@@ -73,21 +86,17 @@ def resolve(settings: Settings, request: RunRequest) -> RunSpec:
     data = settings.data.get(request.data)
     if data is None:
         known = ", ".join(sorted(settings.data)) or "none"
-        raise Problem(
-            404,
-            f"no data set {request.data!r} here; there are: {known}",
-            param="data",
-            code="data_not_found",
-        )
+        message = f"no data set {request.data!r} here; there are: {known}"
+        raise Problem(404, message, param="data", code="data_not_found")
     if "candidate" not in request.seats:
         raise Problem(400, "seats: name the model to evaluate as candidate", param="seats")
-    _check_seats(data.benchmark, request)
+    _check_names(data.benchmark, request)
     _check_sampling(settings, request)
-    _check_conditions(data.benchmark, request)
-    _check_choice(request)
+    _check_samples(request)
+    _check_options(settings, data, request.options)
     spec = RunSpec(
         benchmark=data.benchmark,
-        options={**_own_options(settings, data, request.options), **data.options},
+        options={**request.options, **data.options},
         seats={
             seat: named_model(settings, name, f"seats.{seat}")
             for seat, name in request.seats.items()
@@ -105,19 +114,19 @@ def require_keys(request: RunRequest, spec: RunSpec) -> None:
 
 
 def name_run(request: RunRequest, spec: RunSpec) -> str:
-    """The run's id: what it is of, and a hash of all that it depends on. Safe in a URL."""
+    """The run's id: data set, candidate, and a hash of all that it depends on. Safe in a URL."""
     digest = hash_json([request.data, decisive(spec)])[:12]
     candidate = re.sub(r"[^A-Za-z0-9._-]+", "-", request.seats["candidate"])[:40]
     return f"{request.data}-{candidate}-{digest}"
 
 
 def decisive(spec: RunSpec) -> dict[str, Any]:
-    """What of a specification can change results: runs that agree in it share a folder."""
+    """What in a specification can change results. Runs with the same value share a folder."""
     return spec.model_dump(mode="json", exclude={"seats": {"__all__": set(OPERATIONAL)}})
 
 
 def named_model(settings: Settings, name: str, param: str) -> ModelSpec:
-    """The model, under its public name where its file gives none: tables and failures tell it.
+    """The model, under its public name unless its file names it: tables and failures show it.
 
     Raises `Problem` 404; `param` is the field of the request that named it.
     """
@@ -127,73 +136,8 @@ def named_model(settings: Settings, name: str, param: str) -> ModelSpec:
     return model if model.name else model.model_copy(update={"name": name})
 
 
-def _check_seats(benchmark: str, request: RunRequest) -> None:
-    known = description(benchmark)
-    if known is None:
-        return
-    for seat in request.seats:
-        if not known.has_seat(seat):
-            there = ", ".join(known.seats)
-            raise Problem(
-                400, f"{benchmark} has no seat {seat!r}; there are: {there}", param=f"seats.{seat}"
-            )
-
-
-def _check_sampling(settings: Settings, request: RunRequest) -> None:
-    for seat, sampling in request.sampling.items():
-        if seat not in request.seats:
-            raise Problem(400, f"no model sits on the seat {seat!r}", param=f"sampling.{seat}")
-        if "max_tokens" in sampling.model_fields_set:
-            check_tokens(sampling.max_tokens, settings.sizes, f"sampling.{seat}.max_tokens")
-        check_temperature(sampling.temperature or 0, f"sampling.{seat}.temperature")
-
-
-def _check_conditions(benchmark: str, request: RunRequest) -> None:
-    known = description(benchmark)
-    if request.conditions == ():
-        raise Problem(400, "conditions: name at least 1, or leave it out", param="conditions")
-    for place, name in enumerate(request.conditions or ()):
-        if known is not None and name not in known.conditions:
-            there = ", ".join(known.conditions)
-            raise Problem(
-                400,
-                f"{benchmark} has no condition {name!r}; there are: {there}",
-                param=f"conditions[{place}]",
-            )
-
-
-def _check_choice(request: RunRequest) -> None:
-    for field, names in (("conditions", request.conditions), ("samples", request.samples)):
-        for place, name in enumerate(names or ()):
-            if name in (names or ())[:place]:
-                raise Problem(400, f"{field}: {name!r} is named twice", param=f"{field}[{place}]")
-    if request.samples is not None and (request.limit, request.shuffle) != (None, None):
-        told = "samples: they are named, so leave out limit and shuffle"
-        raise Problem(400, told, param="samples")
-    if request.shuffle is not None and request.limit is None:
-        told = "shuffle: as many samples are drawn as limit says: set limit too"
-        raise Problem(400, told, param="shuffle")
-
-
-def _own_options(settings: Settings, data: DataSpec, given: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The client's options; raises `Problem` for those that are the operator's to set."""
-    allowed = open_options(data.benchmark) - data.options.keys()
-    for name, value in given.items():
-        param = f"options.{name}"
-        if name not in allowed:
-            raise Problem(
-                400,
-                f"{param} cannot be set here; what can: {', '.join(sorted(allowed)) or 'nothing'}",
-                param=param,
-                code="unknown_parameter",
-            )
-        if name.endswith("max_tokens"):
-            check_tokens(value, settings.sizes, param)
-    return given
-
-
 def open_options(benchmark: str) -> frozenset[str]:
-    """The options of a benchmark of ours that name no files; none of one from elsewhere."""
+    """The options of one of our benchmarks that name no files; none of another benchmark."""
     known = description(benchmark)
     if known is None:
         return frozenset()
@@ -201,5 +145,150 @@ def open_options(benchmark: str) -> frozenset[str]:
 
 
 def description(benchmark: str) -> Description | None:
-    """What a benchmark of ours can be told; None for one from elsewhere."""
+    """The options, conditions and seats of one of our benchmarks; None for another benchmark."""
     return describe(benchmark) if benchmark in TITLES else None
+
+
+def _check_names(benchmark: str, request: RunRequest) -> None:
+    """Refuse unknown seats and conditions, and conditions and samples that are named twice."""
+    if request.conditions == ():
+        raise Problem(400, "conditions: name at least 1, or leave it out", param="conditions")
+    if (known := description(benchmark)) is not None:
+        for seat in request.seats:
+            if not known.has_seat(seat):
+                message = f"{benchmark} has no seat {seat!r}; there are: {', '.join(known.seats)}"
+                raise Problem(400, message, param=f"seats.{seat}")
+        for place, name in enumerate(request.conditions or ()):
+            if name not in known.conditions:
+                there = ", ".join(known.conditions)
+                message = f"{benchmark} has no condition {name!r}; there are: {there}"
+                raise Problem(400, message, param=f"conditions[{place}]")
+    for field, names in (("conditions", request.conditions), ("samples", request.samples)):
+        seen: set[str] = set()
+        for place, name in enumerate(names or ()):
+            if name in seen:
+                raise Problem(400, f"{field}: {name!r} is named twice", param=f"{field}[{place}]")
+            seen.add(name)
+
+
+def _check_sampling(settings: Settings, request: RunRequest) -> None:
+    for seat, sampling in request.sampling.items():
+        if seat not in request.seats:
+            raise Problem(400, f"the seat {seat!r} has no model", param=f"sampling.{seat}")
+        if "max_tokens" in sampling.model_fields_set:
+            check_tokens(sampling.max_tokens, settings.sizes, f"sampling.{seat}.max_tokens")
+        check_temperature(sampling.temperature or 0, f"sampling.{seat}.temperature")
+
+
+def _check_samples(request: RunRequest) -> None:
+    if request.samples is not None and (request.limit, request.shuffle) != (None, None):
+        message = "samples: they are named, so leave out limit and shuffle"
+        raise Problem(400, message, param="samples")
+    if request.shuffle is not None and request.limit is None:
+        message = "shuffle: as many samples are drawn as limit says: set limit too"
+        raise Problem(400, message, param="shuffle")
+
+
+def _check_options(settings: Settings, data: DataSpec, options: Mapping[str, Any]) -> None:
+    """Refuse options that only the operator may set."""
+    allowed = open_options(data.benchmark) - data.options.keys()
+    for name, value in options.items():
+        param = f"options.{name}"
+        if name not in allowed:
+            there = ", ".join(sorted(allowed)) or "nothing"
+            message = f"{param} cannot be set here; what can: {there}"
+            raise Problem(400, message, param=param, code="unknown_parameter")
+        if name.endswith("max_tokens"):
+            check_tokens(value, settings.sizes, param)
+
+
+# What a benchmark refuses when it is built.
+
+CODE = "invalid_run"
+
+UNTOLD = "the benchmark cannot be built with these options, or from this data"
+"""The message if the benchmark's own exposes this machine."""
+
+TOPICS = (
+    (re.compile(r"^samples: "), "samples"),
+    (re.compile(r"\bneeds? a judge\b|\boffline judge\b"), "seats.judge"),
+    (re.compile(r"\bhas no sheets\b"), "options.sheet"),
+    (re.compile(r"\bopponents\b|\bplayers are named\b"), "seats"),
+)
+"""Words of the engine, and the field that they are about."""
+
+
+def build_problem(error: InputError, spec: RunSpec) -> Problem:
+    """The error for a client whose run cannot be built.
+
+    Only the operator can fix the data, unless the message names an option that the client may set.
+    """
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ValidationError):
+            return _option_problem(cause, spec)
+        cause = cause.__cause__
+    known = open_options(spec.benchmark)
+    own = {name: value for name, value in spec.options.items() if name not in known}
+    message = without_commands(by_name(str(error), own))
+    topics = (field for pattern, field in TOPICS if pattern.search(message))
+    param = next(topics, None) or _option_in(message, spec)
+    if isinstance(error, DataError) and param is None:
+        log.warning("a run is refused: %s", error)
+        detail = presentable(message, "the server's log says why")
+        message = f"the data cannot be read on the server; its operator can fix that: {detail}"
+        return Problem(409, message, param="data", code="data_unusable")
+    return Problem(400, presentable(message, UNTOLD), param=param, code=CODE)
+
+
+@contextmanager
+def reading_data(options: Mapping[str, Any]) -> Iterator[None]:
+    """Raise `Problem` 409 if a run's data, or anything else it needs, is gone.
+
+    `options` are those that locate the data.
+    """
+    try:
+        yield
+    except InputError as error:
+        detail = presentable(by_name(str(error), options), "the server's log says why")
+        message = f"what the run is made of cannot be read any more: {detail}"
+        raise Problem(409, message, code="data_gone") from error
+
+
+def folder_not_here(job: Job, folder: Path, advice: str) -> Problem:
+    """The error for a run whose folder is not on this server."""
+    log.warning("%s of %s is not there: servers of one database need one `out`", folder, job.id)
+    message = (
+        f"the folder of the run {job.id} is not on this server: it is on another server of the "
+        f"same database, or was removed; {advice}"
+    )
+    return Problem(409, message, param="run", code="not_here")
+
+
+def by_name(message: str, options: Mapping[str, Any]) -> str:
+    """The message with the last part of each path in the options instead of the path."""
+    paths = [path for path in options.values() if isinstance(path, str) and "/" in path]
+    for path in sorted(paths, key=len, reverse=True):
+        message = message.replace(path, PurePath(path).name)
+    return message
+
+
+def _option_problem(error: ValidationError, spec: RunSpec) -> Problem:
+    """What is wrong with the options: a value, or a rule between several of them."""
+    errors = [
+        {**detail, "loc": ("body", "options", *detail["loc"])}
+        for detail in error.errors(include_url=False)
+    ]
+    problem = validation_problem(errors, {"options": spec.options})
+    param, message = problem.param, problem.message
+    if param == "options":
+        message = message.removeprefix("options: ")
+        param = _option_in(message, spec) or param
+    return Problem(400, presentable(message, UNTOLD), param=param, code=CODE)
+
+
+def _option_in(message: str, spec: RunSpec) -> str | None:
+    """The first option in the message that a client may set, as a field of the request."""
+    known = open_options(spec.benchmark)
+    words = re.findall(r"\w+", message)
+    return next((f"options.{word}" for word in words if word in known), None)

@@ -1,1 +1,1 @@
-"""The web page: its HTML and files, and what its scripts ask for beside the API."""
+"""The web pages, and the data that they need besides the public API."""

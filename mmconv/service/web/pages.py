@@ -1,24 +1,27 @@
-"""The web page: its HTML, style and scripts. Everything in them comes from this server.
+"""The web pages and `/docs`: HTML, style and scripts. All of it comes from this server.
 
-The pages hold no data; their scripts ask the API, with the reader's token where the server has
-tokens. What shows a run is the report's own (`mmconv.report.page`).
+The pages hold no data. Their scripts call the API, with the reader's token if the server has
+tokens. The parts that show a run belong to the report (`mmconv.report.page`).
 """
 
 from __future__ import annotations
 
+import base64
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from fastapi import APIRouter
+from fastapi.openapi.docs import get_swagger_ui_html
 from starlette.responses import HTMLResponse, Response
 
 from mmconv import __version__
 from mmconv.report.page.rendering import SCRIPTS, STYLE, read_part, templates
 from mmconv.service.access import Shared
-from mmconv.service.errors.problems import Problem
+from mmconv.service.errors import Problem
 from mmconv.service.runs.lookup import RunId
 from mmconv.service.state import Service
 
@@ -29,7 +32,7 @@ POLICY = (
     "img-src 'self' blob: data:; connect-src 'self'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'"
 )
-"""Nothing from elsewhere, no script within a page; plots and shades are styled where they stand."""
+"""No remote assets and no inline scripts. Plots and shades use style attributes."""
 
 HEADERS = {
     "Cache-Control": "no-cache",
@@ -39,26 +42,17 @@ HEADERS = {
 }
 
 TYPES = {
-    "css": "text/css; charset=utf-8",
-    "js": "text/javascript; charset=utf-8",
-    "svg": "image/svg+xml",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
 }
-"""Ending of a file's name -> media type."""
+"""Suffix of a file's name -> media type."""
 
 FOLDER = Path(__file__).with_name("assets")
-"""Templates of the pages, and their own files."""
+"""Templates of the pages, their own files, and Swagger UI."""
 
 COMMON = ("dom.js", "theme.js", "api.js", "shell.js", "jobs.js")
-"""The scripts of every page, but for its own."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class File:
-    """A file that is given out, with the tag that tells whether a browser has it already."""
-
-    data: bytes
-    media_type: str
-    tag: str
+"""The scripts of every page. A page's own script follows them."""
 
 
 @router.get("/")
@@ -75,60 +69,84 @@ async def new_page(shared: Shared) -> Response:
 
 @router.get("/runs/{run}")
 async def run_page(run: RunId, shared: Shared) -> Response:
-    """One run: its progress, findings and samples. Whether it is there, its script finds out."""
-    return _page(shared, "run", run, shared_scripts=SCRIPTS)
+    """One run: its progress, findings and samples. Its script finds out whether it exists."""
+    return _page(shared, "run", run, SCRIPTS)
 
 
 @router.get("/compare")
 async def compare_page(shared: Shared) -> Response:
     """Runs side by side."""
-    return _page(shared, "compare", "Compare", shared_scripts=SCRIPTS)
+    return _page(shared, "compare", "Compare", SCRIPTS)
 
 
 @router.get("/try")
 async def try_page(shared: Shared) -> Response:
-    """A dialogue of one's own with a model."""
-    return _page(shared, "try", "Try a dialogue", shared_scripts=("conversation.js",))
+    """A dialogue with a model."""
+    return _page(shared, "try", "Try a dialogue", ("conversation.js",))
+
+
+@router.get("/docs")
+async def docs_page() -> Response:
+    """Swagger UI for the OpenAPI document."""
+    return _docs()
 
 
 @router.get("/static/{name}")
 async def static_file(name: str) -> Response:
-    """A style sheet, script or picture of the pages."""
+    """A style sheet, script or icon of the pages."""
     file = _files().get(name)
     if file is None:
         raise Problem(404, "no such file")
     headers = HEADERS | {"ETag": file.tag}
-    return Response(file.data, headers=headers, media_type=file.media_type)
+    return Response(file.data, headers=headers, media_type=TYPES[Path(name).suffix])
 
 
-def _page(
-    shared: Service, name: str, title: str, *, shared_scripts: tuple[str, ...] = ()
-) -> Response:
-    scripts = [*dict.fromkeys((*COMMON, *shared_scripts, f"{name}.js"))]
-    html = (
-        templates(FOLDER)
-        .get_template(f"{name}.html.j2")
-        .render(
-            page=name,
-            title=title,
-            scripts=scripts,
-            tokens=bool(shared.settings.tokens),
-            held="",
-            version=__version__,
-        )
+def _page(shared: Service, name: str, title: str, report_scripts: tuple[str, ...] = ()) -> Response:
+    template = templates(FOLDER).get_template(f"{name}.html.j2")
+    html = template.render(
+        page=name,
+        title=title,
+        scripts=[*dict.fromkeys((*COMMON, *report_scripts, f"{name}.js"))],
+        tokens=bool(shared.settings.tokens),
+        held="",
+        version=__version__,
     )
     return HTMLResponse(html, headers=HEADERS)
 
 
 @cache
+def _docs() -> Response:
+    page = get_swagger_ui_html(
+        openapi_url="/openapi.json",
+        title="mmconv API",
+        swagger_js_url="/static/swagger-ui-bundle.js",
+        swagger_css_url="/static/docs.css",
+        swagger_favicon_url="/static/icon.svg",
+        oauth2_redirect_url=None,
+        swagger_ui_parameters={"defaultModelsExpandDepth": 0, "validatorUrl": None},
+    )
+    html = bytes(page.body)
+    # Swagger UI is started by FastAPI's inline script. Its hash admits this script and no other.
+    [script] = re.findall(rb"<script>(.*?)</script>", html, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(script).digest()).decode()
+    policy = POLICY.replace("script-src 'self'", f"script-src 'self' 'sha256-{digest}'")
+    return HTMLResponse(html, headers=HEADERS | {"Content-Security-Policy": policy})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class File:
+    """A static file, with the tag by which a browser recognises what it has cached."""
+
+    data: bytes
+    tag: str
+
+
+@cache
 def _files() -> Mapping[str, File]:
-    """All files by name: the report's style and scripts, and the pages' own."""
-    texts = {name: read_part(name).encode() for name in (STYLE, *SCRIPTS)}
-    own = (path for path in FOLDER.iterdir() if path.suffix.removeprefix(".") in TYPES)
-    texts |= {path.name: path.read_bytes() for path in own}
-    return {name: _file(name, data) for name, data in texts.items()}
-
-
-def _file(name: str, data: bytes) -> File:
-    tag = f'"{hashlib.sha256(data).hexdigest()[:16]}"'
-    return File(data=data, media_type=TYPES[name.rpartition(".")[2]], tag=tag)
+    """All files by name: the report's style and scripts, the pages' own, and Swagger UI."""
+    contents = {name: read_part(name).encode() for name in (STYLE, *SCRIPTS)}
+    contents |= {path.name: path.read_bytes() for path in FOLDER.rglob("*") if path.suffix in TYPES}
+    return {
+        name: File(data=data, tag=f'"{hashlib.sha256(data).hexdigest()[:16]}"')
+        for name, data in contents.items()
+    }

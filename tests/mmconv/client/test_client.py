@@ -27,7 +27,7 @@ from mmconv.client import (
     ServiceError,
     StoredImage,
 )
-from mmconv.client.waiting import wait
+from mmconv.client.jobs import wait
 from mmconv.core.types import Score
 from mmconv.run_folder.transcripts import score_record
 from tests.images.pictures import encode, halves
@@ -226,7 +226,7 @@ def test_a_refusal_names_the_field(client: Client) -> None:
     with pytest.raises(ServiceError) as caught:
         client.dialogue("echo", ["Hi"], conditions=[1])
     assert (caught.value.status, caught.value.param) == (400, "conditions[0]")
-    with pytest.raises(ValueError, match="images go with words"):
+    with pytest.raises(ValueError, match="images need a text"):
         client.chat("echo", [{"role": "user", "content": "Hi"}], images=[PNG])
 
 
@@ -245,11 +245,11 @@ def test_an_id_is_one_part_of_an_address() -> None:
     assert seen == [f"/v1/{kind}/..%2Fa%3Fb".encode() for kind in kinds]
 
 
-@pytest.mark.parametrize("told", ["0.01", "-1", "nan"])
-def test_a_busy_server_is_asked_again(told: str) -> None:
+@pytest.mark.parametrize("info", ["0.01", "-1", "nan"])
+def test_a_busy_server_is_asked_again(info: str) -> None:
     answers = [
-        httpx2.Response(503, headers={"Retry-After": told}),
-        httpx2.Response(429, headers={"Retry-After": told}),
+        httpx2.Response(503, headers={"Retry-After": info}),
+        httpx2.Response(429, headers={"Retry-After": info}),
         httpx2.Response(200, json={"data": [{"id": "echo"}]}),
     ]
     transport = httpx2.MockTransport(lambda _: answers.pop(0))
@@ -281,11 +281,11 @@ def test_a_model_without_its_key_is_none_to_ask() -> None:
         assert client.models() == ("echo",)
 
 
-def test_what_is_no_json_is_told() -> None:
+def test_a_response_that_is_not_json_is_an_error() -> None:
     page = httpx2.MockTransport(lambda _: httpx2.Response(200, html="<html>"))
     with (
         Client("http://server", transport=page) as client,
-        pytest.raises(ServiceError, match=r"/v1/models: the answer is no JSON \(text/html"),
+        pytest.raises(ServiceError, match=r"/v1/models: the response is not JSON \(text/html"),
     ):
         client.models()
 
@@ -372,7 +372,7 @@ def test_an_older_result_of_a_dialogue_that_failed_is_not_taken_for_the_new_one(
     def fail(look: Callable[[], QueuedDialogue], *, progress: bool) -> QueuedDialogue:
         return replace(wait(look, progress=progress), state="failed", error="away")
 
-    monkeypatch.setattr("mmconv.client.dialogues.wait", fail)
+    monkeypatch.setattr("mmconv.client.jobs.wait", fail)
     with pytest.raises(ServiceError, match="is failed: away"):
         client.dialogue("echo", LONG)
 
@@ -384,7 +384,7 @@ def test_a_dialogue_whose_waiting_ends_is_named_stopped_and_removed(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("mmconv.client.waiting.time.sleep", interrupt)
+        patch.setattr("mmconv.client.jobs.time.sleep", interrupt)
         with pytest.raises(KeyboardInterrupt) as caught:
             client.dialogue("slow", LONG)
     [job] = client.dialogues()

@@ -98,7 +98,7 @@ class ServerProcess:
     url: str = ""
 
     @property
-    def told(self) -> str:
+    def output(self) -> str:
         """What it has printed by now."""
         return self.log.read_text() if self.log.exists() else ""
 
@@ -141,8 +141,8 @@ class Servers:
         begun = []
         for _ in range(count):
             path = self._folder / f"serve-{len(self._started)}.yaml"
-            told = {"models": dict(MODELS), "out": out, "port": 0} | fields
-            path.write_text(yaml.safe_dump(told))
+            info = {"models": dict(MODELS), "out": out, "port": 0} | fields
+            path.write_text(yaml.safe_dump(info))
             log = path.with_suffix(".log")
             begun.append(ServerProcess(start_server(path, log, environ or {}, self._before), log))
             self._started.append(begun[-1])
@@ -176,7 +176,7 @@ def until(true: Callable[[], bool], seconds: float = 60) -> None:
 def _address(server: ServerProcess) -> str:
     """Where the server says that it listens; fails if it ends before."""
     begun = " at (http://\\S+)"
-    until(lambda: not server.process.is_alive() or re.search(begun, server.told) is not None)
-    found = re.search(begun, server.told)
-    assert found is not None, f"the server ended with {server.process.exitcode}: {server.told}"
+    until(lambda: not server.process.is_alive() or re.search(begun, server.output) is not None)
+    found = re.search(begun, server.output)
+    assert found is not None, f"the server ended with {server.process.exitcode}: {server.output}"
     return found[1]

@@ -23,8 +23,8 @@ from typing import Any
 
 import httpx2
 
-from mmconv.service.docs.openapi import describe
-from mmconv.service.web import form_choices, report_parts
+from mmconv.service.openapi import describe
+from mmconv.service.web import data
 from tests.mmconv.service.conftest import Servers
 from tests.mmconv.service.run_settings import drawn, request
 from tests.pictures import picture
@@ -73,11 +73,10 @@ def fuzz(folder: Path, seconds: int, *options: str) -> tuple[int, str, str]:
 def whole_document(url: str) -> dict[str, Any]:
     """The server's own document with the routes of the web page, which it leaves out."""
     document: dict[str, Any] = httpx2.get(f"{url}/openapi.json").raise_for_status().json()
-    pages = (form_choices, report_parts)
-    routes = [copy.copy(each) for part in pages for each in part.router.routes]
+    routes: list[Any] = [copy.copy(each) for each in data.router.routes]
     for route in routes:
         route.include_in_schema = True
-    web = describe("web", "", "", routes)
+    web = describe({"title": "web", "version": ""}, routes)
     document["paths"] |= web["paths"]
     document["components"]["schemas"] |= web["components"]["schemas"]
     return document

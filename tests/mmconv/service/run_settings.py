@@ -36,9 +36,9 @@ async def ended(client: httpx2.AsyncClient, run: str, seconds: float = 30) -> di
     """The run when it is not active any more."""
     async with asyncio.timeout(seconds):
         while True:
-            told: dict[str, Any] = (await client.get(f"/v1/runs/{run}")).json()
-            if told["state"] not in ("queued", "running"):
-                return told
+            info: dict[str, Any] = (await client.get(f"/v1/runs/{run}")).json()
+            if info["state"] not in ("queued", "running"):
+                return info
             await asyncio.sleep(0.02)
 
 
@@ -46,8 +46,8 @@ async def begun(client: httpx2.AsyncClient, run: str, replies: int = 1) -> None:
     """Wait until the run has so many replies."""
     async with asyncio.timeout(30):
         while True:
-            told = (await client.get(f"/v1/runs/{run}")).json()
-            if told["progress"]["replies"] >= replies:
+            info = (await client.get(f"/v1/runs/{run}")).json()
+            if info["progress"]["replies"] >= replies:
                 return
             await asyncio.sleep(0.02)
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from mmconv.answers import PromptInfo
+from mmconv.api.schemas import PromptInfo
 from mmconv.benchmarks.registry import TITLES
 from mmconv.benchmarks.shared.options import describe
 from mmconv.service.catalogue import prompts
@@ -56,8 +56,8 @@ def test_a_prompt_needs_what_is_told_and_takes_no_more(name: str) -> None:
     fields = KINDS[info.benchmark].model_fields
     for field in fields.keys() - {"benchmark", "prompt", "judge", *info.needed}:
         if field in OTHERS:
-            told = faults(info, least(name) | {field: other(name, field)})
-            assert (field not in told) == (field in info.optional), field
+            details = faults(info, least(name) | {field: other(name, field)})
+            assert (field not in details) == (field in info.optional), field
 
 
 def other(name: str, field: str) -> Any:
@@ -79,10 +79,10 @@ async def test_data_sets_are_listed_with_conditions_and_options(serve: Serve) ->
     listed = {each["name"]: each for each in answer.json()["data"]}
     assert list(listed) == list(data)
     for name in TITLES:
-        told = listed[name]
-        assert {each["name"] for each in told["options"]} == open_options(name)
-        assert told["conditions"]
-        for option in told["options"]:
+        info = listed[name]
+        assert {each["name"] for each in info["options"]} == open_options(name)
+        assert info["conditions"]
+        for option in info["options"]:
             assert option["about"], option["name"]
             field = describe(name).options.model_fields[option["name"]]
             kind: TypeAdapter[Any] = TypeAdapter(field.rebuild_annotation())

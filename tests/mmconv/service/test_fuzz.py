@@ -19,12 +19,16 @@ def test_nothing_is_answered_that_is_not_documented(tmp_path: Path) -> None:
 
 
 def sent(folder: Path, seconds: int) -> int:
-    """How many requests were sent in so many seconds; fails for one that was answered wrongly."""
-    status, words, log = fuzz(folder, seconds, "--seed", "1")
+    """How many requests were sent in so many seconds; 0 if they did not reach every operation.
+
+    Fails for a request that was answered wrongly.
+    """
+    own = folder / str(seconds)  # The log of a server before would name another address.
+    own.mkdir()
+    status, words, log = fuzz(own, seconds, "--seed", "1")
     assert status == 0, words
     assert "Traceback" not in log, log
     tested = re.search(r"Tested: (\d+)", words)
     generated = re.search(r"(\d+) generated", words)
     assert tested and generated, words
-    assert f"Selected: {tested[1]}/{tested[1]}" in words
-    return int(generated[1])
+    return int(generated[1]) if f"Selected: {tested[1]}/{tested[1]}" in words else 0

@@ -42,7 +42,7 @@ async def test_a_process_without_its_database_is_not_ready(
 async def test_a_database_that_hangs_is_one_that_is_away(
     served: Served, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("mmconv.service.health.PATIENCE_SECONDS", 0.1)
+    monkeypatch.setattr("mmconv.service.health.DATABASE_SECONDS", 0.1)
 
     async def hang(*_given: object) -> None:
         await asyncio.sleep(60)
@@ -53,9 +53,9 @@ async def test_a_database_that_hangs_is_one_that_is_away(
         answer = await served.client.get("/ready")
         assert (answer.status_code, answer.json()["error"]["code"]) == (503, "no_database")
         assert (await served.client.get("/metrics")).status_code == 200
-    told = "the database has not answered for 0.1 s"
-    assert sum(line.endswith(f": {told}") for line in caplog.messages) == 2
-    assert f"the queue is not counted: {told}" in caplog.messages
+    info = "the database has not answered for 0.1 s"
+    assert sum(line.endswith(f": {info}") for line in caplog.messages) == 2
+    assert f"the queue is not counted: {info}" in caplog.messages
 
 
 async def test_a_process_without_room_is_not_ready(
@@ -99,7 +99,7 @@ async def test_a_process_is_ready_when_its_models_are_loaded(
 async def test_a_process_whose_worker_takes_no_jobs_is_not_ready(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mmconv.service.jobs.worker.POLL_SECONDS", 0.01)
+    monkeypatch.setattr("mmconv.service.worker.POLL_SECONDS", 0.01)
 
     async def fail(*_given: object) -> None:
         raise ZeroDivisionError("secret")

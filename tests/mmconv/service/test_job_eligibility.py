@@ -11,8 +11,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from mmconv.service.job_eligibility import lacking
-from mmconv.service.jobs import worker
+from mmconv.service import worker
+from mmconv.service.app import missing_for
 from mmconv.service.runs.requests import RunRequest
 from mmconv.service.settings import Settings
 from mmconv.store import job_queries, queue
@@ -69,20 +69,20 @@ async def test_what_a_server_lacks_is_told(serve: Serve, tmp_path: Path) -> None
         assert job is not None
         jobs.append(job)
 
-    def told(**fields: Any) -> list[str | None]:
+    def info(**fields: Any) -> list[str | None]:
         settings = Settings.model_validate({"models": models, "data": data} | fields)
-        return [lacking(settings, job) for job in jobs]
+        return [missing_for(settings, job) for job in jobs]
 
-    assert told() == [None, None]
-    assert told(data={}) == ["data set 'shapes'", None]
+    assert info() == [None, None]
+    assert info(data={}) == ["data set 'shapes'", None]
     judge = {"judge": models["judge"]}
-    assert told(models=judge) == ["model 'echo'", "model 'echo'"]
+    assert info(models=judge) == ["model 'echo'", "model 'echo'"]
     assert (
-        told(models=models | {"echo": scripted("x")})
+        info(models=models | {"echo": scripted("x")})
         == ["the settings that it was posted under"] * 2
     )
     paid = models["echo"].model_copy(update={"price": None, "timeout": 7.0, "attempts": 9})
-    assert told(models=models | {"echo": paid}) == [None, None]
+    assert info(models=models | {"echo": paid}) == [None, None]
 
 
 async def test_what_was_changed_in_place_is_run_again(serve: Serve, tmp_path: Path) -> None:
@@ -150,6 +150,6 @@ async def test_a_run_whose_data_have_left_the_settings_fails_after_a_while(
     served = await serve()
     spec = RunRequest(data="gone", seats={"candidate": "echo"}).canonical()
     await served.shared.queue.submit(NewJob(id="x", kind="run", owner="local", spec=spec))
-    told = await ended(served.client, "x")
-    assert told["state"] == "failed"
-    assert "no server has had data set 'gone' for" in told["error"]
+    info = await ended(served.client, "x")
+    assert info["state"] == "failed"
+    assert "no server has had data set 'gone' for" in info["error"]

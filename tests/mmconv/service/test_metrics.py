@@ -43,8 +43,8 @@ async def test_calls_and_tokens_of_a_run_are_counted(serve: Serve, tmp_path: Pat
     assert sum(calls.values()) == progress["asked"] > 0
     tokens = await values(served, "tokens")
     for direction in ("input", "output"):
-        told = sum(value for name, value in tokens.items() if f"direction={direction}" in name)
-        assert told == progress[f"{direction}_tokens"] > 0
+        info = sum(value for name, value in tokens.items() if f"direction={direction}" in name)
+        assert info == progress[f"{direction}_tokens"] > 0
     # what the store holds is not asked, and costs nothing
     run = await start(served, limit=1)
     assert (await ended(served.client, run))["progress"]["input_tokens"] == 0
@@ -120,8 +120,8 @@ def test_a_tally_that_is_told_twice_is_counted_once() -> None:
     reply = Reply(text="a", finish="stop", input_tokens=3, output_tokens=2)
     for outcome in (reply, Failure(kind="timeout", message="", attempts=1), reply):
         stats.seat("candidate").count(outcome, stored=False)
-        counted.tell(stats)
-        counted.tell(stats)
+        counted.update(stats)
+        counted.update(stats)
     page = metrics.page().decode()
     assert 'mmconv_calls_total{model="echo",outcome="reply",token="ann",work="run"} 2.0' in page
     assert 'mmconv_calls_total{model="echo",outcome="timeout",token="ann",work="run"} 1.0' in page

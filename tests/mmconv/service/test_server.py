@@ -22,8 +22,7 @@ import pytest
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from mmconv.service.http.connection import Connection
-from mmconv.service.server import Server
+from mmconv.service.server import Connection, Server
 from tests.mmconv.service.conftest import MODELS, ServerProcess, Servers, until
 from tests.mmconv.service.run_settings import drawn, request
 from tests.pictures import picture
@@ -115,9 +114,9 @@ def test_the_command_serves_and_an_idle_server_ends_at_once(tmp_path: Path) -> N
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
-            told = re.search(r"^Serving fake/echo at (http://\S+)", process.stdout.readline())
-            assert told is not None
-            assert httpx2.get(f"{told[1]}/health").status_code == 200
+            info = re.search(r"^Serving fake/echo at (http://\S+)", process.stdout.readline())
+            assert info is not None
+            assert httpx2.get(f"{info[1]}/health").status_code == 200
             began = time.monotonic()
             process.send_signal(signal.SIGTERM)
             assert process.wait(20) == 0
@@ -147,7 +146,7 @@ def test_requests_and_runs_have_one_time_to_end(start: Servers, tmp_path: Path) 
     with ThreadPoolExecutor() as threads:
         body = request(seats={"candidate": "stuck", "judge": "stuck"})
         run = httpx2.post(f"{server.url}/v1/runs", json=body).raise_for_status().json()["id"]
-        until(lambda: f"run {run}: begun" in server.told)
+        until(lambda: f"run {run}: begun" in server.output)
         threads.submit(insist, server, "stuck")
         until(lambda: is_busy(server))
         began = time.monotonic()
@@ -157,9 +156,7 @@ def test_requests_and_runs_have_one_time_to_end(start: Servers, tmp_path: Path) 
 
 
 def test_a_stream_that_outlasts_the_drain_ends_as_its_protocol_does(tmp_path: Path) -> None:
-    servers = Servers(
-        tmp_path, "from mmconv.service.chat import routes; routes.PATIENCE_SECONDS = 0.2"
-    )
+    servers = Servers(tmp_path, "from mmconv.service import chat; chat.PATIENCE_SECONDS = 0.2")
     server = servers(models={"stuck": STUCK}, drain_seconds=1)
     body = says("hello", model="stuck", stream=True)
     url = f"{server.url}/v1/chat/completions"
@@ -172,7 +169,7 @@ def test_a_stream_that_outlasts_the_drain_ends_as_its_protocol_does(tmp_path: Pa
     assert json.loads(lines[-2].removeprefix("data: "))["error"]["code"] == "draining"
     assert lines[-1] == "data: [DONE]"
     assert server.ended() == 0
-    assert "Traceback" not in server.told
+    assert "Traceback" not in server.output
     servers.end()
 
 
@@ -213,8 +210,8 @@ def test_what_is_not_http_is_refused(server: ServerProcess, sent: bytes) -> None
 def test_an_upgrade_that_is_asked_for_is_not_logged(server: ServerProcess) -> None:
     asked = {"Connection": "Upgrade", "Upgrade": "websocket"}
     assert httpx2.get(f"{server.url}/health", headers=asked).status_code == 200
-    assert "pgrade" not in server.told
-    assert "pip install" not in server.told
+    assert "pgrade" not in server.output
+    assert "pip install" not in server.output
 
 
 def test_an_announced_body_that_is_too_large_is_refused_unread(server: ServerProcess) -> None:
@@ -235,9 +232,7 @@ def test_two_servers_share_uploads_and_the_database(start: Servers) -> None:
 
 
 def test_more_connections_than_there_may_be_are_refused(tmp_path: Path) -> None:
-    servers = Servers(
-        tmp_path, "from mmconv.service.http import connection; connection.CONNECTIONS = 5"
-    )
+    servers = Servers(tmp_path, "from mmconv.service import server; server.CONNECTIONS = 5")
     server = servers()
     with ExitStack() as stack:
         for _ in range(5):

@@ -1,18 +1,25 @@
+"""Settings: read from files and options, and checked before anything is served."""
+
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 from mmconv.core.errors import ConfigError, StoreError
 from mmconv.service.command import command, make_token, read_settings
+from mmconv.service.preflight import check_settings
 from mmconv.service.settings import SCOPES, Allowance, Settings, Sizes, TokenSpec
 from mmconv.service.state import open_service
+from tests.mmconv.service.conftest import Serve
+from tests.mmconv.service.run_settings import drawn, request, until
 
 SHIPPED = Path(__file__).parents[3] / "configs" / "serve.yaml"
 
@@ -35,16 +42,16 @@ def file(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("models", "overrides", "told"),
+    ("models", "overrides", "info"),
     [
         (["=fake/echo"], [], "a model has no name"),
         (["fake/echo"], ["preload=[gpt]"], "preload: 'gpt' is none of the models"),
     ],
 )
 def test_models_that_cannot_be_named_are_refused(
-    models: list[str], overrides: list[str], told: str
+    models: list[str], overrides: list[str], info: str
 ) -> None:
-    with pytest.raises(ConfigError, match=told):
+    with pytest.raises(ConfigError, match=info):
         read_settings(None, models, {}, overrides)
 
 
@@ -138,8 +145,8 @@ def test_a_name_that_the_settings_would_not_take_makes_no_token(name: str) -> No
 
 
 def test_a_made_token_fits_its_entry(tmp_path: Path) -> None:
-    told = make_token("ada")
-    token, _, entry = told.partition("\n\n")
+    info = make_token("ada")
+    token, _, entry = info.partition("\n\n")
     path = tmp_path / "serve.yaml"
     path.write_text(entry.partition("For the settings:\n")[2])
     settings = read_settings(path, ["fake/echo"], {}, [])
@@ -153,11 +160,11 @@ def test_the_shipped_settings_can_be_read() -> None:
 
 
 def test_the_shipped_settings_show_every_setting_and_its_default() -> None:
-    told = yaml.safe_load("\n".join(uncommented(SHIPPED.read_text().splitlines())))
-    assert told.keys() == Settings.model_fields.keys()
+    info = yaml.safe_load("\n".join(uncommented(SHIPPED.read_text().splitlines())))
+    assert info.keys() == Settings.model_fields.keys()
     defaults = Settings.model_validate({"models": {"m": "fake/echo"}}).model_dump(mode="json")
     given = {"models", "data"}
-    assert {name: told[name] for name in told.keys() - given} == {
+    assert {name: info[name] for name in info.keys() - given} == {
         name: [*value] if isinstance(value, tuple) else value
         for name, value in defaults.items()
         if name not in given
@@ -192,3 +199,74 @@ def test_missing_libraries_are_told_with_their_extra(monkeypatch: pytest.MonkeyP
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     with pytest.raises(ConfigError, match=r"pip install 'mmconv\[serve\]'"):
         command.main(["--model", "fake/echo"], standalone_mode=False)
+
+
+ECHO = {"provider": "fake", "model": "echo"}
+
+
+def settings(data: dict[str, Any], **models: Any) -> Settings:
+    return Settings.model_validate({"models": {"echo": ECHO} | models, "data": {"big": data}})
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        ({"benchmark": "foo"}, r"data\.big\.benchmark: benchmark 'foo' is not known; there are:"),
+        ({"benchmark": "no.such:thing"}, "there is no module 'no'"),
+        ({"benchmark": "fbbench"}, r"data\.big\.options\.data is needed and not set"),
+        (
+            {"benchmark": "fbbench", "options": {"data": "x", "dat": 1}},
+            "fbbench has no such option; did you mean data",
+        ),
+        (
+            {"benchmark": "fbbench", "options": {"data": "x", "max_tokens": "many"}},
+            r"options\.max_tokens: should be a valid integer",
+        ),
+    ],
+)
+def test_what_can_never_work_is_refused(data: dict[str, Any], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        check_settings(settings(data))
+
+
+def test_what_may_be_there_later_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    (tmp_path / "images").mkdir()
+    options = {"data": str(tmp_path / "nope.xlsx"), "images": str(tmp_path / "images")}
+    keyed = {"provider": "openai", "model": "x", "api_key_env": "OPENAI_API_KEY"}
+    data = {"benchmark": "convbench", "options": options}
+    file, key = check_settings(settings(data, judge=keyed, second=keyed))
+    assert file.startswith(f"data.big.options.data: {tmp_path / 'nope.xlsx'} does not exist")
+    assert key.startswith("models.judge (x), second (x): environment variable OPENAI_API_KEY")
+
+
+def test_settings_that_work_are_passed_in_silence(tmp_path: Path) -> None:
+    shapes = drawn(tmp_path, 1)["shapes"]
+    assert check_settings(settings(shapes)) == ()
+    # Anything may be an option of a benchmark from elsewhere.
+    theirs = {"benchmark": "tests.example_benchmark:Riddles", "options": {"any": 1}}
+    assert check_settings(settings(theirs)) == ()
+
+
+@pytest.mark.parametrize("gone", ["data", "model"])
+async def test_runs_of_what_is_not_here_wait_for_a_server_that_has_it(
+    serve: Serve, tmp_path: Path, caplog: pytest.LogCaptureFixture, gone: str
+) -> None:
+    models = {"echo": ECHO, "judge": {"provider": "fake", "model": "judge"}}
+    asked = request(seats={"candidate": "other", "judge": "judge"})
+    whole: dict[str, Any] = {
+        "models": {**models, "other": ECHO},
+        "data": drawn(tmp_path),
+        "database": str(tmp_path / "queue.sqlite"),
+    }
+    first = await serve(**whole, out=tmp_path / "first")
+    first.shared.draining.set()
+    first.shared.queue.news.set()
+    [run] = [(await first.client.post("/v1/runs", json=asked)).json()["id"]]
+    lesser = {"data": {}} if gone == "data" else {"models": models}
+    named = "data set 'shapes'" if gone == "data" else "model 'other'"
+    with caplog.at_level(logging.WARNING):
+        second = await serve(**whole | lesser, out=tmp_path / "second")
+        await until(lambda: f"{run} is left to a server that has {named}" in caplog.text)
+    info = (await second.client.get(f"/v1/runs/{run}")).json()
+    assert info["state"] == "queued"

@@ -1,4 +1,4 @@
-/* Requests to this server: with the tab's token, errors as the API tells them, events as they come. */
+/* Requests to this server with the tab's token, its errors, and its streams of events. */
 "use strict";
 const api = (() => {
   const NAME = "mmconv-token";
@@ -39,18 +39,18 @@ const api = (() => {
 
   byId("token-form").addEventListener("submit", (event) => {
     event.preventDefault();
-    const given = field.value.trim();
-    field.setCustomValidity(/^[\x21-\x7e]+$/.test(given) ? "" : "A token has no blanks and no special characters.");
+    const typed = field.value.trim();
+    field.setCustomValidity(/^[\x21-\x7e]+$/.test(typed) ? "" : "A token has no blanks and no special characters.");
     if (!event.target.reportValidity()) return;
-    sessionStorage.setItem(NAME, given);
+    sessionStorage.setItem(NAME, typed);
     asked.resolve();
     dialog.close();
   });
   field.addEventListener("input", () => field.setCustomValidity(""));
   dialog.addEventListener("close", () => {
     field.value = "";
-    // Where one was given this changes nothing.
-    asked.reject(new Problem(401, { message: "without a token there is nothing to see" }));
+    // After `resolve` this has no effect.
+    asked.reject(new Problem(401, { message: "this server needs a token" }));
     asked = null;
   });
 
@@ -149,7 +149,7 @@ const api = (() => {
 
   const pictures = new Map();
 
-  /* A picture's address within this tab, or null where it cannot be had. */
+  /* An image's address within this tab, or null if it cannot be loaded. */
   function picture(path) {
     if (!pictures.has(path)) {
       const loading = send(path).then(async (answer) => URL.createObjectURL(await answer.blob()), () => null);

@@ -4,14 +4,14 @@
   const { byId, make } = dom;
   const form = byId("compare-form");
   const asked = new URLSearchParams(location.search);
-  const wanted = (asked.get("runs") ?? "").split(",").filter(Boolean);
+  const ids = (asked.get("runs") ?? "").split(",").filter(Boolean);
 
   function row(run) {
     const name = `${run.model} on ${run.request.data}`;
     const box = make("input", { type: "checkbox", name: "runs", value: run.id, "aria-label": name });
     const base = make("input", { type: "radio", name: "baseline", value: run.id, "aria-label": `${name} is the baseline` });
-    box.checked = wanted.includes(run.id);
-    base.checked = wanted[0] === run.id;
+    box.checked = ids.includes(run.id);
+    base.checked = ids[0] === run.id;
     base.addEventListener("change", () => { box.checked = true; });
     const link = make("a", { href: jobs.address(run) }, run.model);
     return make("tr", {}, make("td", { class: "tick" }, box), make("td", { class: "tick" }, base),
@@ -23,13 +23,13 @@
   /* Every finished run of the last few hundred; a run that the address names is there in any case. */
   async function listRuns() {
     const { data } = await api.get("/v1/runs?limit=200");
-    const found = new Map(data.filter(jobs.hasResult).map((run) => [run.id, run]));
-    for (const id of wanted.filter((each) => !found.has(each))) {
+    const listed = new Map(data.filter(jobs.hasResult).map((run) => [run.id, run]));
+    for (const id of ids.filter((each) => !listed.has(each))) {
       const run = await api.get(`/v1/runs/${encodeURIComponent(id)}`);
-      found.set(id, run);
+      listed.set(id, run);
     }
-    byId("compare-runs").replaceChildren(...[...found.values()].map(row));
-    if (!found.size) byId("compare-runs").append(make("tr", {}, make("td", { colspan: 5, class: "words" }, "No run is finished yet.")));
+    byId("compare-runs").replaceChildren(...[...listed.values()].map(row));
+    if (!listed.size) byId("compare-runs").append(make("tr", {}, make("td", { colspan: 5, class: "words" }, "No run is finished yet.")));
   }
 
   form.addEventListener("submit", (event) => {
@@ -39,7 +39,7 @@
     const runs = data.getAll("runs").filter((id) => id !== baseline);
     if (baseline) runs.unshift(baseline);
     const to = new URLSearchParams(data.getAll("despite").map((name) => ["despite", name]));
-    if (runs.length < 2) return shell.tell(new api.Problem(400, { message: "choose at least two runs" }));
+    if (runs.length < 2) return shell.show(new api.Problem(400, { message: "choose at least two runs" }));
     return location.assign(`/compare?runs=${runs.map(encodeURIComponent).join(",")}${to.size ? `&${to}` : ""}`);
   });
 
@@ -58,7 +58,7 @@
     byId("browser").hidden = false;
     const blocks = samples.inBlocks(page.index, (number) => api.get(`/web/compare/blocks/${number}?${asked}`));
     const picture = (_, name, small) =>
-      api.picture(`/v1/runs/${encodeURIComponent(wanted[0])}/images/${name}${small ? "?small=true" : ""}`);
+      api.picture(`/v1/runs/${encodeURIComponent(ids[0])}/images/${name}${small ? "?small=true" : ""}`);
     return samples.show({ index: page.index, ...blocks, picture });
   }
 
@@ -67,7 +67,7 @@
       box.checked = asked.getAll("despite").includes(box.value);
     }
     await shell.attempt(listRuns);
-    if (wanted.length) await showComparison();
+    if (ids.length) await showComparison();
     document.documentElement.dataset.ready = "";
   }
 

@@ -33,17 +33,17 @@ const jobs = (() => {
     if (active(run) || run.state === "stopped") {
       box.append(make("progress", { max: planned || 1, value: run.state === "queued" && !planned ? 0 : calls, "aria-label": "Calls that have ended" }));
     }
-    box.append(make("p", { class: "hint" }, told(run)));
+    box.append(make("p", { class: "hint" }, callsText(run)));
     return box;
   }
 
-  function told(run) {
+  function callsText(run) {
     const { calls, planned, replies, asked, stored, failed, skipped, rate, seconds_left: left } = run.progress;
     const parts = [];
     if (run.state === "queued" && !planned) return "Waits for its turn.";
     if (run.state !== "done") parts.push(`${number(calls)} of ${count(planned, "call")}`);
     parts.push(count(replies, "answer"));
-    if (stored && asked) parts.push(`${number(stored)} of them not asked anew`);
+    if (stored && asked) parts.push(`${number(stored)} of them cached`);
     if (failed) parts.push(`${number(failed)} failed`);
     if (skipped) parts.push(`${number(skipped)} skipped`);
     if (run.state === "running") {
@@ -54,20 +54,20 @@ const jobs = (() => {
     return parts.join(" · ");
   }
 
-  /* Whether whoever looks may stop, resume and remove a run; `choices` tell who that is. */
+  /* Whether the reader may stop, resume and remove a run; `choices` name the reader. */
   const owns = (run, { caller, scopes }) =>
     scopes.includes("admin") || (scopes.includes("run") && run.owner === caller);
 
   /* Buttons for what can be done with a run of one's own; `after` gets it as it is then. */
   function actions(run, after) {
     const act = (text, how) => {
-      const made = button(text, async () => {
-        made.disabled = true;
+      const item = button(text, async () => {
+        item.disabled = true;
         const changed = await shell.attempt(how);
-        made.disabled = false;
+        item.disabled = false;
         if (changed) after(changed);
       });
-      return made;
+      return item;
     };
     if (active(run)) return run.stopping ? [] : [act("Stop", () => api.remove(path(run)))];
     const again = () => api.post("/v1/runs", run.request);
@@ -89,7 +89,7 @@ const jobs = (() => {
 
   /* Follow a run until it ends; `change` gets it each time that it is another. */
   async function watch(run, signal, change) {
-    for await (const [, told] of api.events(`${path(run)}/events`, signal)) change(told);
+    for await (const [, update] of api.events(`${path(run)}/events`, signal)) change(update);
   }
 
   /* Runs that are finished, or were and have been taken up again. */

@@ -1,4 +1,4 @@
-/* The form of a new run. What the API objects to is told at the field that it names. */
+/* The form of a new run. The API's errors appear at the fields that they name. */
 "use strict";
 (() => {
   const { byId, make, button, capital } = dom;
@@ -103,7 +103,7 @@
     return Object.fromEntries(set.map(([name, value]) => [name, value]));
   }
 
-  /* The request that the form stands for; what is not set is not in it. */
+  /* The request of the form, without fields that are not set. */
   function request() {
     const asked = {};
     for (const field of shell.fieldsOf(form)) {
@@ -121,7 +121,7 @@
     return asked;
   }
 
-  /* A number that the browser cannot read has no value; the reader is told so. */
+  /* A number that the browser cannot read has no value, which is an error. */
   function unreadable() {
     return shell.fieldsOf(form).find((field) => field.validity && !field.validity.valid && !field.validity.valueMissing);
   }
@@ -156,7 +156,7 @@
     showData();
     const allowed = shell.allows(choices, "run", "start runs", form.querySelector("button.primary"));
     if (allowed && !choices.data.length) {
-      shell.tell(new api.Problem(0, { message: "no data set is configured here: runs need one (data: in the server's settings)" }));
+      shell.show(new api.Problem(0, { message: "no data set is configured here: runs need one (data: in the server's settings)" }));
     }
     document.documentElement.dataset.ready = "";
   }

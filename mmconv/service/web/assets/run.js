@@ -18,12 +18,12 @@
   function facts() {
     const { request } = run;
     const seats = Object.entries(request.seats).map(([seat, model]) => [seat === "candidate" ? "model" : seat, model]);
-    const told = [...seats, ["data", request.data], ...jobs.settings(request)];
-    told.push(["started", run.started ? jobs.when(run.started) : "not yet"]);
-    if (run.ended) told.push(["ended", jobs.when(run.ended)]);
+    const facts = [...seats, ["data", request.data], ...jobs.settings(request)];
+    facts.push(["started", run.started ? jobs.when(run.started) : "not yet"]);
+    if (run.ended) facts.push(["ended", jobs.when(run.ended)]);
     // `mmconv show` and its kin know a run by its folder.
-    if (run.folder) told.push(["folder", make("code", {}, run.folder)]);
-    return told.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value)));
+    if (run.folder) facts.push(["folder", make("code", {}, run.folder)]);
+    return facts.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value)));
   }
 
   function losses() {
@@ -122,7 +122,7 @@
     live = source;
     byId("run-files").hidden = true;
     const words = run.state === "stopped" || run.state === "failed"
-      ? "It has not come to its end, so there are no scores. What is answered is below."
+      ? "It has not finished, so there are no scores yet. The replies so far are below."
       : "Scores and plots come when the run is done. The samples below are as far as they have come.";
     byId("findings").replaceChildren(make("p", { class: "hint" }, words));
     await browse(live);
@@ -148,14 +148,14 @@
 
   /* ---- as time goes on ---- */
 
-  /* Which picture of its samples a run has: none, those of a session under way, the finished ones. */
+  /* Which samples a run shows: none, those of a running session, the finished ones. */
   function stage() {
     if (jobs.active(run) || !jobs.hasResult(run)) return run.progress.total ? `live ${run.state}` : "";
     return `done ${run.ended}`;
   }
 
-  function change(told) {
-    run = told;
+  function change(update) {
+    run = update;
     head();
     const now = stage();
     if (now !== shown) {
@@ -174,8 +174,8 @@
     if (stop || document.hidden) return;
     stop = new AbortController();
     const { signal } = stop;
-    jobs.watch(run, signal, (told) => { if (!signal.aborted) change(told); })
-      .catch((error) => shell.tell(error))
+    jobs.watch(run, signal, (update) => { if (!signal.aborted) change(update); })
+      .catch((error) => shell.show(error))
       .finally(() => { if (stop?.signal === signal) stop = null; });
   }
 
@@ -189,10 +189,10 @@
   });
 
   async function start() {
-    const told = await shell.attempt(() => Promise.all([api.get("/web/choices"), api.get(path)]));
-    if (told) {
-      [choices] = told;
-      change(told[1]);
+    const loaded = await shell.attempt(() => Promise.all([api.get("/web/choices"), api.get(path)]));
+    if (loaded) {
+      [choices] = loaded;
+      change(loaded[1]);
     }
     document.documentElement.dataset.ready ??= "";
   }

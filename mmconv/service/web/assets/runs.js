@@ -17,7 +17,7 @@
   /* ---- the address says which ---- */
 
   const filters = byId("filters");
-  const wanted = () => new URLSearchParams(
+  const query = () => new URLSearchParams(
     [...new FormData(filters)].filter(([name, value]) => value && name !== "chosen"));
 
   function readAddress() {
@@ -89,15 +89,15 @@
   function list() {
     byId("runs").replaceChildren(...[...runs.values()].map(row));
     byId("older").hidden = !next;
-    const none = wanted().size ? "No run is like this." : "There are no runs yet.";
-    byId("told").textContent = runs.size ? `${count(runs.size, "run", Boolean(next))}, the newest first` : none;
+    const none = query().size ? "No run matches." : "There are no runs yet.";
+    byId("status").textContent = runs.size ? `${count(runs.size, "run", Boolean(next))}, newest first` : none;
     document.documentElement.dataset.ready = "";
     follow();
   }
 
   async function read(after) {
     const mine = ++reading;
-    const asked = wanted();
+    const asked = query();
     if (after) asked.set("after", after);
     const page = await shell.attempt(() => api.get(`/v1/runs?${asked}`));
     if (!page || mine !== reading) return;
@@ -116,7 +116,7 @@
       const stop = new AbortController();
       followed.set(run.id, stop);
       jobs.watch(run, stop.signal, update)
-        .catch((error) => shell.tell(error))
+        .catch((error) => shell.show(error))
         .finally(() => { followed.delete(run.id); follow(); });
     }
   }
@@ -124,7 +124,7 @@
   /* The newest runs as they are now: those of others, and those that are not followed. */
   async function renew() {
     const mine = reading;
-    const page = await api.get(`/v1/runs?${wanted()}`).catch(() => null);
+    const page = await api.get(`/v1/runs?${query()}`).catch(() => null);
     if (!page || mine !== reading) return;
     const fresh = page.data.filter((run) => !runs.has(run.id));
     page.data.forEach(update);
@@ -150,7 +150,7 @@
 
   filters.addEventListener("change", (event) => {
     if (event.target.name === "chosen") return;
-    history.replaceState(null, "", wanted().size ? `?${wanted()}` : location.pathname);
+    history.replaceState(null, "", query().size ? `?${query()}` : location.pathname);
     read();
   });
   filters.addEventListener("submit", (event) => event.preventDefault());
@@ -169,7 +169,7 @@
     readAddress();
     tellChosen();
     if (choices && !shell.allows(choices, "read", "see runs")) {
-      byId("told").textContent = "";
+      byId("status").textContent = "";
       document.documentElement.dataset.ready = "";
       return;
     }

@@ -8,21 +8,21 @@ const shell = (() => {
   byId("forget").addEventListener("click", api.forget);
 
   /* Tell of a problem above everything, or (without one) of none. */
-  function tell(error) {
+  function show(error) {
     const place = byId("problem");
     place.textContent = error ? dom.capital(error.message) : "";
     place.hidden = !error;
     if (error && !(error instanceof api.Problem)) throw error;
   }
 
-  /* Do something; what the API objects to is told on the page. */
+  /* Do something, and show an error of the API on the page. */
   async function attempt(act) {
     try {
       const done = await act();
-      tell(null);
+      show(null);
       return done;
     } catch (error) {
-      if (error.name !== "AbortError") tell(error);
+      if (error.name !== "AbortError") show(error);
       return undefined;
     }
   }
@@ -37,9 +37,9 @@ const shell = (() => {
   const fieldsOf = (form) => [...form.elements].filter((field) => field.name);
 
   function clearFaults(form) {
-    tell(null);
+    show(null);
     for (const field of form.querySelectorAll("[aria-invalid]")) field.removeAttribute("aria-invalid");
-    for (const told of form.querySelectorAll(".fault")) told.remove();
+    for (const fault of form.querySelectorAll(".fault")) fault.remove();
   }
 
   /* The field that a problem is about: the one of that name, or the nearest that holds it. */
@@ -47,8 +47,8 @@ const shell = (() => {
     const fields = fieldsOf(form);
     const outer = (name) => name.slice(0, Math.max(name.lastIndexOf("."), name.lastIndexOf("["), 0));
     for (let name = problem.param ?? ""; name; name = outer(name)) {
-      const found = fields.find((field) => field.name === name);
-      if (found) return found;
+      const match = fields.find((field) => field.name === name);
+      if (match) return match;
     }
     return null;
   }
@@ -57,38 +57,38 @@ const shell = (() => {
   function blame(form, error) {
     const field = error instanceof api.Problem ? faultyField(form, error) : null;
     if (!field) {
-      tell(error);
+      show(error);
       byId("problem").scrollIntoView({ block: "center" });
       return;
     }
     const id = `fault-${field.name}`;
-    const told = dom.make("span", { class: "fault problem", id, role: "alert" }, dom.capital(error.message));
+    const fault = dom.make("span", { class: "fault problem", id, role: "alert" }, dom.capital(error.message));
     field.setAttribute("aria-invalid", "true");
     field.setAttribute("aria-describedby", id);
-    (field.closest("label.field, fieldset") ?? field).append(told);
+    (field.closest("label.field, fieldset") ?? field).append(fault);
     for (let box = field.closest("details"); box; box = box.parentElement.closest("details")) box.open = true;
     field.focus();
-    told.scrollIntoView({ block: "nearest" });
+    fault.scrollIntoView({ block: "nearest" });
   }
 
-  /* Whether the token may do what a page is for; told, with the button that is of no use then. */
-  function allows({ scopes }, scope, what, button) {
+  /* Whether the token may use this page. If not, an error shows why, and the button is disabled. */
+  function allows({ scopes }, scope, action, button) {
     const may = scopes.includes(scope);
-    if (!may) tell(new api.Problem(403, { message: `this token may not ${what}` }));
+    if (!may) show(new api.Problem(403, { message: `this token may not ${action}` }));
     if (button) button.disabled = !may;
     return may;
   }
 
   /* The choices of a select; those that are `unusable` can be seen, and not chosen. */
   function options(select, values, first, unusable = []) {
-    const made = values.map((value) => {
+    const nodes = values.map((value) => {
       const option = dom.make("option", { value }, unusable.includes(value) ? `${value} (no key here)` : value);
       option.disabled = unusable.includes(value);
       return option;
     });
-    if (first !== undefined) made.unshift(dom.make("option", { value: "" }, first));
-    select.replaceChildren(...made);
+    if (first !== undefined) nodes.unshift(dom.make("option", { value: "" }, first));
+    select.replaceChildren(...nodes);
   }
 
-  return { tell, attempt, valueOf, fieldsOf, clearFaults, blame, allows, options };
+  return { show, attempt, valueOf, fieldsOf, clearFaults, blame, allows, options };
 })();

@@ -1,11 +1,11 @@
-/* A dialogue of the reader's own: a picture, up to a few turns, and with references the ablations. */
+/* A dialogue with a model: an image, a few turns, and with references the ablations. */
 "use strict";
 (() => {
   const { byId, make, button } = dom;
   const TURNS = 3;
   const MOST_TURNS = 8;
   const AGAIN_SECONDS = 1;
-  const EXAMPLES = ["What is in the picture?", "What follows from that?", "Write a line about it."];
+  const EXAMPLES = ["What is in the image?", "What follows from that?", "Write a line about it."];
   const form = byId("try-form");
   let stop = null;
   let convbenchOnly = [];
@@ -36,8 +36,8 @@
 
   /* As many leading references as there are give one condition each. */
   function conditions(asked) {
-    const given = asked.findIndex((turn) => !turn.reference);
-    const most = Math.min(given < 0 ? asked.length : given, asked.length - 1);
+    const open = asked.findIndex((turn) => !turn.reference);
+    const most = Math.min(open < 0 ? asked.length : open, asked.length - 1);
     return [...Array(most + 1).keys()];
   }
 
@@ -70,25 +70,25 @@
     const only = convbenchOnly.includes(judge);
     for (const option of prompts.options) option.disabled = only && option.value !== "convbench";
     if (only) prompts.value = "convbench";
-    const told = byId("prompts-told");
-    told.hidden = prompts.value !== "convbench";
-    told.textContent = `${only ? `${judge} judges by ConvBench's prompts only. ` : ""}They need a picture, what it shows, three turns and a reference for each.`;
+    const note = byId("prompts-note");
+    note.hidden = prompts.value !== "convbench";
+    note.textContent = `${only ? `${judge} judges by ConvBench's prompts only. ` : ""}They need an image, its caption, three turns and a reference for each.`;
   }
 
   /* The result, at once or when the server's queue has come to it. */
   async function hold(body, signal) {
-    let told = await api.post("/v1/dialogues", body, { signal });
-    while (!told.conditions) {
-      if (told.result) return told.result;
-      if (told.state === "failed" || told.state === "stopped") {
-        throw new api.Problem(0, { message: told.error ?? `the dialogue was ${told.state}` });
+    let job = await api.post("/v1/dialogues", body, { signal });
+    while (!job.conditions) {
+      if (job.result) return job.result;
+      if (job.state === "failed" || job.state === "stopped") {
+        throw new api.Problem(0, { message: job.error ?? `the dialogue was ${job.state}` });
       }
-      byId("answer-told").textContent = `It is long, and became a job: ${told.state}.`;
+      byId("answer-note").textContent = `The dialogue is long and was queued: ${job.state}.`;
       await api.pause(AGAIN_SECONDS, signal);
       if (signal.aborted) throw new DOMException("", "AbortError");
-      told = await api.get(`/v1/dialogues/${told.id}`, { signal });
+      job = await api.get(`/v1/dialogues/${job.id}`, { signal });
     }
-    return told;
+    return job;
   }
 
   /* ---- the answer, as the browser of samples shows conversations ---- */
@@ -101,8 +101,8 @@
   }
 
   function facts(turn) {
-    const told = turn.output_tokens === null ? [] : [`${turn.output_tokens} tokens`];
-    return [...told, ...turn.seen.map((seen) => `sent as ${seen.width} × ${seen.height}`)].join(", ");
+    const facts = turn.output_tokens === null ? [] : [`${turn.output_tokens} tokens`];
+    return [...facts, ...turn.seen.map((seen) => `sent as ${seen.width} × ${seen.height}`)].join(", ");
   }
 
   function column(result) {
@@ -125,8 +125,8 @@
   function deltas(result) {
     const known = result.deltas.filter((each) => each.value !== null);
     return known.map((each) => {
-      const what = each.turn ? `turn ${each.turn}` : "the conversation";
-      return make("li", {}, `${each.grading}, ${what}: ${signed(each.value)} with ${each.goal} given, against ${each.start}`);
+      const subject = each.turn ? `turn ${each.turn}` : "the conversation";
+      return make("li", {}, `${each.grading}, ${subject}: ${signed(each.value)} with ${each.goal} given, against ${each.start}`);
     });
   }
 
@@ -156,15 +156,15 @@
     }));
     const changes = deltas(result);
     byId("deltas").replaceChildren(changes.length ? make("ul", { class: "tags" }, ...changes) : "");
-    byId("answer-told").textContent = answered(result);
+    byId("answer-note").textContent = answered(result);
   }
 
   /* ---- asking ---- */
 
-  /* An answer stands under the question that it answers, and under no other. */
+  /* Clear the previous answer: an answer must not appear under another question. */
   function clearAnswer() {
     byId("answer").hidden = true;
-    for (const id of ["answer-told", "deltas", "dialogue"]) byId(id).replaceChildren();
+    for (const id of ["answer-note", "deltas", "dialogue"]) byId(id).replaceChildren();
   }
 
   function busy(is) {
@@ -184,7 +184,7 @@
     stop = new AbortController();
     busy(true);
     byId("answer").hidden = false;
-    byId("answer-told").textContent = "The model is asked…";
+    byId("answer-note").textContent = "Waiting for the model…";
     try {
       show(await hold(await request(stop.signal), stop.signal));
       dom.reveal(byId("answer"));

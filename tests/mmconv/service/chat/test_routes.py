@@ -10,7 +10,7 @@ import pytest
 
 from mmconv.core.errors import ConfigError
 from mmconv.core.keys import hash_bytes
-from mmconv.service.chat import routes
+from mmconv.service import chat
 from tests.mmconv.service.conftest import MODELS, Serve, Served
 from tests.pictures import picture
 
@@ -54,11 +54,11 @@ def events(answer: httpx2.Response) -> list[Any]:
 async def test_an_answer_has_openais_shape(served: Served) -> None:
     answer = await post(served, says("hello there"))
     assert answer.status_code == 200
-    told = answer.json()
-    assert told["object"] == "chat.completion"
-    assert told["choices"][0]["message"]["content"] == "hello there"
-    assert told["choices"][0]["finish_reason"] == "stop"
-    assert told["usage"] == {"prompt_tokens": 2, "completion_tokens": 2, "total_tokens": 4}
+    info = answer.json()
+    assert info["object"] == "chat.completion"
+    assert info["choices"][0]["message"]["content"] == "hello there"
+    assert info["choices"][0]["finish_reason"] == "stop"
+    assert info["usage"] == {"prompt_tokens": 2, "completion_tokens": 2, "total_tokens": 4}
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -95,7 +95,7 @@ async def test_a_stream_brings_the_same_text_and_the_usage(served: Served) -> No
 async def test_a_stream_that_takes_long_is_kept_alive(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(routes, "PATIENCE_SECONDS", 0.1)
+    monkeypatch.setattr(chat, "PATIENCE_SECONDS", 0.1)
     answer = await post(served, says("hello", stream=True, model="slow"))
     assert answer.text.count(": at work\n\n") >= 2
     assert events(answer)[1]["choices"][0]["delta"]["content"] == "hello"
@@ -110,7 +110,7 @@ async def test_a_stream_that_failed_in_time_has_a_status(serve: Serve) -> None:
 async def test_a_stream_that_fails_late_says_so(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(routes, "PATIENCE_SECONDS", 0.01)
+    monkeypatch.setattr(chat, "PATIENCE_SECONDS", 0.01)
     served = await serve(models=SCRIPTED)
     answer = await post(served, says("other", model="scripted", stream=True))
     assert answer.status_code == 200
@@ -319,7 +319,7 @@ async def test_a_model_that_cannot_be_loaded_is_the_operators_matter(
     def fail(*_given: object) -> None:
         raise ConfigError("/checkpoints/x holds no checkpoint")
 
-    monkeypatch.setattr("mmconv.service.models.pool._Lent", fail)
+    monkeypatch.setattr("mmconv.service.model_pool._Lent", fail)
     answer = await post(served, says("hello"))
     assert (answer.status_code, error(answer)["code"]) == (503, "model_unusable")
     assert "/checkpoints" not in answer.text

@@ -178,17 +178,17 @@ async def test_the_overlap_measure_judges_by_convbench_prompts(talking: Served) 
     assert found["conditions"][0]["overall"][0]["state"] == "parsed"
     answer = await talking.client.post(URL, json={**DIALOGUE, "judge": "overlap"})
     assert (answer.status_code, answer.json()["error"]["param"]) == (400, "prompts")
-    assert "the judge 'overlap' is no language model" in answer.json()["error"]["message"]
+    assert "the judge 'overlap' is not a language model" in answer.json()["error"]["message"]
 
 
 async def test_a_dialogue_of_many_calls_says_where_to_look(serve: Serve) -> None:
     served = await serve(models=MODELS, synchronous_calls=1)
     answer = await served.client.post(URL, json=DIALOGUE)
-    told = answer.json()
+    info = answer.json()
     assert answer.status_code == 202
-    assert told["location"] == answer.headers["location"] == f"/v1/dialogues/{told['id']}"
-    assert f"GET {told['location']} until its state is done" in told["about"]
-    assert (await ended(served, told["location"]))["about"] is None
+    assert info["location"] == answer.headers["location"] == f"/v1/dialogues/{info['id']}"
+    assert f"GET {info['location']} until its state is done" in info["about"]
+    assert (await ended(served, info["location"]))["about"] is None
     documented = (await served.client.get("/openapi.json")).json()["paths"][URL]["post"]
     assert "synchronous_calls" in documented["description"]
 
@@ -202,11 +202,11 @@ async def test_who_waits_gets_the_dialogue_however_many_calls_it_is(serve: Serve
     early = await served.client.post(URL, params={"wait": 0.01}, json=slow)
     assert (early.status_code, early.json()["state"]) in ((202, "queued"), (202, "running"))
     waiting = asyncio.create_task(served.client.post(URL, params={"wait": 30}, json=slow))
-    await until(lambda: served.shared.meters.of("local").watchers == 1)
+    await until(lambda: served.shared.meters["local"].watchers == 1)
     queued = await served.client.post(URL, params={"wait": 30}, json=slow)
     assert (queued.status_code, queued.json()["id"]) == (202, early.json()["id"])
     assert (await waiting).json()["deltas"]
-    assert served.shared.meters.of("local").watchers == 0
+    assert served.shared.meters["local"].watchers == 0
 
 
 @pytest.mark.parametrize(
@@ -295,8 +295,8 @@ async def test_a_queued_one_shows_its_calls_and_the_time_left(
     begun = await shows(lambda progress: progress["calls"] == 2)
     assert (begun["planned"], begun["conversations"], begun["total"]) == (33, 0, 3)
     permits.release()
-    later = await shows(lambda progress: progress["seconds_left"] is not None)
-    assert (later["calls"], later["conversations"]) == (3, 0)
+    later = await shows(lambda progress: progress["calls"] == 3 and progress["seconds_left"])
+    assert later["conversations"] == 0
     assert later["seconds_left"] > 0
     assert (await served.client.delete(place)).status_code == 202
     for _ in range(33):

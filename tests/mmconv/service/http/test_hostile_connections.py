@@ -34,9 +34,9 @@ UNSENT = 150_000_000
 
 BEFORE = f"""
 import resource
-from mmconv.service.http import connection
-connection.HEAD_SECONDS = connection.LINGER_SECONDS = connection.STALLED_SECONDS = {PATIENCE}
-connection.UNSENT_BYTES = {UNSENT}
+from mmconv.service import server
+server.HEAD_SECONDS = server.LINGER_SECONDS = server.STALLED_SECONDS = {PATIENCE}
+server.UNSENT_BYTES = {UNSENT}
 hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
 resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
 """
@@ -230,7 +230,7 @@ def test_what_is_refused_before_it_is_a_request_is_traced_and_counted(
     found = re.search("^X-Request-Id: ([0-9a-f]{16})$", head, re.MULTILINE)
     assert found is not None, head
     assert counted() == before + 1
-    wait_until(lambda: f"request {found[1]} (status 400)" in server.told)
+    wait_until(lambda: f"request {found[1]} (status 400)" in server.output)
 
 
 @pytest.mark.parametrize(

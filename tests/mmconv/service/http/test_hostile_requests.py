@@ -306,6 +306,8 @@ def test_a_path_that_leads_out_leads_nowhere(server: ServerProcess, target: str)
         "https://169.254.169.254/latest/meta-data/",
         "https://10.0.0.1/x.png",
         "https://user:secret@10.0.0.1/x.png",
+        "https://user:secret@example.org/x.png",
+        "https://example.org:22/x.png",
         "https://127.0.0.1\\@example.org/x.png",
         "https://127.0.0.1%2f.example.org/x.png",
         "https://exa mple.org/x.png",

@@ -9,13 +9,10 @@ import pytest
 import trustme
 from aiohttp import web
 
-from mmconv.service.errors.problems import Problem
-from mmconv.service.images import fetching
-from mmconv.service.images.fetching import Rules, fetch, is_public
+from mmconv.service import request_images
+from mmconv.service.errors import Problem
+from mmconv.service.request_images import Rules, fetch, is_public
 from tests.mmconv.service.conftest import Serve
-from tests.pictures import picture
-
-PNG = picture(1)
 
 AUTHORITY = trustme.CA()
 
@@ -80,9 +77,6 @@ class Site:
 
 @pytest.fixture
 async def site() -> AsyncIterator[Site]:
-    async def image(_: web.Request) -> web.Response:
-        return web.Response(body=PNG, content_type="image/png")
-
     async def large(_: web.Request) -> web.Response:
         return web.Response(body=b"x" * 10_000)
 
@@ -94,7 +88,6 @@ async def site() -> AsyncIterator[Site]:
         return web.Response()
 
     app = web.Application()
-    app.router.add_get("/x.png", image)
     app.router.add_get("/to", redirect)
     app.router.add_get("/slow", slow)
     app.router.add_get("/large", large)
@@ -111,11 +104,6 @@ async def site() -> AsyncIterator[Site]:
     await runner.cleanup()
 
 
-async def test_an_image_is_fetched_also_behind_redirects(site: Site) -> None:
-    assert await fetch(f"{site.url}/x.png", 10_000, "url", site.rules) == PNG
-    assert await fetch(f"{site.url}/to?to=/x.png", 10_000, "url", site.rules) == PNG
-
-
 @pytest.mark.parametrize(
     "path",
     [
@@ -123,7 +111,7 @@ async def test_an_image_is_fetched_also_behind_redirects(site: Site) -> None:
         "/to?to=https://localhost:1/x.png",
         "/to?to=https://10.0.0.1/x.png",
         "/to?to=file:///etc/passwd",
-        "/to?to=/to%3Fto%3D/to%253Fto%253D/to%25253Fto%25253D/x.png",
+        "/to?to=/to%3Fto%3D/to%253Fto%253D/to%25253Fto%25253D/large",
         "/missing",
     ],
 )
@@ -133,38 +121,10 @@ async def test_a_redirect_or_answer_that_leads_elsewhere_is_refused(site: Site, 
     assert (refused.value.status, refused.value.param) == (400, "url")
 
 
-async def test_the_public_rules_refuse_a_name_that_leads_to_loopback(site: Site) -> None:
-    rules = Rules(port=site.rules.port, trust=site.rules.trust)
-    for url in (f"{site.url}/x.png", f"https://127.0.0.1:{rules.port}/x.png"):
-        with pytest.raises(Problem, match=r"not public|cannot be fetched"):
-            await fetch(url, 10_000, "url", rules)
-
-
-@pytest.mark.parametrize(
-    "url",
-    [
-        "https://127.0.0.1/",
-        "https://[::1]/",
-        "https://[::ffff:7f00:1]/",
-        "https://2130706433/",
-        "https://0x7f.1/",
-        "https://user:pass@example.org/",
-        "https://example.org:22/",
-        "https:///x.png",
-        "https://[bad/",
-        "https://localhost/",
-    ],
-)
-async def test_urls_that_lead_nowhere_public_are_refused(url: str) -> None:
-    with pytest.raises(Problem) as refused:
-        await fetch(url, 10_000, "url")
-    assert refused.value.status == 400
-
-
 async def test_size_and_time_are_capped(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(Problem, match="larger than 9,999 bytes"):
         await fetch(f"{site.url}/large", 9999, "url", site.rules)
-    monkeypatch.setattr(fetching, "SECONDS", 0.2)
+    monkeypatch.setattr(request_images, "SECONDS", 0.2)
     with pytest.raises(Problem, match="cannot be fetched"):
         await fetch(f"{site.url}/slow", 10_000, "url", site.rules)
 
@@ -179,8 +139,8 @@ async def test_a_client_may_name_urls_only_where_the_operator_allows_it(serve: S
             }
         ],
     }
-    for fetches, told in ((False, "fetches no such URL"), (True, "not public")):
+    for fetches, info in ((False, "does not fetch this URL"), (True, "not public")):
         client = (await serve(fetch_urls=fetches)).client
         answer = await client.post("/v1/chat/completions", json=asked)
         assert answer.status_code == 400
-        assert told in answer.json()["error"]["message"]
+        assert info in answer.json()["error"]["message"]

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from mmconv.service.errors.problems import Problem
-from mmconv.service.images.fetching import Rules, fetch
+from mmconv.service.errors import Problem
+from mmconv.service.request_images import Rules, fetch
 from tests.mmconv.service.images.test_fetching import client_context, server_context
 from tests.mmconv.service.run_settings import until
 from tests.pictures import picture
@@ -193,7 +193,7 @@ async def test_a_public_fetch_opens_no_connection_inside() -> None:
     for host in ("127.0.0.1", "localhost", "2130706433", "127.1", "[::ffff:127.0.0.1]", "0"):
         with pytest.raises(Problem):
             await fetch(f"https://{host}:{port}/", 1000, "image", Rules(port=port))
-    # Connections are told of in their order: the test's own is the last, and here the only one.
+    # Connections are accepted in order: the test's own is the last, and here the only one.
     _, own = await asyncio.open_connection("127.0.0.1", port)
     await until(lambda: str(own.get_extra_info("sockname")) in tried)
     own.close()

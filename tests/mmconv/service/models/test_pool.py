@@ -14,7 +14,7 @@ from mmconv.core.run_stats import SeatStats
 from mmconv.core.types import Message, Reply, Sampling, Text
 from mmconv.engine import Seat
 from mmconv.engine.limiter import Stopped
-from mmconv.service.models.pool import ModelPool, guest, guides_output
+from mmconv.service.model_pool import ModelPool, guest, guides_output
 from model_zoo.openai_api.client import ChatClient
 from tests.mmconv.service.conftest import Serve
 from tests.mmconv.service.run_settings import until
@@ -234,8 +234,8 @@ async def test_a_run_that_is_stopped_asks_nothing_that_waits_for_others(held: He
     await asyncio.sleep(0.05)
     stopped.model.stop()
     async with asyncio.timeout(5):
-        told = await asyncio.gather(*waiting, return_exceptions=True)
-    assert [type(each) for each in told] == [Stopped, Stopped]
+        info = await asyncio.gather(*waiting, return_exceptions=True)
+    assert [type(each) for each in info] == [Stopped, Stopped]
     held.may_end.set()
     assert [each.text for each in await asyncio.gather(*answered)] == ["yes", "yes"]
     assert held.asked == 2

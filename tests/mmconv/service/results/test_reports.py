@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from mmconv.service.errors.problems import Problem
+from mmconv.service.errors import Problem
 from mmconv.service.runs.lookup import finished_folder
 from tests.mmconv.service.conftest import Serve, Served
 from tests.mmconv.service.run_settings import drawn, ended, request
@@ -23,7 +23,7 @@ BLOCK = 2
 @pytest.fixture
 async def served(serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Served:
     """A service whose pages have room for next to nothing."""
-    monkeypatch.setattr("mmconv.service.results.reports.PAGE_BYTES", 100)
+    monkeypatch.setattr("mmconv.service.results.routes.PAGE_BYTES", 100)
     monkeypatch.setattr("mmconv.report.page.blocks.BLOCK", BLOCK)
     opened = await serve(data=drawn(tmp_path))
     assert isinstance(opened, Served)
@@ -116,9 +116,9 @@ async def test_a_resumed_run_is_not_done_before_its_tables_are(served: Served) -
     resumed = replace(job, state="running")
     assert finished_folder(served.shared, resumed) == folder
     (folder / "tables/index.json").unlink()
-    with pytest.raises(Problem, match="is not done") as told:
+    with pytest.raises(Problem, match="is not done") as info:
         finished_folder(served.shared, resumed)
-    assert told.value.code == "not_finished"
+    assert info.value.code == "not_finished"
     assert finished_folder(served.shared, job) == folder
 
 
@@ -150,7 +150,7 @@ async def test_a_report_made_while_the_data_are_away_is_made_anew_when_they_are_
     (tmp_path / "away").rename(images)
     # Looking costs reading the data, so it is not done for every file of a page.
     assert (await later.client.get(f"/v1/runs/{run}/report")).text == without
-    monkeypatch.setattr("mmconv.service.results.derived_files.LOOK_SECONDS", 0)
+    monkeypatch.setattr("mmconv.service.results.published.CHECK_SECONDS", 0)
     whole = (await later.client.get(f"/v1/runs/{run}/report")).text
     assert "not shown" not in whole
     assert len(whole) > len(without)

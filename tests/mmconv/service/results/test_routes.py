@@ -175,14 +175,14 @@ async def test_samples_of_a_finished_run(served: Served) -> None:
         (CALLS, CALLS, 0)
     }
     assert samples[0]["conditions"] == ["free", "perception", "reasoning"]
-    told = await get(served.client, f"runs/{name}/samples/{samples[1]['sample']}")
-    assert len(told["calls"]) == CALLS
-    assert {call["sample"] for call in told["calls"]} == {samples[1]["sample"]}
-    assert {score["sample"] for score in told["scores"]} == {samples[1]["sample"]}
-    assert all(call["messages"] is None for call in told["calls"] if call["prompt"])
+    info = await get(served.client, f"runs/{name}/samples/{samples[1]['sample']}")
+    assert len(info["calls"]) == CALLS
+    assert {call["sample"] for call in info["calls"]} == {samples[1]["sample"]}
+    assert {score["sample"] for score in info["scores"]} == {samples[1]["sample"]}
+    assert all(call["messages"] is None for call in info["calls"] if call["prompt"])
     filled = await get(served.client, f"runs/{name}/samples/{samples[1]['sample']}", prompts="true")
     assert all(call["messages"] for call in filled["calls"])
-    assert filled["scores"] == told["scores"]
+    assert filled["scores"] == info["scores"]
     for path in ("no%20such", "..%2F..%2Fspec.json"):
         answer = await served.client.get(f"/v1/runs/{name}/samples/{path}")
         assert answer.status_code == 404
@@ -198,10 +198,10 @@ async def test_samples_of_a_run_under_way(served: Served) -> None:
     assert listed["next"] == listed["data"][1]["sample"]
     assert 0 < sum(each["replies"] for each in listed["data"]) < 2 * CALLS
     sample = listed["data"][0]["sample"]
-    told = await get(served.client, f"runs/{name}/samples/{sample}")
-    states = {call["state"] for call in told["calls"]}
+    info = await get(served.client, f"runs/{name}/samples/{sample}")
+    states = {call["state"] for call in info["calls"]}
     assert "reply" in states
-    assert any(score["why"] for score in told["scores"])
+    assert any(score["why"] for score in info["scores"])
     rest = await get(served.client, f"runs/{name}/samples", after=listed["next"])
     assert len(rest["data"]) == ROWS - 2
     await served.client.delete(f"/v1/runs/{name}")
@@ -211,8 +211,10 @@ async def test_samples_of_a_run_under_way(served: Served) -> None:
 async def test_a_samples_picture_is_given_out(served: Served) -> None:
     name = await run(served.client, limit=1)
     sample = (await get(served.client, f"runs/{name}/samples"))["data"][0]["sample"]
-    told = await get(served.client, f"runs/{name}/samples/{sample}")
-    parts = [part for call in told["calls"] for m in call["messages"] or () for part in m["parts"]]
+    message = await get(served.client, f"runs/{name}/samples/{sample}")
+    parts = [
+        part for call in message["calls"] for m in call["messages"] or () for part in m["parts"]
+    ]
     shown = next(part["image"] for part in parts if "image" in part)
     picture = await served.client.get(f"/v1/runs/{name}/images/{shown}")
     assert picture.headers["content-type"] == "image/png"
@@ -256,8 +258,8 @@ async def test_failures_tell_clients_no_address(served: Served, tmp_path: Path) 
         assert answer.status_code == 200, answer.text
         for word in (SECRET, "127.0.0.1", str(tmp_path)):
             assert word not in answer.text
-    told = await get(served.client, f"runs/{name}/samples/{sample}")
-    problems = {call["problem"] for call in told["calls"] if call["state"] == "failure"}
+    info = await get(served.client, f"runs/{name}/samples/{sample}")
+    problems = {call["problem"] for call in info["calls"] if call["state"] == "failure"}
     assert any("connection" in problem for problem in problems)
 
 
@@ -298,9 +300,9 @@ async def test_what_cannot_be_compared_is_refused(served: Served, tmp_path: Path
 
 async def test_a_run_tells_the_name_of_its_folder(served: Served) -> None:
     name = await run(served.client, limit=1)
-    told = await get(served.client, f"runs/{name}")
-    assert told["folder"] == folder_of(served).name
-    assert "folder" not in told["progress"]
+    info = await get(served.client, f"runs/{name}")
+    assert info["folder"] == folder_of(served).name
+    assert "folder" not in info["progress"]
 
 
 async def test_which_run_is_not_done_and_what_to_do_is_told(served: Served) -> None:

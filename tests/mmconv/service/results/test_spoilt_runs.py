@@ -25,9 +25,9 @@ async def finished(served: Served, **fields: object) -> tuple[str, Path]:
     """The id and the folder of a run that is done."""
     posted = await served.client.post("/v1/runs", json=request(**fields))
     name = str(posted.json()["id"])
-    told = await ended(served.client, name)
-    assert told["state"] == "done"
-    return name, served.shared.settings.out / told["folder"]
+    info = await ended(served.client, name)
+    assert info["state"] == "done"
+    return name, served.shared.settings.out / info["folder"]
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ async def test_a_file_that_is_gone_is_told(served: Served, form: str) -> None:
     (folder / f"scores.{form}").unlink()
     answer = await served.client.get(f"/v1/runs/{name}/scores", params={"format": form})
     assert answer.status_code == 409, answer.text
-    assert f"scores.{form}: there is no such file" in answer.json()["error"]["message"]
+    assert f"scores.{form}: file does not exist" in answer.json()["error"]["message"]
 
 
 async def test_a_table_of_another_version_is_told(served: Served) -> None:
@@ -108,7 +108,7 @@ async def test_a_picture_that_is_gone_is_no_fault_of_the_run(
     assert f"1 picture is not shown (image {digest}: its file on the server" in report.text
     image = await served.client.get(f"/v1/runs/{name}/images/{digest}")
     assert image.status_code == 404
-    assert "whoever runs the server can put it back" in image.json()["error"]["message"]
+    assert "the server's operator can restore it" in image.json()["error"]["message"]
     planned = await served.client.get(f"/v1/runs/{name}/samples/1?prompts=true")
     assert planned.status_code == 409
     error = planned.json()["error"]

@@ -58,9 +58,9 @@ async def test_a_failure_tells_the_same_in_both_formats_and_no_address(served: S
     name = await run(served, **LOST)
     lines = await transcripts(served, name, "jsonl")
     table = await transcripts(served, name, "parquet")
-    told = [each["problem"] for each in lines if each["state"] == "failure"]
-    assert told == [each["problem"] for each in table if each["state"] == "failure"]
-    assert set(told) == {"connection: the model could not be reached"}
+    info = [each["problem"] for each in lines if each["state"] == "failure"]
+    assert info == [each["problem"] for each in table if each["state"] == "failure"]
+    assert set(info) == {"connection: the model could not be reached"}
     assert len(table) == len(lines)
     assert SECRET not in str(table)
 

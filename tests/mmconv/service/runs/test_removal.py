@@ -245,16 +245,16 @@ async def test_a_run_whose_folder_lies_elsewhere_is_removed_where_it_lies(
     if candidate == "slow":
         await begun(here, run)
         await delete(here, "ann", f"/v1/runs/{run}")
-    told = await ended(here, run)
+    info = await ended(here, run)
     other = (await serve(**place, tokens=TOKENS, out=tmp_path / "elsewhere")).client
     refused = await delete(other, "ann", f"/v1/runs/{run}", purge=True)
     error = refused.json()["error"]
     assert (refused.status_code, error["code"]) == (409, "not_here")
     assert "remove the run at the server that has it" in error["message"]
     assert str(tmp_path) not in error["message"]
-    assert (tmp_path / "out" / told["folder"]).is_dir()
+    assert (tmp_path / "out" / info["folder"]).is_dir()
     assert (await delete(here, "ann", f"/v1/runs/{run}", purge=True)).status_code == 204
-    assert not (tmp_path / "out" / told["folder"]).exists()
+    assert not (tmp_path / "out" / info["folder"]).exists()
 
 
 async def test_a_folder_that_another_run_has_too_stays(serve: Serve, tmp_path: Path) -> None:
@@ -297,10 +297,10 @@ async def test_an_image_that_is_removed_meanwhile_is_there_for_who_needs_it(
     turns = [{"instruction": str(number), "images": [NAME]} for number in range(6)]
     talk = {"model": "slow", "turns": turns}
     asked = asyncio.create_task(client.post("/v1/dialogues", json=talk, headers=bearer("ann")))
-    await until(lambda: served.shared.meters.of("ann").calls > 0)
+    await until(lambda: served.shared.meters["ann"].calls > 0)
     assert (await delete(client, "ann", f"/v1/images/{NAME}")).status_code == 204
     assert not asked.done()
-    assert hash_bytes(served.shared.pictures.read(NAME)) == NAME
-    told = (await asked).json()["conditions"][0]["turns"]
-    assert [turn["failed"] for turn in told] == [None] * 6
+    assert hash_bytes(served.shared.images.read(NAME)) == NAME
+    info = (await asked).json()["conditions"][0]["turns"]
+    assert [turn["failed"] for turn in info] == [None] * 6
     assert files(served) == set()

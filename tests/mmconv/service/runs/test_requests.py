@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mmconv.benchmarks.registry import TITLES
-from mmconv.service.errors.problems import Problem
+from mmconv.service.errors import Problem
 from mmconv.service.runs.requests import RunRequest, name_run, open_options, resolve
 from mmconv.service.settings import Settings
 

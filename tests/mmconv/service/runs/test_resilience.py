@@ -97,14 +97,14 @@ def post(server: ServerProcess, **fields: Any) -> str:
     return str(posted.json()["id"])
 
 
-def told(server: ServerProcess, run: str) -> dict[str, Any]:
+def info(server: ServerProcess, run: str) -> dict[str, Any]:
     found: dict[str, Any] = httpx2.get(f"{server.url}/v1/runs/{run}", verify=False).json()
     return found
 
 
 def scores(server: ServerProcess, run: str) -> list[dict[str, object]]:
     """The scores of the run when it is done."""
-    until(lambda: told(server, run)["state"] == "done")
+    until(lambda: info(server, run)["state"] == "done")
     answer = httpx2.get(f"{server.url}/v1/runs/{run}/scores", params={"format": "jsonl"})
     return [orjson.loads(line) for line in answer.content.splitlines()]
 
@@ -137,7 +137,7 @@ def worker(database: str) -> str:
 
 def begun(server: ServerProcess) -> list[str]:
     """The runs that the server has taken, by its own word."""
-    return re.findall(r"run (\S+): begun", server.told)
+    return re.findall(r"run (\S+): begun", server.output)
 
 
 def shown(server: ServerProcess, run: str) -> int:
@@ -161,7 +161,7 @@ def test_killed_at_random_points_a_run_goes_on_by_itself(
         run = run or post(server)
         wanted = len(answered(log)) + moments.randrange(1, 25)
         until(partial(has_answered, log, wanted))
-        assert told(server, run)["state"] == "running"
+        assert info(server, run)["state"] == "running"
         server.kill()
     wait_until_idle(mock)
     before, kept = len(answered(log)), committed(database)
@@ -254,7 +254,7 @@ def test_a_run_goes_on_when_its_database_was_stopped_and_is_there_again(
         for path in ("health", "metrics"):
             assert httpx2.get(f"{server.url}/{path}").status_code == 200
         # The worker has noticed by then, and has given up what it was at.
-        until(lambda: "fails" in server.told and "is not let go yet" in server.told)
+        until(lambda: "fails" in server.output and "is not let go yet" in server.output)
         postgres.start()
         assert scores(server, run) == expected
         after = Counter(answered(log))

@@ -205,7 +205,7 @@ async def test_a_page_behind_a_run_that_is_gone_is_refused(running: Served) -> N
             "sampling.judge.temperature",
             "at most 2",
         ),
-        (request(sampling={"nobody": {}}), 400, "sampling.nobody", "no model sits"),
+        (request(sampling={"nobody": {}}), 400, "sampling.nobody", "has no model"),
         (request(conditions=["free", "odd"]), 400, "conditions[1]", "odd"),
         (request(options={"order": "authors"}), 400, "options.order", "positions"),
         (request(options={"grading": []}), 400, "options.grading", "name direct"),
@@ -249,7 +249,7 @@ async def test_data_that_are_gone_refuse_a_run_and_tell_no_path(
     answer = await post(running.client, request())
     error = answer.json()["error"]
     assert (answer.status_code, error["code"], error["param"]) == (409, "data_unusable", "data")
-    assert "whoever runs it can mend that: data.jsonl: 1 problem" in error["message"]
+    assert "its operator can fix that: data.jsonl: 1 problem" in error["message"]
     assert str(tmp_path) not in answer.text
 
 
@@ -371,6 +371,6 @@ async def test_events_tell_progress_until_the_end(running: Served) -> None:
     assert [name for name, _ in events[:-1]] == ["progress"] * (len(events) - 1)
     last_name, last = events[-1]
     assert (last_name, last["state"], last["progress"]["replies"]) == ("end", "done", ROWS * CALLS)
-    counted = [told["progress"]["replies"] for _, told in events]
+    counted = [info["progress"]["replies"] for _, info in events]
     assert counted == sorted(counted)
     assert len(events) > 2

@@ -1,0 +1,1 @@
+"""What the service and its client exchange, as values."""

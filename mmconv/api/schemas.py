@@ -1,0 +1,217 @@
+"""Responses of a server, as values: the service documents them, and `mmconv.client` reads them.
+
+Dialogues (`mmconv.dialogues.results`), judgements, scores and tables are the engine's own. Only the
+service knows lists and their pages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from mmconv.core.run_stats import JobState
+from mmconv.core.types import Table
+from mmconv.dialogues.results import DialogueResult
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredImage:
+    """A stored image: width and height in pixels as displayed, `bytes` of its file."""
+
+    id: str
+    media_type: str
+    width: int
+    height: int
+    bytes: int
+
+    @property
+    def name(self) -> str:
+        """What requests call it."""
+        return f"image:{self.id}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnImage:
+    """One of the caller's images: the bytes of its file, and when it was last sent (UTC)."""
+
+    id: str
+    bytes: int
+    sent: datetime
+
+    @property
+    def name(self) -> str:
+        """What requests call it."""
+        return f"image:{self.id}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """The progress of a run in this session.
+
+    `calls` have ended, out of `planned`, an estimate until the last conversation has begun.
+    `conversations` (a sample under a condition, in one trial) have ended, out of `total`. Calls by
+    outcome: `asked` (requested and answered), `stored` (cached), `failed`, `skipped` because of
+    a failure; `replies` have a text. Tokens are of requested calls, as models count them. `rate` is
+    answered calls per second, lately; `seconds_left` is None until calls are answered.
+    """
+
+    calls: int = 0
+    planned: int = 0
+    conversations: int = 0
+    total: int = 0
+    replies: int = 0
+    asked: int = 0
+    stored: int = 0
+    failed: int = 0
+    skipped: int = 0
+    retried: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    rate: float = 0.0
+    seconds: float = 0.0
+    seconds_left: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunInfo:
+    """A run: its request, state and progress.
+
+    `owner` is the name of the token that posted it first, which may stop, resume and remove it.
+    `progress` is of the current or last session; a resumed run finds its replies in the cache.
+    `lost` counts calls without a reply at the end, `scores` all scores and `unscored` those without
+    a value, by reason; null before the end. `folder` is the name of the folder in the server's
+    `out` that `mmconv show` and other commands take, null until it is written. Times are in UTC;
+    `created` is when it was first posted, `queued` when it was last posted.
+    """
+
+    id: str
+    owner: str
+    state: JobState
+    stopping: bool
+    benchmark: str | None
+    model: str | None
+    request: Mapping[str, Any]
+    progress: Progress
+    lost: int
+    scores: int | None
+    unscored: Mapping[str, int] | None
+    folder: str | None
+    error: str | None
+    created: datetime
+    queued: datetime
+    started: datetime | None
+    updated: datetime
+    ended: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DialogueInfo:
+    """A dialogue that became a job: its state and progress.
+
+    A conversation of its `progress` is the dialogue under one condition. `location` is its address,
+    and `about` the next step in words, null once it has ended. `owner` is the name of the token
+    that posted it. Times are in UTC; `created` is when it was first posted.
+    """
+
+    id: str
+    owner: str
+    model: str | None
+    location: str
+    about: str | None
+    state: JobState
+    stopping: bool
+    progress: Progress
+    error: str | None
+    created: datetime
+    ended: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueuedDialogue(DialogueInfo):
+    """A dialogue that became a job, with its result once it is done."""
+
+    result: DialogueResult | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampleInfo:
+    """A sample with the numbers of its calls, of those with a reply, and of those that failed."""
+
+    sample: str
+    conditions: tuple[str, ...]
+    calls: int
+    replies: int
+    failures: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampleTranscript:
+    """All calls of a sample with their messages and replies, and its scores.
+
+    Images are named by their SHA-256. A judge's messages are null if they are a prompt file, filled
+    in; `prompts=true` includes them.
+    """
+
+    sample: str
+    calls: tuple[Mapping[str, Any], ...]
+    scores: tuple[Mapping[str, Any], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedTables:
+    """The runs by the labels that the tables use, the baseline's label, and the tables."""
+
+    baseline: str
+    runs: Mapping[str, str]
+    tables: tuple[Table, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BenchmarkName:
+    """A benchmark: its name in requests and runs, and its title."""
+
+    id: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OptionInfo:
+    """An option of a run: its meaning, its values as JSON Schema, and its default."""
+
+    name: str
+    about: str
+    takes: Mapping[str, Any]
+    default: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataSet:
+    """A data set that runs may name: its benchmark's conditions and seats by meaning, and options.
+
+    Options that locate data are the operator's and are not listed. Custom benchmarks list none.
+    `about` relates options to the benchmark's paper.
+    """
+
+    name: str
+    benchmark: BenchmarkName
+    conditions: Mapping[str, str]
+    seats: Mapping[str, str]
+    options: tuple[OptionInfo, ...]
+    about: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptInfo:
+    """A judge's prompt: the fields that its request needs, and optional ones.
+
+    Every request also names `judge`, `benchmark` and `prompt`. `shape` is the schema of the request
+    in the OpenAPI document, which describes the fields.
+    """
+
+    benchmark: str
+    prompt: str
+    needed: tuple[str, ...]
+    optional: tuple[str, ...]
+    shape: str

@@ -1,0 +1,239 @@
+"""Runs and queued dialogues on the server, as handles."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Protocol, TypeVar
+from urllib.parse import quote
+
+from mmconv.api.schemas import (
+    DialogueInfo,
+    Progress,
+    QueuedDialogue,
+    RunInfo,
+    SampleInfo,
+    SampleTranscript,
+)
+from mmconv.client.transport import ServiceError, Transport, read
+from mmconv.core.run_stats import JobState
+from mmconv.core.types import Score, Table
+from mmconv.dialogues.results import DialogueResult
+from mmconv.run_folder.transcripts import ScoreRecord, score_of
+
+FIRST_LOOK, LONGEST_LOOK = 0.1, 2.0
+"""Seconds until the first request for a job's state, and at most between two of them."""
+
+
+@dataclass(slots=True)
+class Run:
+    """A run; `info` is its last known state."""
+
+    transport: Transport
+    info: RunInfo
+
+    @property
+    def id(self) -> str:
+        """Its id on the server."""
+        return self.info.id
+
+    @property
+    def path(self) -> str:
+        """Its address on the server."""
+        return f"/v1/runs/{self.id}"
+
+    def refresh(self) -> RunInfo:
+        """Get its current state."""
+        self.info = self.transport.get(RunInfo, self.path)
+        return self.info
+
+    def wait(self, *, progress: bool = True) -> RunInfo:
+        """Wait until it is done or stopped, with a progress bar on a terminal.
+
+        Raises `ServiceError` if it fails. If the waiting ends early, by Ctrl-C or because the
+        server is away, the run continues, and a note to the exception names it.
+        """
+        with _naming(self.id, "run"):
+            info = wait(self.refresh, progress=progress)
+        if info.state == "failed":
+            raise ServiceError(f"{self.id} failed: {info.error}")
+        return info
+
+    def stop(self) -> RunInfo:
+        """Stop it. Its replies are kept, and starting it again resumes it."""
+        self.info = read(RunInfo, self.transport.json("DELETE", self.path))
+        return self.info
+
+    def remove(self) -> None:
+        """Remove it with its scores and report. It must have ended.
+
+        Its replies stay cached: starting it again costs nothing.
+        """
+        self.transport.request("DELETE", self.path, params={"purge": True})
+
+    def scores(self, **chosen: str) -> Iterator[Score]:
+        """Its scores, page by page, optionally of one `sample`, `condition` or `metric`.
+
+        Trials of a sample are one cluster, as in the run's own tables.
+        """
+        for record in self.transport.pages(dict[str, Any], f"{self.path}/scores", chosen):
+            yield score_of({name: record[name] for name in ScoreRecord.model_fields})
+
+    def tables(self) -> tuple[Table, ...]:
+        """Its tables."""
+        return self.transport.get(tuple[Table, ...], f"{self.path}/tables")
+
+    def tables_as(self, form: Literal["json", "csv", "md", "tex"], table: str | None = None) -> str:
+        """Its tables, or one of them, as text."""
+        params = {"format": form} | ({} if table is None else {"table": table})
+        return self.transport.request("GET", f"{self.path}/tables", params=params).text
+
+    def samples(self) -> Iterator[SampleInfo]:
+        """Its samples with the numbers of their calls, page by page."""
+        return self.transport.pages(SampleInfo, f"{self.path}/samples", {})
+
+    def sample(self, name: str, *, prompts: bool = False) -> SampleTranscript:
+        """The messages and replies of a sample; `prompts` adds judges' filled prompts."""
+        path = f"{self.path}/samples/{quote(name, safe='')}"
+        return self.transport.get(SampleTranscript, path, params={"prompts": prompts})
+
+    def transcripts(self, path: Path) -> None:
+        """Write all its calls to a file: JSON Lines, or Parquet if the path ends in .parquet."""
+        self._save("transcripts", "parquet" if path.suffix == ".parquet" else "jsonl", path)
+
+    def manifest(self) -> dict[str, Any]:
+        """Its provenance: models, data and prompts by their hashes, versions."""
+        return self.transport.get(dict[str, Any], f"{self.path}/manifest")
+
+    def report(self, path: Path) -> None:
+        """Write its report to a file: one HTML page, or an archive if the path ends in .zip.
+
+        Only the archive is always complete: the page leaves out samples beyond 64 MB of texts and
+        images, and larger images beyond 2 MB.
+        """
+        self._save("report", "zip" if path.suffix == ".zip" else "html", path)
+
+    def _save(self, name: str, form: str, path: Path) -> None:
+        response = self.transport.request("GET", f"{self.path}/{name}", params={"format": form})
+        path.write_bytes(response.content)
+
+
+@dataclass(slots=True)
+class Dialogue:
+    """A dialogue that became a job; `info` is its last known state."""
+
+    transport: Transport
+    info: DialogueInfo
+
+    @property
+    def id(self) -> str:
+        """Its id on the server."""
+        return self.info.id
+
+    @property
+    def path(self) -> str:
+        """Its address on the server."""
+        return self.info.location
+
+    def refresh(self) -> QueuedDialogue:
+        """Get its current state, with its result once it is done."""
+        return self._request("GET")
+
+    def wait(self, *, progress: bool = True) -> DialogueResult:
+        """Wait for its result, with a progress bar on a terminal.
+
+        Raises `ServiceError` if it fails or is stopped. If the waiting ends early, by Ctrl-C or
+        because the server is away, the dialogue continues, and a note to the exception names it.
+        """
+        with _naming(self.id, "dialogue_by_id"):
+            ended = wait(self.refresh, progress=progress)
+        if ended.state != "done" or ended.result is None:
+            raise ServiceError(f"{ended.id} is {ended.state}: {ended.error or 'no result'}")
+        return ended.result
+
+    def stop(self) -> QueuedDialogue:
+        """Stop it. Its replies are kept, and the same dialogue again resumes it."""
+        return self._request("DELETE")
+
+    def remove(self) -> None:
+        """Remove it. It must have ended. Its replies stay cached: repeating it costs nothing."""
+        self.transport.request("DELETE", self.path, params={"purge": True})
+
+    def _request(self, method: str) -> QueuedDialogue:
+        info = read(QueuedDialogue, self.transport.json(method, self.path))
+        self.info = info
+        return info
+
+
+class _Job(Protocol):
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def state(self) -> JobState: ...
+
+    @property
+    def progress(self) -> Progress: ...
+
+
+Waiting = TypeVar("Waiting", bound=_Job)
+
+
+def wait(look: Callable[[], Waiting], *, progress: bool) -> Waiting:
+    """Look until the job is neither queued nor running; `progress` shows a bar on a terminal."""
+    pause = FIRST_LOOK
+    job = look()
+    with _bar(job, shown=progress and sys.stderr.isatty()) as show:
+        while job.state in ("queued", "running"):
+            time.sleep(pause)
+            pause = min(1.5 * pause, LONGEST_LOOK)
+            job = look()
+            show(job)
+    return job
+
+
+@contextmanager
+def _naming(job_id: str, method: str) -> Iterator[None]:
+    """Note on an exception within that the job may continue; `Client.method` gets it again."""
+    try:
+        yield
+    except (KeyboardInterrupt, ServiceError) as error:
+        error.add_note(
+            f"{job_id} may go on at the server: Client.{method}({job_id!r}) can wait() for it or "
+            "stop() it"
+        )
+        raise
+
+
+@contextmanager
+def _bar(job: _Job, *, shown: bool) -> Iterator[Callable[[_Job], None]]:
+    """Show a job's progress on standard error until the block ends."""
+    if not shown:
+        yield lambda job: None
+        return
+    # rich takes a tenth of a second to import, which a script without a terminal need not pay
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn
+    from rich.progress import Progress as Bar
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed}/{task.total} calls"),
+    )
+    with Bar(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task(job.id, total=job.progress.planned or None)
+
+        def show(job: _Job) -> None:
+            current = job.progress
+            text = f"{job.id}: {job.state}, {current.replies} replies, {current.rate:.1f}/s"
+            if current.seconds_left:
+                text += f", about {current.seconds_left:.0f} s left"
+            total = current.planned or None
+            bar.update(task, completed=current.calls, total=total, description=text)
+
+        yield show

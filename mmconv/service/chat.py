@@ -1,0 +1,216 @@
+"""`/v1/chat/completions` and `/v1/models`: every configured model, in OpenAI's protocol.
+
+Backends return whole replies, so a stream sends its head early and the text in one piece. Nothing
+is stored: the request's messages hold what was said before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Any
+from uuid import uuid4
+
+import orjson
+from fastapi import APIRouter, Request
+from starlette.responses import Response, StreamingResponse
+
+from mmconv.core.keys import content_key
+from mmconv.core.types import Message, Part, Reply, Sampling, Text
+from mmconv.service.access import Asker, Caller, Chatter, Shared
+from mmconv.service.chat_protocol import (
+    ChatCompletion,
+    ChatMessage,
+    ChatRequest,
+    CompletionHead,
+    ImagePart,
+    ModelCard,
+    ModelList,
+    SystemMessage,
+)
+from mmconv.service.errors import Problem, json_response
+from mmconv.service.http.requests import (
+    GONE,
+    JsonRoute,
+    check_bounds,
+    first_of,
+    gone,
+    while_connected,
+)
+from mmconv.service.http.responses import documented
+from mmconv.service.model_pool import guides_output
+from mmconv.service.models import ask, has_key, require_key
+from mmconv.service.request_images import RequestImages, request_images
+from mmconv.service.state import Service
+
+router = APIRouter(prefix="/v1", tags=["chat"], route_class=JsonRoute)
+
+PATIENCE_SECONDS = 10.0
+"""How long a stream's head waits for the reply, so that a failure has its own status. After that,
+how often a comment shows clients and proxies that the server is at work."""
+
+HOSTED = ("openai", "vllm")
+"""Providers whose servers choose a random seed themselves. Some of them refuse one."""
+
+STREAMED = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+"""Headers that keep proxies from buffering a stream."""
+
+
+@router.get("/models", response_model=ModelList, responses=documented())
+async def list_models(shared: Shared, _caller: Asker) -> Response:
+    """List the models by their public names, and whether they can be used."""
+    cards = [_card(shared, name) for name in shared.models.specs]
+    return json_response(ModelList(data=cards).model_dump())
+
+
+@router.get("/models/{model:path}", response_model=ModelCard, responses=documented(404))
+async def get_model(model: str, shared: Shared, _caller: Asker) -> Response:
+    """Get one of them."""
+    shared.model(model)
+    return json_response(_card(shared, model).model_dump())
+
+
+@router.post(
+    "/chat/completions",
+    response_model=ChatCompletion,
+    responses=documented(404, 409, 502, 503, 504) | {200: {"content": {"text/event-stream": {}}}},
+)
+async def complete_chat(
+    asked: ChatRequest, request: Request, shared: Shared, caller: Chatter
+) -> Response:
+    """Answer a conversation, whole or as a stream of server-sent events.
+
+    If the model fails or the server ends during a stream, an event has the error instead of the
+    text, followed by `[DONE]`. The last message must not be the assistant's: it is not continued.
+    """
+    head = CompletionHead(
+        id=f"chatcmpl-{uuid4().hex}",
+        created=int(time.time()),
+        model=asked.model,
+        fingerprint=shared.model(asked.model).model.fingerprint,
+    )
+    work = answer(shared, caller, asked)
+    if asked.stream:
+        with_usage = asked.stream_options is not None and asked.stream_options.include_usage
+        return await _stream(request, asyncio.ensure_future(work), head, with_usage)
+    reply = await while_connected(request, work)
+    return json_response(head.completion(reply).model_dump())
+
+
+async def answer(shared: Service, caller: Caller, asked: ChatRequest) -> Reply:
+    """Call the model with the request's messages. Raises `Problem`."""
+    seat = shared.model(asked.model)
+    spec = shared.models.specs[asked.model]
+    require_key(spec, asked.model, "model")
+    sampling = replace(Sampling(temperature=None), **seat.sampling)
+    check_bounds(asked, shared.settings.sizes)
+    if asked.messages[-1].role == "assistant":
+        # Some servers continue such a message. Other models take it for a finished turn.
+        param = f"messages[{len(asked.messages) - 1}].role"
+        message = "the last message is the assistant's, and cannot be continued here; end with user"
+        raise Problem(400, f"{param}: {message}", param=param)
+    sampling = replace(sampling, **_chosen(shared, asked))
+    if sampling.seed is None and sampling.temperature != 0 and spec.provider not in HOSTED:
+        # Backends repeat their reply to a repeated request. Without a seed clients expect another.
+        sampling = replace(sampling, seed=random.getrandbits(31))
+    with request_images(shared) as images:
+        messages = tuple(
+            [
+                await _message(message, f"messages[{number}].content", images)
+                for number, message in enumerate(asked.messages)
+            ]
+        )
+        messages, _ = seat.prompt(messages, sampling)
+        affinity = asked.conversation or content_key("", messages[:2], Sampling())
+        return await ask(shared, caller, asked.model, messages, sampling, affinity)
+
+
+def _chosen(shared: Service, asked: ChatRequest) -> dict[str, Any]:
+    """The fields of the sampling that the client sets. Raises `Problem` 400."""
+    chosen: dict[str, Any] = {
+        "temperature": asked.temperature,
+        "top_p": asked.top_p,
+        "max_tokens": asked.max_completion_tokens or asked.max_tokens,
+        "seed": asked.seed,
+    }
+    if asked.top_p == 0:
+        # Only the likeliest token is left. Few backends accept 0, and this is equivalent.
+        chosen |= {"temperature": 0.0, "top_p": 1.0}
+    if asked.stop is not None:
+        chosen["stop"] = (asked.stop,) if isinstance(asked.stop, str) else tuple(asked.stop)
+    if asked.output_schema is not None:
+        if not guides_output(shared.models.specs[asked.model]):
+            raise Problem(400, "this model cannot be held to a schema", param="response_format")
+        chosen["schema"] = orjson.dumps(asked.output_schema).decode()
+    return {name: value for name, value in chosen.items() if value is not None}
+
+
+async def _message(message: ChatMessage, param: str, images: RequestImages) -> Message:
+    """The message as a value, its images checked and held. Raises `Problem`."""
+    role = "system" if isinstance(message, SystemMessage) else message.role
+    if isinstance(message.content, str):
+        return Message(role=role, parts=(Text(text=message.content),))
+    parts: list[Part] = []
+    for number, part in enumerate(message.content):
+        if isinstance(part, ImagePart):
+            place = f"{param}[{number}].image_url.url"
+            parts.append(await images.image(part.image_url.url, place))
+        else:
+            parts.append(Text(text=part.text))
+    return Message(role=role, parts=tuple(parts))
+
+
+async def _stream(
+    request: Request, work: asyncio.Future[Reply], head: CompletionHead, with_usage: bool
+) -> Response:
+    """A stream of the reply. Raises `Problem` if the work fails before the head must be sent."""
+    leaving = asyncio.ensure_future(gone(request))
+    try:
+        await first_of(work, leaving, PATIENCE_SECONDS)
+        if leaving.done():
+            raise Problem(GONE, "the client has gone")
+        if work.done():
+            work.result()
+    except BaseException:
+        work.cancel()
+        leaving.cancel()
+        raise
+    events = _events(work, leaving, head, with_usage)
+    return StreamingResponse(events, headers=STREAMED, media_type="text/event-stream")
+
+
+async def _events(
+    work: asyncio.Future[Reply],
+    leaving: asyncio.Future[None],
+    head: CompletionHead,
+    with_usage: bool,
+) -> AsyncIterator[bytes]:
+    try:
+        yield _event(head.first_chunk())
+        while not work.done() and not leaving.done():
+            await first_of(work, leaving, PATIENCE_SECONDS)
+            if not work.done():
+                yield b": at work\n\n"
+        if work.done():
+            for chunk in head.chunks(work.result(), with_usage=with_usage):
+                yield _event(chunk)
+    except Problem as problem:
+        # The status has been sent. Clients of the protocol look for this.
+        yield _event(problem.body)
+    finally:
+        work.cancel()
+        leaving.cancel()
+    yield b"data: [DONE]\n\n"
+
+
+def _event(value: Any) -> bytes:
+    return b"data: " + orjson.dumps(value) + b"\n\n"
+
+
+def _card(shared: Service, name: str) -> ModelCard:
+    spec = shared.models.specs[name]
+    created = int(shared.started)
+    return ModelCard(id=name, created=created, owned_by=spec.provider, usable=has_key(spec))

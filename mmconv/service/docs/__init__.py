@@ -1,1 +1,0 @@
-"""The API's own document: `/openapi.json` with words and examples, and `/docs`, its page."""

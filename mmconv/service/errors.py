@@ -1,0 +1,363 @@
+"""Errors as clients see them: one shape, OpenAI's, for all routes.
+
+`{"error": {"message", "type", "param", "code"}}`. A message never holds a traceback, a secret or a
+path of this machine. What is removed from it is logged.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import math
+import re
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Any
+
+import orjson
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from mmconv.core.errors import InputError, StoreError, StoreFull
+from mmconv.engine.garbage import collect_soon
+from mmconv.service.http.tracing import id_header, traced
+
+log = logging.getLogger(__name__)
+
+TYPES = {
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    429: "rate_limit_error",
+}
+"""Status -> OpenAI's type. Other 4xx are `invalid_request_error`, 5xx `server_error`."""
+
+LONGEST = 1000
+"""Characters of a message, which may quote the client. A longer one ends in `...`."""
+
+
+class ErrorDetail(BaseModel):
+    """The message, its type, the field it is about, and a code for programs."""
+
+    message: str
+    type: str
+    param: str | None = None
+    code: str | None = None
+
+
+class ErrorBody(BaseModel):
+    """The body of every error response."""
+
+    error: ErrorDetail
+
+
+class Problem(HTTPException):
+    """A request that is answered with an error. Raised by routes and by what they call.
+
+    `param` names the field of the request (`messages[1].content`), `code` is for programs,
+    `retry_after` is in seconds, for 429 and 503. It is an `HTTPException` because FastAPI wraps
+    any other exception raised while it reads a body.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        *,
+        param: str | None = None,
+        code: str | None = None,
+        retry_after: float | None = None,
+    ) -> None:
+        self.status = status
+        self.message = message if len(message) <= LONGEST else f"{message[: LONGEST - 4]} ..."
+        self.param = param
+        self.code = code
+        headers = {"WWW-Authenticate": "Bearer"} if status == 401 else {}
+        if retry_after is not None:
+            headers["Retry-After"] = str(max(1, math.ceil(retry_after)))
+        super().__init__(status, self.message, headers)
+
+    @property
+    def body(self) -> dict[str, Any]:
+        """The JSON body."""
+        general = "server_error" if self.status >= 500 else "invalid_request_error"
+        kind = TYPES.get(self.status, general)
+        detail = ErrorDetail(message=self.message, type=kind, param=self.param, code=self.code)
+        return ErrorBody(error=detail).model_dump()
+
+    def response(self) -> Response:
+        """The response that reports it."""
+        return json_response(self.body, self.status, self.headers)
+
+
+def json_response(
+    value: Any, status: int = 200, headers: Mapping[str, str] | None = None
+) -> Response:
+    """A JSON response. Dataclasses are written as their fields."""
+    return Response(orjson.dumps(value), status, headers, media_type="application/json")
+
+
+def no_model(name: str, param: str) -> Problem:
+    """404 for a model that is not configured, named in the field `param`."""
+    message = f"no model {name!r} here; GET /v1/models lists them"
+    return Problem(404, message, param=param, code="model_not_found")
+
+
+def ending() -> Problem:
+    """503 while the process shuts down."""
+    return Problem(503, "the server is ending", code="draining", retry_after=10)
+
+
+def too_large(what: str, limit: int, param: str | None = None) -> Problem:
+    """413 for something of more than `limit` bytes."""
+    message = f"{what} is larger than {limit:,} bytes"
+    return Problem(413, message, param=param, code="request_too_large")
+
+
+# Messages of the engine, without what belongs to this machine or to the command line.
+
+_PLACE = re.compile(
+    r"[A-Za-z][A-Za-z0-9+.-]*://"  # a URL
+    r"|(?<![\w/])(?:~|\.{1,2})?/[\w.~-]"  # a path
+    r"|\b[A-Za-z]:\\"
+    r"|environment variable"
+)
+
+COMMANDS = (
+    (r" \(--(?:judge|set) [^)]*\)", ""),
+    (r"--(generate-only|skip-bad-records|allow-drafts)\b", r"options.\1"),
+    (r" \(--conditions\)", " (conditions)"),
+    (r"[:;] (?:run it without|leave out) --prompts", "; this server has prompts of its own"),
+    (r" or raise the limit\b", ""),
+    (r"give another template in the model's options\.chat_template, or (?=go without)", ""),
+    (r"; give another template in the model's options\.chat_template", ""),
+    (r": leave `system` out of the model's file, and in a run", "; in a run"),
+    (r" \(it starts with b.{0,40}?\)(?=;)", ""),
+)
+"""Words of the engine for users of the command line -> words for clients."""
+
+
+def presentable(message: str, fallback: str) -> str:
+    """The message for clients; `fallback` if it names a path, URL or variable of this machine."""
+    if _PLACE.search(message):
+        log.warning("sent a client only %r: %s", fallback, message)
+        return fallback
+    return without_commands(message)
+
+
+def without_commands(message: str) -> str:
+    """The engine's message without advice that needs a command line or a programmer."""
+    for pattern, replacement in COMMANDS:
+        message = re.sub(pattern, replacement, message)
+    return re.sub(r"\boptions\.[a-z-]+", lambda match: match[0].replace("-", "_"), message)
+
+
+def without_runs(message: str) -> str:
+    """A model's message without advice that only a run of a benchmark can follow."""
+    return re.sub(r"; in a run of \w+ set \S+", "", message)
+
+
+# Pydantic's errors, as one problem that names its field in words for people who write JSON.
+
+DISCRIMINATORS = ("type", "role", "benchmark")
+"""The fields whose values select the kind of a part of a request."""
+
+PARAMETERS = (("query",), ("path",), ("header",), ("cookie",))
+"""How the locations of other parameters begin."""
+
+WORDS: Mapping[str, str] = {
+    "bool_type": "true or false is needed",
+    "dict_type": "an object is needed",
+    "float_type": "a number is needed",
+    "frozen_set_type": "a list is needed",
+    "int_type": "a whole number is needed",
+    "list_type": "a list is needed",
+    "mapping_type": "an object is needed",
+    "missing": "is needed and not there",
+    "model_attributes_type": "an object is needed",
+    "model_type": "an object is needed",
+    "none_required": "not supported here: leave it out",
+    "set_type": "a list is needed",
+    "string_type": "a text is needed",
+    "string_unicode": "a text is needed",
+    "tuple_type": "a list is needed",
+}
+"""Pydantic's error type -> our words. Other types keep pydantic's own."""
+
+NEEDED = " is needed"
+
+
+def validation_problem(errors: Sequence[Mapping[str, Any]], body: Any) -> Problem:
+    """The most specific of pydantic's errors about a request, its field named as OpenAI does.
+
+    Locations are FastAPI's, which begin with "body" and the like, or steps of the body itself. If
+    a value may be of several kinds, there is an error for each. The one that got furthest into the
+    value is about the kind that was meant. Several at one place are joined.
+    """
+    placed = [(error, _place(error["loc"], body)) for error in errors]
+    error, place = max(placed, key=lambda pair: len(pair[1]))
+    if error["type"] == "json_invalid":
+        return Problem(400, _not_json(error), code="invalid_json")
+    param = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in place)
+    param = param.removeprefix(".")
+    if not param and error["type"] == "value_error":
+        return Problem(400, plainly(error))
+    if not param:
+        return Problem(400, "a JSON object is needed (Content-Type: application/json)")
+    if error["type"] == "extra_forbidden":
+        return Problem(400, f"{param}: no such field", param=param, code="unknown_parameter")
+    words = in_one([plainly(other) for other, its_place in placed if its_place == place])
+    return Problem(400, f"{param}: {words}", param=param)
+
+
+def _not_json(error: Mapping[str, Any]) -> str:
+    position, reason = error["loc"][-1], error.get("ctx", {}).get("error")
+    if not reason or not isinstance(position, int):
+        return "the body is not JSON"
+    return f"the body is not JSON: {reason} (at character {position + 1})"
+
+
+def _place(location: tuple[Any, ...], body: Any) -> list[Any]:
+    """The steps of pydantic's location that are fields of the request, not names of its types."""
+    if location[:1] != ("body",):
+        return list(location[1:] if location[:1] in PARAMETERS else location)
+    steps: list[Any] = []
+    tagged: Any = None
+    for place, step in enumerate(location[1:], start=2):
+        # The name of a kind: a part of type "text" has a field of that name as well.
+        kinds = [body.get(name) for name in DISCRIMINATORS] if isinstance(body, dict) else []
+        if step in kinds and body is not tagged and place < len(location):
+            tagged = body
+            continue
+        try:
+            body = body[step]
+        except (LookupError, TypeError):
+            # The name of a type, unless it is the field that is missing.
+            if step is not location[-1] or not isinstance(body, dict):
+                continue
+        steps.append(step)
+    return steps
+
+
+def plainly(error: Mapping[str, Any]) -> str:
+    """One of pydantic's errors in plain words, without its place."""
+    kind, context = error["type"], error.get("ctx", {})
+    if kind == "too_long":
+        most = context["max_length"]
+        return f"at most {most} may be given" if most else "not supported here: leave it out"
+    if kind == "too_short":
+        return f"at least {context['min_length']} must be given"
+    if kind in ("literal_error", "enum"):
+        several = re.search(r"(,| or) ", context["expected"])
+        return f"{'one of ' if several else ''}{context['expected']} is needed"
+    if kind == "union_tag_invalid":
+        return f"{context['discriminator']} must be one of {context['expected_tags']}"
+    if kind == "union_tag_not_found":
+        return f"{context['discriminator']} is needed and not there"
+    message = str(error["msg"])
+    for prefix in ("Value error, ", "Assertion failed, ", "Input ", "String "):
+        message = message.removeprefix(prefix)
+    return WORDS.get(kind, message)
+
+
+def in_one(messages: Sequence[str]) -> str:
+    """The kinds that a value may have, if the messages name kinds; else the first message."""
+    kinds = dict.fromkeys(text.removesuffix(NEEDED) for text in messages if text.endswith(NEEDED))
+    return f"{', or '.join(kinds)}{NEEDED}" if messages[0].endswith(NEEDED) else messages[0]
+
+
+# The exceptions that leave a route.
+
+DATABASE_SECONDS = 2.0
+"""`Retry-After` while the database is away."""
+
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES)
+"""Errors of a disk that is full or read-only."""
+
+ROOM_SECONDS = 60.0
+"""`Retry-After` while it is. Only the operator can free space."""
+
+UNROUTED = {
+    HTTPStatus.NOT_FOUND.phrase: (
+        "there is nothing at this path; /docs lists what there is",
+        "no_such_path",
+    ),
+    HTTPStatus.METHOD_NOT_ALLOWED.phrase: (
+        "this path takes other methods; /docs lists them",
+        "method_not_allowed",
+    ),
+}
+"""Starlette's detail for a request without a route -> our message and code."""
+
+
+def install_handlers(app: FastAPI) -> None:
+    """Answer every exception in the one shape."""
+    app.add_exception_handler(Problem, _on_problem)
+    app.add_exception_handler(RequestValidationError, _on_invalid)
+    app.add_exception_handler(HTTPException, _on_http)
+    app.add_exception_handler(InputError, _on_input)
+    app.add_exception_handler(StoreError, _on_store)
+    app.add_exception_handler(OSError, _on_file)
+    app.add_exception_handler(Exception, _on_bug)
+
+
+async def _on_problem(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, Problem)
+    return error.response()
+
+
+async def _on_invalid(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    return validation_problem(error.errors(), error.body).response()
+
+
+async def _on_http(request: Request, error: Exception) -> Response:
+    """Errors of Starlette and FastAPI: no such route, another method, an invalid form."""
+    assert isinstance(error, HTTPException)
+    message, code = UNROUTED.get(error.detail, (error.detail, None))
+    headers = error.headers
+    if error.status_code == 405:
+        # Starlette's own header names one method: each of our routes has one.
+        path = getattr(request.scope.get("route"), "path", "")
+        methods = {*request.app.openapi()["paths"].get(path, {"get": None})}
+        methods |= {"head"} if "get" in methods else set()
+        headers = {"Allow": ", ".join(sorted(methods)).upper()}
+    problem = Problem(error.status_code, message, code=code)
+    return json_response(problem.body, error.status_code, headers)
+
+
+async def _on_input(_request: Request, error: Exception) -> Response:
+    return Problem(400, presentable(str(error), "the request cannot be served as it is")).response()
+
+
+async def _on_store(_request: Request, error: Exception) -> Response:
+    log.warning("%s: %s", traced(), error)
+    if isinstance(error, StoreFull):
+        return _no_room()
+    message = "the database does not answer; ask again later"
+    return Problem(503, message, code="no_database", retry_after=DATABASE_SECONDS).response()
+
+
+async def _on_file(request: Request, error: Exception) -> Response:
+    """An error of the file system. It is a bug unless the disk is full or read-only."""
+    assert isinstance(error, OSError)
+    if error.errno not in NO_ROOM:
+        raise error
+    out = request.app.state.service.settings.out
+    log.warning("%s: cannot write into %s: %s", traced(), out, error)
+    return _no_room()
+
+
+def _no_room() -> Response:
+    message = "the server's disk is full or read-only; its operator must free space"
+    return Problem(503, message, code="no_room", retry_after=ROOM_SECONDS).response()
+
+
+async def _on_bug(_request: Request, _error: Exception) -> Response:
+    # Starlette hands the exception on to the server, which logs it and closes the connection.
+    collect_soon()
+    problem = Problem(500, "the server failed; its log says why", code="bug")
+    return json_response(problem.body, problem.status, {"Connection": "close"} | id_header())

@@ -1,1 +1,0 @@
-"""`/v1/images`, and the images that other requests name."""

@@ -1,0 +1,154 @@
+"""Jobs of any kind: list, remove, watch and measure them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import suppress
+from dataclasses import asdict
+from typing import Annotated, Any
+
+from fastapi import Query
+
+from mmconv.api.schemas import Progress
+from mmconv.core.run_stats import Pace, RunStats
+from mmconv.service.access import Caller
+from mmconv.service.errors import Problem
+from mmconv.service.http.requests import QueryParameters
+from mmconv.service.models import words_of_halt
+from mmconv.service.state import Service
+from mmconv.store.jobs import Ending, Filter, Job
+
+FULL_SECONDS = 30.0
+"""`Retry-After` for a token with too many jobs."""
+
+LOOK_SECONDS = 1.0
+"""How often a watched job is read from the queue. Workers write its progress as often."""
+
+
+class DeletionQuery(QueryParameters):
+    """Whether to remove something that has ended for good (`purge`), or to stop it."""
+
+    purge: bool = False
+
+
+Deletion = Annotated[DeletionQuery, Query()]
+"""A parameter: what a DELETE is to do."""
+
+
+async def job_page(
+    shared: Service, chosen: Filter, after: str | None, limit: int
+) -> tuple[list[Job], str | None]:
+    """At most `limit` jobs after the one named `after`, and the last one's id if more follow.
+
+    Raises `Problem` 400 for an `after` that the list does not hold; it may have been removed since.
+    """
+    try:
+        jobs = await shared.queue.page(chosen, after=after, limit=limit + 1)
+    except KeyError:
+        raise Problem(400, "after: take it from the page before", param="after") from None
+    page = jobs[:limit]
+    return page, page[-1].id if len(jobs) > limit else None
+
+
+async def remove_job(
+    shared: Service,
+    job: Job,
+    clear: Callable[[Job, Iterable[Job]], None] = lambda _job, _others: None,
+) -> None:
+    """Remove a job that has ended. Raises `Problem` 409 for another.
+
+    `clear` removes its files; it gets the job as it is then, and the other jobs.
+    """
+    left = await shared.queue.remove(job.id, clear)
+    if left is not None and left.is_active:
+        raise Problem(
+            409,
+            f"it is {left.state}: stop it (DELETE without purge), and remove it when it has ended",
+            param="purge",
+            code="under_way",
+        )
+
+
+def too_many_jobs(caller: Caller) -> Problem:
+    """429 for a token that has as many jobs as it may have."""
+    return Problem(
+        429,
+        f"{caller.limits.concurrent_runs} runs and long dialogues of this token wait or are under "
+        "way, and it may have no more; GET /v1/runs and GET /v1/dialogues list them",
+        code="too_many_runs",
+        retry_after=FULL_SECONDS,
+    )
+
+
+async def watch(shared: Service, caller: Caller, job: Job) -> AsyncIterator[Job]:
+    """The job now, and again every second until it ends, is removed, or the server shuts down.
+
+    The queue is read, so any process may execute the job. Raises `Problem` 429 at once if too many
+    requests of the caller watch already.
+    """
+    with shared.meters[caller.name].watching(caller.limits):
+        current: Job | None = job
+        while current is not None and not shared.draining.is_set():
+            yield current
+            if not current.is_active:
+                return
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_SECONDS):
+                    await shared.draining.wait()
+            current = await shared.queue.get(job.id)
+
+
+async def wait(shared: Service, caller: Caller, job: Job, seconds: float) -> Job:
+    """The job when it has ended, or as it is after some seconds. Raises as `watch` does."""
+    last = job
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            async for current in watch(shared, caller, job):
+                last = current
+    return last
+
+
+class JobProgress:
+    """The progress and speed of a job since this was created."""
+
+    def __init__(self) -> None:
+        self._started = time.monotonic()
+        self._pace = Pace()
+
+    def read(self, stats: RunStats, plans: int) -> dict[str, Any]:
+        """The fields of `Progress` for a job of so many plans."""
+        now = time.monotonic()
+        self._pace.mark(now, stats)
+        left = self._pace.seconds_left(stats, plans)
+        seats = stats.seats.values()
+        progress = Progress(
+            calls=stats.ended,
+            planned=stats.planned_in(plans),
+            conversations=stats.finished,
+            total=plans,
+            replies=stats.replies,
+            asked=stats.asked,
+            stored=sum(seat.stored for seat in seats),
+            failed=sum(seat.failed for seat in seats),
+            skipped=sum(seat.skipped for seat in seats),
+            retried=sum(seat.retried for seat in seats),
+            input_tokens=sum(seat.input_tokens for seat in seats),
+            output_tokens=sum(seat.output_tokens for seat in seats),
+            rate=round(self._pace.rate, 2),
+            seconds=round(now - self._started, 1),
+            seconds_left=None if left is None else round(left, 1),
+        )
+        return asdict(progress)
+
+
+DONE = {"rate": 0.0, "seconds_left": 0.0}
+"""The progress of a job that is done differs in these."""
+
+
+def ending_of_halt(job: Job, stats: RunStats, progress: dict[str, Any]) -> Ending | None:
+    """The ending of a job whose runner stopped by itself; None if somebody stopped it."""
+    if stats.stop_reason is None:
+        return None
+    return Ending(state="failed", progress=progress, error=words_of_halt(stats.stop_reason, job.id))

@@ -1,0 +1,236 @@
+"""Models as requests use them: calls while a client waits, failures, keys, and judges' prompts.
+
+Calls are counted and measured. A chat's reply is not cached. Plans go through a runner and the
+store, so a call that was answered is not requested again, even if the client left before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Final, cast
+
+from judges import PromptSet
+from mmconv.benchmarks.convbench.benchmark import OFFLINE_JUDGES
+from mmconv.core.config import ModelSpec
+from mmconv.core.errors import ConfigError, FailureKind
+from mmconv.core.plans import Finished, Plan
+from mmconv.core.run_stats import RunStats, StopReason
+from mmconv.core.types import Failure, Message, Reply, Sampling
+from mmconv.engine import Runner, Seat
+from mmconv.engine.setup import check_key
+from mmconv.service.access import Caller
+from mmconv.service.errors import Problem, presentable, without_runs
+from mmconv.service.http.tracing import traced
+from mmconv.service.metrics import RunnerMetrics, WorkName
+from mmconv.service.model_pool import guest
+from mmconv.service.settings import Settings
+from mmconv.service.state import Service
+
+log = logging.getLogger(__name__)
+
+CANCELLED: Final = "cancelled"
+"""The outcome in the metrics of a chat whose client left before another outcome."""
+
+
+async def ask(
+    shared: Service,
+    caller: Caller,
+    model: str,
+    messages: tuple[Message, ...],
+    sampling: Sampling,
+    affinity: str,
+) -> Reply:
+    """Call a model by its public name, with the messages and sampling as they are.
+
+    The metrics count the call however it ends, also as `CANCELLED`. Raises `Problem`: 429 if too
+    many calls of the caller wait, 503 if the model cannot be loaded, and `problem_of_failure`.
+    """
+    seat = shared.model(model)
+    stats = RunStats()
+    counts = stats.seat(model)
+    try:
+        with shared.meters[caller.name].calling(caller.limits), _loadable(model):
+            outcome = await seat.model.ask(
+                messages, sampling, priority=0, affinity=affinity, pinned=None, stats=counts
+            )
+        counts.count(outcome, stored=False)
+    except asyncio.CancelledError:
+        counts.failures[CANCELLED] += 1
+        raise
+    finally:
+        RunnerMetrics(shared.metrics, "chat", {model: model}, caller.name).update(stats)
+    if isinstance(outcome, Failure):
+        _log_failure(model, outcome.kind, outcome.message)
+        raise problem_of_failure(outcome, "messages")
+    return outcome
+
+
+async def run_plans(
+    shared: Service,
+    caller: Caller,
+    seats: Mapping[str, Seat],
+    names: Mapping[str, str],
+    plans: Sequence[Plan],
+    work: WorkName,
+) -> list[Finished]:
+    """Run the plans to their ends; `names` are the public names of the models on the seats.
+
+    Raises `Problem`: 429 if too many calls of the caller wait, 503 for a model that cannot be
+    loaded. A call that fails is an outcome, and one failure of each kind is logged. Cancelled once,
+    it makes no new calls and ends when the calls under way have ended; until then all calls of the
+    plans count for the caller. Cancelled again, it ends at once.
+    """
+    finished: list[Finished] = []
+    own = {name: guest(seat) for name, seat in seats.items()}
+    runner = Runner(own, shared.store, window=len(plans), goes_on=True)
+    calls = sum(len(plan.calls) for plan in plans)
+    try:
+        with shared.meters[caller.name].calling(caller.limits, calls), _loadable(*names.values()):
+            running = asyncio.create_task(runner.run(plans, finished.append))
+            try:
+                await asyncio.shield(running)
+            except asyncio.CancelledError:
+                runner.stop()
+                await running
+                raise
+    finally:
+        RunnerMetrics(shared.metrics, work, names, caller.name).update(runner.stats)
+        for seat, counts in runner.stats.seats.items():
+            for kind, message in counts.examples.items():
+                _log_failure(names[seat], kind, message)
+    return finished
+
+
+@contextmanager
+def _loadable(*models: str) -> Iterator[None]:
+    """Raise `Problem` 503 if one of the models called within cannot be loaded."""
+    try:
+        yield
+    except ConfigError as error:
+        log.error("%s: of %s, one cannot be opened: %s", traced(), ", ".join(models), error)
+        message = "a model cannot be loaded; the server's log says why"
+        raise Problem(503, message, code="model_unusable") from error
+
+
+FAILED: Mapping[FailureKind, tuple[int, str]] = {
+    "timeout": (504, "the model did not answer in time"),
+    "connection": (502, "the model could not be reached"),
+    "rate_limit": (503, "the model's server is busy; ask again later"),
+    "server": (502, "the model's server failed"),
+    "malformed": (502, "the model's server sent an invalid response"),
+    "authentication": (502, "the model's server does not accept the key that it is sent"),
+    "forbidden": (400, "the model's server does not allow the request"),
+    "quota": (502, "the quota at the model's server is used up"),
+    "not_found": (502, "the model's server does not have the model"),
+    "context": (400, "the messages are longer than the model's context"),
+    "filter": (400, "a content filter held the answer back"),
+    "rejected": (400, "the model refused the request"),
+    "memory": (400, "the request does not fit into the model's memory"),
+    "image": (400, "an image of the request cannot be read"),
+}
+"""How a model failed -> the status, and a message that exposes nothing of this machine."""
+
+CODES: Mapping[FailureKind, str] = {
+    "context": "context_length_exceeded",
+    "filter": "content_filter",
+}
+"""OpenAI's codes for failures. For other kinds the kind is the code."""
+
+
+def problem_of_failure(failure: Failure, param: str | None = None) -> Problem:
+    """The error for a model that did not answer; `param` is the field that the model reads."""
+    status, _ = FAILED[failure.kind]
+    message = without_runs(words_of_failure(failure.kind, failure.message))
+    code = CODES.get(failure.kind, failure.kind)
+    if status < 500:
+        return Problem(status, message, param=param, code=code)
+    return Problem(status, message, code=code, retry_after=10 if status == 503 else None)
+
+
+def words_of_failure(kind: FailureKind, message: str) -> str:
+    """The failure's message for clients: the model's own words if they are about the request.
+
+    What a server or a connection says exposes this machine.
+    """
+    status, words = FAILED[kind]
+    return words if status >= 500 else presentable(message, words)
+
+
+def words_of_halt(stop_reason: StopReason, job: str) -> str:
+    """Why the job stopped by itself, for its owner. The full message is logged."""
+    log.warning("%s: %s", job, stop_reason.description)
+    if stop_reason.failure is None:
+        return stop_reason.reason
+    return f"{stop_reason.reason}: {words_of_failure(stop_reason.failure.kind, stop_reason.failure.message)}"
+
+
+def _log_failure(model: str, kind: str, message: str) -> None:
+    """Log a failure whose message the client does not get: the request did not cause it."""
+    if FAILED[cast("FailureKind", kind)][0] >= 500:
+        log.warning("%s: the model %s failed (%s): %s", traced(), model, kind, message)
+
+
+def has_key(spec: ModelSpec) -> bool:
+    """Whether the key that the model needs is set, if it needs one."""
+    try:
+        check_key(spec)
+    except ConfigError:
+        return False
+    return True
+
+
+def require_key(spec: ModelSpec, name: str, param: str) -> None:
+    """Raise `Problem` 409 for a model whose key is not set, and log which key it is.
+
+    `name` is its public name, `param` the field of the request that names it.
+    """
+    try:
+        check_key(spec)
+    except ConfigError as error:
+        log.warning("the model %s is refused: %s", name, error)
+        raise Problem(
+            409,
+            f"{param}: the model {name!r} cannot be used, because the server has no key for it; "
+            "name another, or ask the server's operator to set it",
+            param=param,
+            code="model_unusable",
+        ) from error
+
+
+def prompt_set(settings: Settings, name: str) -> PromptSet:
+    """The prompts of a benchmark, or of `dialogue`, read once. Raises `PromptError`."""
+    return _read_prompts(name, prompt_folder(settings, name))
+
+
+def prompt_folder(settings: Settings, name: str) -> Path | None:
+    """The operator's folder that replaces this set of prompts, whole or in part, if any."""
+    if settings.prompts is None:
+        return None
+    folder = settings.prompts / name
+    return folder if folder.is_dir() else None
+
+
+@cache
+def _read_prompts(name: str, folder: Path | None) -> PromptSet:
+    return PromptSet(name, folder)
+
+
+def is_offline(judge: ModelSpec) -> bool:
+    """Whether the judge is not a language model, but measures answers to ConvBench."""
+    return judge.provider in OFFLINE_JUDGES
+
+
+def convbench_only(judge: str, param: str) -> Problem:
+    """The error for an offline judge, by its public name, of anything but ConvBench."""
+    return Problem(
+        400,
+        f"{param}: the judge {judge!r} is not a language model and judges by ConvBench's prompts "
+        "only",
+        param=param,
+        code="convbench_only",
+    )

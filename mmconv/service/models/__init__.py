@@ -1,1 +1,0 @@
-"""The models and judges of one process: loaded once, asked, and what their failures mean."""

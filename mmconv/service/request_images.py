@@ -1,0 +1,265 @@
+"""The images that a request names: `image:<id>` or the id, a data URI, or a URL if allowed.
+
+Each is held until the request ends, even if it is removed meanwhile. No path is read for a client.
+URLs are https to public addresses only. A name is resolved once, its addresses are checked, and the
+connection goes to one of those. Each redirect is checked like the first URL. Proxies and cookies
+are not used.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import re
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from ipaddress import IPv6Address, ip_address, ip_network
+from ssl import SSLContext
+from typing import ParamSpec, TypeVar
+
+from aiohttp import ClientError, ClientSession, DummyCookieJar, TCPConnector, ThreadedResolver
+from aiohttp.abc import AbstractResolver, ResolveResult
+from yarl import URL
+
+from images import Facts
+from mmconv.core.errors import ImageError
+from mmconv.core.types import Image
+from mmconv.service.errors import Problem, presentable, too_large
+from mmconv.service.state import Service
+
+Args = ParamSpec("Args")
+Result = TypeVar("Result")
+
+_ID = re.compile("[0-9a-f]{64}")
+
+
+class RequestImages:
+    """Resolves the images of one request. Created by `request_images`."""
+
+    def __init__(self, shared: Service, holds: ExitStack) -> None:
+        self._shared = shared
+        self._holds = holds
+        self._count = 0
+        self._pixels = 0
+
+    async def image(self, reference: str, param: str) -> Image:
+        """The image that the field `param` names. Raises `Problem` 400, 404 or 413."""
+        sizes = self._shared.settings.sizes
+        self._count += 1
+        if self._count > sizes.images:
+            raise Problem(413, f"a request may hold {sizes.images} images", param=param)
+        image = await self._find(reference, param)
+        # A repeated image counts each time, because it is decoded each time.
+        self._pixels += image.width * image.height
+        if self._pixels > sizes.request_pixels:
+            pixels = f"{sizes.request_pixels:,} pixels"
+            raise Problem(413, f"the images of a request may have {pixels} together", param=param)
+        return image
+
+    async def _find(self, reference: str, param: str) -> Image:
+        limit = self._shared.settings.sizes.image_bytes
+        if _ID.fullmatch(reference):
+            return await self._stored(reference, param)
+        scheme, _, rest = reference.partition(":")
+        match scheme.lower():
+            case "image":
+                return await self._stored(rest, param)
+            case "data":
+                return await self._hold(partial(decode_uri, rest, limit, param), param)
+            case "https" if self._shared.settings.fetch_urls:
+                async with self._shared.fetches:
+                    data = await fetch(reference, limit, param)
+                    return await self._hold(lambda: data, param)
+            case "http" | "https":
+                raise Problem(
+                    400,
+                    "this server does not fetch this URL: send a data URI, or upload the image to "
+                    "/v1/images and send image:<id>",
+                    param=param,
+                )
+        raise Problem(400, "an image is named by a data URI or by image:<id>", param=param)
+
+    async def _stored(self, sha256: str, param: str) -> Image:
+        uploads = self._shared.uploads
+        if not await asyncio.to_thread(uploads.holds, sha256):
+            raise Problem(404, "no image of this id is here", param=param, code="image_not_found")
+        return await self._hold(partial(uploads.read, sha256), param)
+
+    async def _hold(self, read: Callable[[], bytes], param: str) -> Image:
+        def hold() -> Facts:
+            return self._shared.uploads.hold(read(), param)
+
+        holding = asyncio.ensure_future(work_on_image(self._shared, param, hold))
+        try:
+            facts = await asyncio.shield(holding)
+        except asyncio.CancelledError:
+            # The thread goes on, and what it will hold must be released.
+            holding.add_done_callback(self._release)
+            raise
+        self._holds.callback(self._shared.uploads.release, facts.sha256)
+        return facts.image
+
+    def _release(self, holding: asyncio.Future[Facts]) -> None:
+        if not holding.cancelled() and holding.exception() is None:
+            self._shared.uploads.release(holding.result().sha256)
+
+
+@contextmanager
+def request_images(shared: Service) -> Iterator[RequestImages]:
+    """Resolve images, and hold them as long as a request lasts."""
+    with ExitStack() as holds:
+        yield RequestImages(shared, holds)
+
+
+async def work_on_image(
+    shared: Service,
+    param: str | None,
+    work: Callable[Args, Result],
+    *args: Args.args,
+    **kwargs: Args.kwargs,
+) -> Result:
+    """Work on an image in a thread, with few others at a time.
+
+    Raises `Problem` 400, naming the field `param`, for an image that cannot be used.
+    """
+    async with shared.image_work:
+        try:
+            return await asyncio.to_thread(work, *args, **kwargs)
+        except ImageError as error:
+            message = presentable(str(error), "the image cannot be read")
+            raise Problem(400, message, param=param, code="invalid_image") from error
+
+
+def decode_uri(rest: str, limit: int, param: str) -> bytes:
+    """The bytes of a data URI without its `data:`. Raises `Problem` 400 or 413.
+
+    Its media type is ignored: clients label images wrongly, so the content decides.
+    """
+    head, comma, payload = rest.partition(",")
+    if not comma or not head.lower().endswith(";base64"):
+        raise Problem(400, "a data URI must be data:image/...;base64,...", param=param)
+    if len(payload) > (limit + 2) // 3 * 4:
+        raise too_large("the image", limit, param)
+    try:
+        return base64.b64decode(payload, validate=True)
+    except (binascii.Error, ValueError):
+        raise Problem(400, "the data URI is not base64", param=param) from None
+
+
+MOST_REDIRECTS = 3
+
+SECONDS = 15.0
+"""The total time of a fetch."""
+
+_NAT64 = ip_network("64:ff9b::/96")
+
+_ALLOCATED = ip_network("2000::/3")
+"""All of IPv6 that the internet uses. Other addresses are site-local, mapped or unassigned."""
+
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+
+
+def is_public(address: str) -> bool:
+    """Whether an IP address belongs to the public internet.
+
+    An IPv6 address that embeds an IPv4 address is judged by the latter.
+    """
+    ip = ip_address(address)
+    if isinstance(ip, IPv6Address):
+        inner = ip.ipv4_mapped or ip.sixtofour or (ip.teredo[1] if ip.teredo else None)
+        if inner is not None or ip in _NAT64:
+            return is_public(str(inner or ip_address(int(ip) & 0xFFFFFFFF)))
+        if ip not in _ALLOCATED:
+            return False
+    return ip.is_global and not ip.is_multicast
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """Where a fetch may go: the addresses that `allowed` accepts, one port, trusted servers."""
+
+    allowed: Callable[[str], bool] = is_public
+    port: int = 443
+    trust: SSLContext | bool = True
+
+
+class Forbidden(OSError):
+    """An address that a fetch may not go to."""
+
+
+async def fetch(url: str, limit: int, param: str, rules: Rules | None = None) -> bytes:
+    """At most `limit` bytes from a URL that a client sent in the field `param`.
+
+    Raises `Problem` 400 or 413, which does not reveal what was found at a forbidden address.
+    """
+    rules = rules or Rules()
+    try:
+        async with (
+            asyncio.timeout(SECONDS),
+            ClientSession(
+                connector=TCPConnector(resolver=_Resolver(rules), ssl=rules.trust),
+                cookie_jar=DummyCookieJar(),
+                auto_decompress=False,
+                headers={"Accept": "image/*", "Accept-Encoding": "identity"},
+            ) as session,
+        ):
+            return await _follow(session, _checked(url, rules), limit, param, rules)
+    except (ClientError, OSError, ValueError) as error:
+        message = "the image's URL cannot be fetched"
+        if isinstance(error, Forbidden):
+            message = str(error)
+        raise Problem(400, message, param=param, code="invalid_image_url") from error
+
+
+async def _follow(session: ClientSession, url: URL, limit: int, param: str, rules: Rules) -> bytes:
+    for _ in range(MOST_REDIRECTS + 1):
+        async with session.get(url, allow_redirects=False) as response:
+            if response.status in _REDIRECTS:
+                url = _checked(url.join(URL(response.headers.get("Location", ""))), rules)
+                continue
+            response.raise_for_status()
+            data = bytearray()
+            async for chunk in response.content.iter_any():
+                data += chunk
+                if len(data) > limit:
+                    raise too_large("the image", limit, param)
+            return bytes(data)
+    raise Forbidden("the image's URL is redirected too often")
+
+
+def _checked(text: str | URL, rules: Rules) -> URL:
+    """The URL as the connection will read it. Raises `Forbidden` or `ValueError`."""
+    url = URL(text)
+    if url.scheme != "https" or url.port != rules.port or url.user or url.password:
+        raise Forbidden(f"an image's URL must be https, on port {rules.port}, without a password")
+    try:
+        # The resolver is not called for a host that is an address already.
+        address = str(ip_address(url.host or ""))
+    except ValueError:
+        return url
+    if not rules.allowed(address):
+        raise Forbidden("the image's URL leads to an address that is not public")
+    return url
+
+
+class _Resolver(AbstractResolver):
+    """Resolves names, and refuses those with any address that is not allowed."""
+
+    def __init__(self, rules: Rules) -> None:
+        self._rules = rules
+        self._resolver = ThreadedResolver()
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[ResolveResult]:
+        results = await self._resolver.resolve(host, port, family)
+        if not results or not all(self._rules.allowed(result["host"]) for result in results):
+            raise Forbidden("the image's URL leads to an address that is not public")
+        return results
+
+    async def close(self) -> None:
+        await self._resolver.close()

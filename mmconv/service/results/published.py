@@ -1,0 +1,177 @@
+"""A finished run's folder as clients may see it, and files made from it on first request.
+
+Reports and comparisons print specifications, so this folder has the operator's names in place of
+paths and addresses. Scores and tables are links to the run's own. Derived files are kept in the
+folder and renewed with it. Those made while the run's data could not be read are made again later.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import orjson
+
+from mmconv.benchmarks.shared.options import file_options
+from mmconv.core.config import ModelSpec, RunSpec
+from mmconv.report.page.content import NOTHING, About
+from mmconv.run_folder.layout import MANIFEST, SCORES, SPEC, SUMMARY, TABLES, TRANSCRIPTS
+from mmconv.run_folder.saved_run import INDEX, read_lines
+from mmconv.service.results.run_files import clean_call, read_in_thread
+from mmconv.service.runs.execution import RunResources
+from mmconv.service.runs.lookup import about_run, find_run, finished_folder
+from mmconv.service.runs.requests import RunRequest, description
+from mmconv.service.settings import Settings
+from mmconv.store.jobs import Job
+
+LINKED = (MANIFEST, SUMMARY, TABLES, SCORES)
+
+PARQUET = Path(TRANSCRIPTS).with_suffix(".parquet").name
+"""The transcripts in Parquet, made from those in JSON Lines."""
+
+WITHOUT = "made-without-data"
+"""An empty file that marks results made without the data. Its time is that of the last check."""
+
+CHECK_SECONDS = 60.0
+"""How often it is checked at most whether the data can be read again."""
+
+Make: TypeAlias = Callable[[Path, About], object]
+"""Makes a file or folder at the path, given what the run's data says of its samples."""
+
+
+async def derived_file(resources: RunResources, run: str, name: str, make: Make) -> Path:
+    """The file or folder of this name that is made from a run. Raises `Problem` 404 or 409.
+
+    One is made at a time. Existing ones are returned at once.
+    """
+    shared = resources.service
+    job = await find_run(shared, run)
+    folder = finished_folder(shared, job)
+    shown = await asyncio.to_thread(find_public_folder, shared.settings, job, folder)
+    if shown is not None and _is_current(shown, name):
+        return shown / name
+    async with resources.reporting:
+        shown = await read_in_thread(public_folder, shared.settings, job, folder)
+        if _is_current(shown, name):
+            return shown / name
+        about = await about_run(resources, job)
+        if about is not None and (shown / WITHOUT).exists():
+            await asyncio.to_thread(shutil.rmtree, shown)
+            shown = await read_in_thread(public_folder, shared.settings, job, folder)
+        if about is None:
+            (shown / WITHOUT).touch()
+        if not (shown / name).exists():
+            await read_in_thread(make, shown / name, NOTHING if about is None else about)
+    return shown / name
+
+
+def _is_current(shown: Path, name: str) -> bool:
+    """Whether the file exists and was made with the data, or without it and checked lately."""
+    if not (shown / name).exists():
+        return False
+    try:
+        return time.time() < (shown / WITHOUT).stat().st_mtime + CHECK_SECONDS
+    except FileNotFoundError:
+        return True
+
+
+def public_folder(settings: Settings, job: Job, run: Path) -> Path:
+    """The public folder of the run in `run`; made if it does not exist or is older.
+
+    Blocks. Several threads and processes may call it at once.
+    """
+    existing = find_public_folder(settings, job, run)
+    if existing is not None:
+        return existing
+    shown = _path_of(settings, job)
+    shown.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=shown.parent, prefix=f".{job.id}-") as name:
+        draft = Path(name)
+        for file in LINKED:
+            if (run / file).exists():
+                (draft / file).symlink_to((run / file).absolute())
+        _copy_transcripts(run / TRANSCRIPTS, draft / TRANSCRIPTS)
+        (draft / SPEC).write_bytes(orjson.dumps({"spec": _public_spec(settings, job, run)}))
+        shutil.rmtree(shown, ignore_errors=True)
+        # If another thread or process was faster, its folder has the same content.
+        with suppress(OSError):
+            draft.rename(shown)
+    return shown
+
+
+def find_public_folder(settings: Settings, job: Job, run: Path) -> Path | None:
+    """The public folder, if it exists and is newer than the run."""
+    shown = _path_of(settings, job)
+    try:
+        made = (shown / SPEC).stat().st_mtime_ns
+    except FileNotFoundError:
+        return None
+    return shown if made > max(result_times(run), default=0) else None
+
+
+def result_times(run: Path) -> list[int]:
+    """When the results in a run's folder were written, in nanoseconds.
+
+    A resumed run writes them one after another. What is made meanwhile is out of date.
+    """
+    results = (run / SCORES, run / TABLES / INDEX, run / SUMMARY)
+    return [path.stat().st_mtime_ns for path in results if path.exists()]
+
+
+def _path_of(settings: Settings, job: Job) -> Path:
+    return (settings.out / "shown" / job.id).absolute()
+
+
+def _copy_transcripts(source: Path, target: Path) -> None:
+    """Copy transcripts with failures cleaned. If nothing failed, link them and their Parquet."""
+    with target.open("wb") as copy:
+        changed = False
+        for line in read_lines(source):
+            changed |= line.record["state"] == "failure"
+            copy.write(orjson.dumps(clean_call(line.record)) + b"\n")
+    if not changed:
+        target.unlink()
+        for name in (source.name, PARQUET):
+            if (source.parent / name).exists():
+                (target.parent / name).symlink_to((source.parent / name).absolute())
+
+
+def _public_spec(settings: Settings, job: Job, run: Path) -> dict[str, Any]:
+    """The run's specification with the operator's names for files and models.
+
+    For our own benchmarks it has all options, because reports read them.
+    """
+    request = RunRequest.model_validate_json(job.spec)
+    known = description(job.benchmark or "")
+    options = request.options
+    if known is not None:
+        files = file_options(known.options)
+        used = orjson.loads((run / SPEC).read_bytes())["spec"]["options"]
+        options = {name: request.data if name in files else value for name, value in used.items()}
+    spec = RunSpec(
+        benchmark=job.benchmark or "",
+        options={"data": request.data, **options},
+        seats={seat: _public_model(settings, name) for seat, name in request.seats.items()},
+        **request.unnamed(),
+    )
+    return spec.model_dump(mode="json", exclude_unset=True)
+
+
+def _public_model(settings: Settings, name: str) -> ModelSpec:
+    own = settings.models.get(name)
+    if own is None:
+        return ModelSpec(provider="unknown", model=name)
+    return ModelSpec(
+        provider=own.provider,
+        model=name,
+        name=own.name or name,
+        system=own.system,
+        sampling=own.sampling,
+        price=own.price,
+    )

@@ -1,0 +1,247 @@
+"""`/web/...`: what the pages need besides the public API.
+
+Form choices, parts of reports, and single samples. Parts are made on first request and kept as
+files. None of this is promised to other clients, so no public document lists it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from fastapi import Path as InPath
+from starlette.responses import FileResponse, Response
+
+from mmconv import __version__
+from mmconv.api.schemas import DataSet
+from mmconv.benchmarks.shared.options import display_of
+from mmconv.core.keys import hash_json
+from mmconv.core.plans import read_trial
+from mmconv.engine.run import Evaluation
+from mmconv.report.page.build import HEAD, block_name, write_parts
+from mmconv.report.page.content import NOTHING, About, comparison_content, run_content
+from mmconv.report.page.samples import reading_settings, shown_sample
+from mmconv.service.access import Asker, Reader, Shared
+from mmconv.service.catalogue import data_sets
+from mmconv.service.errors import Problem, json_response
+from mmconv.service.http.responses import documented
+from mmconv.service.models import has_key, is_offline
+from mmconv.service.results.live_samples import live_page, live_records
+from mmconv.service.results.published import derived_file, result_times
+from mmconv.service.results.routes import CompareQuery, compare_finished
+from mmconv.service.results.run_files import read_in_thread
+from mmconv.service.runs.execution import Resources, RunResources
+from mmconv.service.runs.lookup import (
+    RunId,
+    Sample,
+    SampleQuery,
+    about_run,
+    find_run,
+    finished_folder,
+    readable_run,
+)
+from mmconv.service.settings import SCOPES
+from mmconv.service.state import Service
+from mmconv.store.jobs import Job
+
+router = APIRouter(prefix="/web", include_in_schema=False)
+
+COMPARISONS_KEPT = 16
+"""How many comparisons' parts are kept. Making them takes seconds."""
+
+Number = Annotated[int, InPath(ge=0, lt=2**31)]
+"""The number of a block."""
+
+
+@router.get("/choices", responses=documented())
+async def list_choices(shared: Shared, caller: Asker) -> Response:
+    """List the choices of the forms, and the scopes of the caller.
+
+    `convbench_judges` are the models that judge by ConvBench's prompts only, `unusable` those that
+    the server has no key for.
+    """
+    models = shared.settings.models
+    choices = {
+        "models": list(models),
+        "convbench_judges": [
+            name for name, spec in shared.models.specs.items() if is_offline(spec)
+        ],
+        "unusable": [name for name, spec in models.items() if not has_key(spec)],
+        "data": [
+            _data_choices(shared, data) for data in data_sets(shared.settings) if caller.may("read")
+        ],
+        "caller": caller.name,
+        "scopes": [scope for scope in SCOPES if caller.may(scope)],
+    }
+    return json_response(choices)
+
+
+def _data_choices(shared: Service, data: DataSet) -> dict[str, Any]:
+    """The data set with the options that a form can show.
+
+    `judges` are the models that may judge a run of it, language models first; null if it needs no
+    judge.
+    """
+    specs = shared.models.specs
+    judges = sorted(specs, key=lambda name: is_offline(specs[name]))
+    if data.benchmark.id != "convbench":
+        judges = [name for name in judges if not is_offline(specs[name])]
+    options = [
+        {"name": option.name, "about": option.about, "default": option.default} | field
+        for option in data.options
+        if (field := _field(option.takes)) is not None
+    ]
+    return asdict(data) | {
+        "judges": judges if "judge" in data.seats else None,
+        "conditions": list(data.conditions),
+        "options": options,
+    }
+
+
+def _field(schema: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The kind of field that an option needs; None for an option that no field can show."""
+    kinds = [kind for kind in schema.get("anyOf", [schema]) if kind.get("type") != "null"]
+    field: dict[str, Any] | None = None
+    match kinds:
+        case [{"enum": values}]:
+            field = {"kind": "choice", "values": values}
+        case [{"type": "array", "items": {"enum": values}}, *_]:
+            field = {"kind": "choices", "values": values}
+        case [{"type": "boolean"}]:
+            field = {"kind": "flag"}
+        case [{"type": "integer" | "number" as kind}]:
+            field = {"kind": "number", "step": 1 if kind == "integer" else "any"}
+        case [{"type": "string"}]:
+            field = {"kind": "text"}
+    return field
+
+
+@router.get("/runs/{run}", responses=documented(404, 409))
+async def run_parts(run: RunId, resources: Resources, _caller: Reader) -> Response:
+    """Get a finished run's findings and the index of its samples."""
+    return _part(await _run_folder(resources, run), HEAD)
+
+
+@router.get("/runs/{run}/blocks/{number}", responses=documented(404, 409))
+async def run_block(run: RunId, number: Number, resources: Resources, _caller: Reader) -> Response:
+    """Get some of a finished run's samples."""
+    return _part(await _run_folder(resources, run), block_name(number))
+
+
+@router.get("/runs/{run}/live", responses=documented(404, 409))
+async def live_index(
+    run: RunId,
+    shared: Shared,
+    resources: Resources,
+    _caller: Reader,
+    asked: Annotated[SampleQuery, Query()],
+) -> Response:
+    """List samples of an unfinished run as an index without scores, and the last if more follow."""
+    job = await find_run(shared, run)
+    evaluation = await readable_run(resources, job)
+    samples, following = await live_page(resources, evaluation, asked.after, asked.limit)
+    settings = reading_settings(
+        display_of(job.benchmark or ""), [job.model or ""], evaluation.benchmark.conditions
+    )
+    rows = [_index_row(sample) for sample in samples]
+    index = {"columns": [], "facets": [], "marks": [], "samples": rows}
+    return json_response({"index": index | settings, "next": following})
+
+
+@router.get("/runs/{run}/live/{sample:path}", responses=documented(404, 409))
+async def live_sample(
+    run: RunId, sample: Sample, shared: Shared, resources: Resources, _caller: Reader
+) -> Response:
+    """Get one sample with the replies so far."""
+    job = await find_run(shared, run)
+    evaluation = await readable_run(resources, job)
+    records = await live_records(resources, evaluation, sample)
+    if records is None:
+        raise Problem(404, "no such sample in this run", param="sample")
+    about = await asyncio.to_thread(_about_sample, evaluation, sample)
+    words = display_of(job.benchmark or "").verdict
+    # A call that waits for another call's reply has nothing to show.
+    calls = [call for call in records["calls"] if call["state"] != "skipped" or call["messages"]]
+    return json_response(shown_sample(sample, [calls], words, about))
+
+
+def _index_row(sample: Mapping[str, Any]) -> dict[str, Any]:
+    text = f"{sample['replies']} of {sample['calls']} calls answered"
+    if sample["failures"]:
+        text += f", {sample['failures']} failed"
+    return {"i": sample["sample"], "t": text, "s": [], "f": []}
+
+
+def _about_sample(evaluation: Evaluation, name: str) -> About:
+    """What the data says of one sample; the same for all its trials."""
+    benchmark, key = evaluation.benchmark, read_trial(name).key
+    for sample in benchmark.load():
+        if benchmark.key(sample) == key:
+            return {key: benchmark.about(sample)}
+    return {}
+
+
+@router.get("/compare", responses=documented(404, 409))
+async def comparison_parts(
+    resources: Resources, _caller: Reader, asked: Annotated[CompareQuery, Query()]
+) -> Response:
+    """Get a comparison's findings, and the index of all samples."""
+    return _part(await _comparison_folder(resources, asked), HEAD)
+
+
+@router.get("/compare/blocks/{number}", responses=documented(404, 409))
+async def comparison_block(
+    number: Number, resources: Resources, _caller: Reader, asked: Annotated[CompareQuery, Query()]
+) -> Response:
+    """Get some samples, with the conversations of all runs."""
+    return _part(await _comparison_folder(resources, asked), block_name(number))
+
+
+async def _run_folder(resources: RunResources, run: str) -> Path:
+    def write(parts: Path, about: About) -> None:
+        write_parts(parts, run_content(parts.parent, about))
+
+    return await derived_file(resources, run, f"parts-{__version__}", write)
+
+
+async def _comparison_folder(resources: RunResources, asked: CompareQuery) -> Path:
+    shared = resources.service
+    jobs = [await find_run(shared, name) for name in asked.runs.split(",")]
+    versions = [[job.id, *result_times(finished_folder(shared, job))] for job in jobs]
+    name = hash_json([__version__, versions, sorted(asked.despite)])[:24]
+    parts = shared.settings.out / "compared" / name
+    if not parts.exists():
+        async with resources.reporting:
+            if not parts.exists():
+                await _write_comparison(resources, asked, jobs, parts)
+    return parts
+
+
+async def _write_comparison(
+    resources: RunResources, asked: CompareQuery, jobs: list[Job], parts: Path
+) -> None:
+    compared = await compare_finished(resources.service, asked)
+    about = await about_run(resources, jobs[0]) or NOTHING
+
+    def write() -> None:
+        write_parts(parts, comparison_content(compared, about))
+        folders = [path for path in parts.parent.iterdir() if not path.name.startswith(".")]
+        folders.sort(key=lambda path: path.stat().st_mtime, reverse=True)
+        for path in folders[COMPARISONS_KEPT:]:
+            shutil.rmtree(path, ignore_errors=True)
+
+    await read_in_thread(write)
+
+
+def _part(folder: Path, name: str) -> Response:
+    """A part of a report. It is stored gzipped, and the browser decompresses it."""
+    path = folder / name
+    if not path.exists():
+        raise Problem(404, "no such part", param="number")
+    headers = {"Content-Encoding": "gzip", "Cache-Control": "private, no-cache"}
+    return FileResponse(path, media_type="application/json", headers=headers)

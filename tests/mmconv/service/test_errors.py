@@ -1,0 +1,376 @@
+"""Errors: one shape, the right field, words for people who send JSON, nothing of this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import gc
+import os
+import weakref
+from typing import Any
+
+import pytest
+
+from images.decode import bound, read_media_type
+from mmconv.core.errors import ImageError, StoreError
+from mmconv.core.types import Failure
+from mmconv.engine.garbage import collect_soon
+from mmconv.service.errors import (
+    LONGEST,
+    Problem,
+    in_one,
+    presentable,
+    validation_problem,
+    without_commands,
+)
+from mmconv.service.models import problem_of_failure, words_of_failure
+from tests.mmconv.service.conftest import Serve, Served
+from tests.mmconv.service.run_settings import CHAT, drawn, request
+from tests.mmconv.store.conftest import small_disk
+from tests.pictures import picture
+
+NOT_HERE = "not supported here: leave it out"
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "/data/rows.jsonl: 1 problem(s)",
+        "cannot open ../x",
+        "image ~/pictures/x.png is gone",
+        "'/checkpoints/llava' holds no checkpoint",
+        "HTTP 404: check that base_url http://10.0.0.7:8000/v1 is right",
+        "path=/srv/x",
+        "(/srv/x)",
+        r"C:\models\llava",
+        "check the key in the environment variable OPENAI_API_KEY",
+    ],
+)
+def test_places_of_this_machine_are_not_told(
+    message: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert presentable(message, "general words") == "general words"
+    assert message in caplog.text
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "5,000 pixels, and at most 4,000 are allowed",
+        "give direct and/or pairwise",
+        "turn 3/4: the score is 1/2",
+        "options.grading: choose one of direct, pairwise",
+        "the prompt has 70 tokens; 64 fit",
+    ],
+)
+def test_other_messages_are(message: str) -> None:
+    assert presentable(message, "general words") == message
+
+
+def test_a_failure_of_the_request_is_told_and_one_of_the_server_is_not() -> None:
+    long = problem_of_failure(Failure(kind="context", message="64 tokens fit", attempts=1))
+    assert (long.status, long.message, long.code) == (
+        400,
+        "64 tokens fit",
+        "context_length_exceeded",
+    )
+    lost = problem_of_failure(Failure(kind="connection", message="10.0.0.7 is down", attempts=8))
+    assert (lost.status, lost.message) == (502, "the model could not be reached")
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (400, "invalid_request_error"),
+        (401, "authentication_error"),
+        (429, "rate_limit_error"),
+        (500, "server_error"),
+        (503, "server_error"),
+    ],
+)
+def test_the_type_is_openais(status: int, kind: str) -> None:
+    assert Problem(status, "x").body["error"]["type"] == kind
+
+
+def test_a_long_message_is_cut_where_one_sees_it() -> None:
+    assert Problem(400, "x" * LONGEST).message == "x" * LONGEST
+    assert Problem(400, "x" * (LONGEST + 1)).message == "x" * (LONGEST - 4) + " ..."
+
+
+def test_a_wait_is_told_in_whole_seconds_and_never_none() -> None:
+    assert Problem(429, "x", retry_after=0.2).headers == {"Retry-After": "1"}
+    assert Problem(429, "x", retry_after=2.1).headers == {"Retry-After": "3"}
+
+
+@pytest.mark.parametrize(
+    ("location", "body", "param"),
+    [
+        (("body", "turns", 0, "user", "text"), {"turns": [{"text": 3}]}, "turns[0].text"),
+        (("body", "turns", 0, "text"), {"turns": [{}]}, "turns[0].text"),
+        (("body", "image", "str"), {"image": 3}, "image"),
+        (("query", "limit"), None, "limit"),
+        (("turns", 0), None, "turns[0]"),
+        (("body",), [], None),
+    ],
+)
+def test_fields_are_named_as_clients_wrote_them(
+    location: tuple[str | int, ...], body: object, param: str | None
+) -> None:
+    problem = validation_problem([{"type": "wrong", "loc": location, "msg": "is wrong"}], body)
+    assert problem.param == param
+
+
+async def test_what_nobody_foresaw_is_not_told(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: object, name: str, param: str = "model") -> None:
+        raise RuntimeError("secret in /srv/x")
+
+    monkeypatch.setattr("mmconv.service.state.Service.model", fail)
+    answer = await served.client.get("/v1/models/x")
+    assert answer.status_code == 500
+    # The server closes it, and the next request would be lost.
+    assert answer.headers["connection"] == "close"
+    assert "/srv" not in answer.text
+    assert "Traceback" not in answer.text
+    page = (await served.client.get("/metrics")).text
+    assert 'route="/v1/models/{model:path}",status="500"} 1.0' in page
+
+
+@pytest.mark.parametrize("path", ["/v1/runs", "/v1/runs/x", "/v1/dialogues/dialogue-0123456789ab"])
+async def test_a_database_that_is_away_is_no_bug(
+    served: Served, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, path: str
+) -> None:
+    async def fail(*_given: object, **_named: object) -> None:
+        raise StoreError("no server at 10.0.0.7")
+
+    for name in ("get", "page"):
+        monkeypatch.setattr(f"mmconv.store.queue.Queue.{name}", fail)
+    answer = await served.client.get(path)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "no_database")
+    assert int(answer.headers["retry-after"]) > 0
+    assert "10.0.0.7" not in answer.text
+    [line] = [each.getMessage() for each in caplog.records if "10.0.0.7" in each.getMessage()]
+    name = answer.headers["x-request-id"]
+    assert line == f"GET '{path}', request {name} of local: no server at 10.0.0.7"
+
+
+async def test_what_a_bug_leaves_in_memory_is_collected(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collected = asyncio.Event()
+    monkeypatch.setattr("mmconv.engine.garbage.COLLECT_SECONDS", 0.05)
+    monkeypatch.setattr(collect_soon, "_due", 0.0)
+
+    def decode() -> None:
+        picture = set[int]()
+        weakref.finalize(picture, collected.set)
+        raise MemoryError
+
+    async def fail(*_given: object, **_named: object) -> None:
+        await asyncio.to_thread(decode)
+
+    monkeypatch.setattr("model_zoo.simulated.fake.FakeBackend.generate", fail)
+    body = {"model": "echo", "messages": [{"role": "user", "content": "hello"}]}
+    gc.disable()
+    try:
+        assert (await served.client.post("/v1/chat/completions", json=body)).status_code == 500
+        async with asyncio.timeout(10):
+            await collected.wait()
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS])
+async def test_a_disk_without_room_is_no_bug(
+    served: Served, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, number: int
+) -> None:
+    def fail(*_given: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr("images.uploads.Uploads.keep", fail)
+    answer = await served.client.post("/v1/images", content=picture(1))
+    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "no_room")
+    assert int(answer.headers["retry-after"]) > 0
+    out = served.shared.settings.out
+    [line] = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
+    assert line.startswith("POST '/v1/images', request ")
+    assert f"of local: cannot write into {out}: [Errno {number}]" in line
+    assert str(out) not in answer.text
+
+
+async def test_another_fault_of_a_file_is_a_bug(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_given: object) -> None:
+        raise OSError(errno.EBADF, "Bad file descriptor")
+
+    monkeypatch.setattr("images.uploads.Uploads.keep", fail)
+    answer = await served.client.post("/v1/images", content=picture(1))
+    assert (answer.status_code, answer.json()["error"]["code"]) == (500, "bug")
+
+
+async def test_a_database_without_room_is_told_from_one_that_is_away(serve: Serve) -> None:
+    with small_disk():
+        served = await serve()
+        for number in range(99):
+            body = {"model": "echo", "turns": [{"instruction": f"{number}" * 9_999}]}
+            answer = await served.client.post("/v1/dialogues", json=body)
+            if answer.status_code != 200:
+                break
+    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "no_room")
+
+
+async def test_every_route_tells_that_it_may_be_out_of_service(served: Served) -> None:
+    document = (await served.client.get("/openapi.json")).json()
+    for operations in document["paths"].values():
+        for operation in operations.values():
+            assert "503" in operation["responses"]
+
+
+def part(**fields: Any) -> dict[str, Any]:
+    return {"messages": [{"role": "user", "content": [fields]}]}
+
+
+FORMAT = {"type": "json_schema", "json_schema": {"schema": {}}, "x": 1}
+CONTENT = "messages[0].content[0]"
+
+
+@pytest.mark.parametrize(
+    ("change", "param", "message"),
+    [
+        ({"tools": [{"type": "function"}]}, "tools", NOT_HERE),
+        ({"frequency_penalty": 0.5}, "frequency_penalty", NOT_HERE),
+        ({"logit_bias": {"5": 1}}, "logit_bias", NOT_HERE),
+        ({"messages": []}, "messages", "at least 1 must be given"),
+        ({"messages": {}}, "messages", "a list is needed"),
+        ({"max_tokens": "many"}, "max_tokens", "a whole number is needed"),
+        ({"temperature": 3}, "temperature", "should be less than or equal to 2"),
+        ({"n": 2}, "n", "1 is needed"),
+        ({"stop": [""]}, "stop[0]", "should have at least 1 character"),
+        ({"stop": ""}, "stop", "should have at least 1 character"),
+        (
+            {"messages": [{"role": "tool", "content": "x"}]},
+            "messages[0]",
+            "'role' must be one of 'system', 'developer', 'user', 'assistant'",
+        ),
+        ({"messages": [{"content": "x"}]}, "messages[0]", "'role' is needed and not there"),
+        (
+            part(type="text", text="a", cache_control={}),
+            f"{CONTENT}.cache_control",
+            "no such field",
+        ),
+        (part(type="text"), f"{CONTENT}.text", "is needed and not there"),
+        (part(type="image_url", image_url={"url": "u"}, x=1), f"{CONTENT}.x", "no such field"),
+        (
+            part(type="image_url", image_url={"url": "u", "x": 1}),
+            f"{CONTENT}.image_url.x",
+            "no such field",
+        ),
+        ({"response_format": FORMAT}, "response_format.x", "no such field"),
+        (
+            {"max_tokens": 6, "max_completion_tokens": 5},
+            None,
+            "max_tokens and max_completion_tokens differ; give one of them",
+        ),
+    ],
+)
+async def test_the_wrong_field_of_a_chat_is_named(
+    served: Served, change: dict[str, Any], param: str | None, message: str
+) -> None:
+    answer = await served.client.post("/v1/chat/completions", json=CHAT | change)
+    error = answer.json()["error"]
+    assert (answer.status_code, error["param"]) == (400, param)
+    assert error["message"] == (f"{param}: {message}" if param else message)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"turns": "What is it?"}, "turns: a list is needed"),
+        (
+            {"turns": [{"instruction": ""}]},
+            "turns[0].instruction: should have at least 1 character",
+        ),
+        (
+            {"turns": [{"instruction": "Why?"}], "conditions": ["best"]},
+            "conditions[0]: one of 'free', 'perception' or 'reasoning', or a whole number is "
+            "needed",
+        ),
+    ],
+)
+async def test_the_wrong_field_of_a_dialogue_is_named(
+    served: Served, fields: dict[str, Any], message: str
+) -> None:
+    answer = await served.client.post("/v1/dialogues", json={"model": "echo", **fields})
+    assert (answer.status_code, answer.json()["error"]["message"]) == (400, message)
+
+
+async def test_nothing_may_be_asked_for_by_its_name(served: Served) -> None:
+    nothing = {"tools": [], "frequency_penalty": 0, "presence_penalty": 0.0, "logit_bias": {}}
+    answer = await served.client.post("/v1/chat/completions", json=CHAT | nothing)
+    assert answer.status_code == 200
+
+
+async def test_where_json_ends_is_told(served: Served) -> None:
+    body = b'{"model": "echo",, }'
+    headers = {"Content-Type": "application/json"}
+    answer = await served.client.post("/v1/chat/completions", content=body, headers=headers)
+    error = answer.json()["error"]
+    assert error["code"] == "invalid_json"
+    assert error["message"].startswith("the body is not JSON: ")
+    assert error["message"].endswith("(at character 18)")
+
+
+async def test_who_is_lost_is_shown_the_documentation(served: Served) -> None:
+    for method, path, status in (("GET", "/v1/nothing", 404), ("PUT", "/v1/models", 405)):
+        answer = await served.client.request(method, path)
+        assert answer.status_code == status
+        assert "/docs lists" in answer.json()["error"]["message"]
+
+
+async def test_the_command_line_is_not_spoken_of(serve: Serve, tmp_path: Any) -> None:
+    client = (await serve(data=drawn(tmp_path))).client
+    answer = await client.post("/v1/runs", json=request(seats={"candidate": "echo"}))
+    assert answer.json()["error"] == {
+        "message": "grading needs a judge: name one, or give options.generate_only",
+        "type": "invalid_request_error",
+        "param": "seats.judge",
+        "code": "invalid_run",
+    }
+
+
+def test_the_engines_hints_are_for_its_own_users() -> None:
+    with pytest.raises(ImageError) as large:
+        bound("images[0]", "pixels", 10, 5)
+    assert without_commands(str(large.value)).endswith("are allowed; make the image smaller")
+    with pytest.raises(ImageError) as other:
+        read_media_type(b"\xc7\x1cq'\")();x", "the image")
+    assert "is of another kind; give a JPEG" in without_commands(str(other.value))
+    unusual = "with the prompts shipped for it: run it without --prompts"
+    assert without_commands(unusual).endswith("; this server has prompts of its own")
+    assert without_commands("see --out and (--skip-bad-records)") == (
+        "see --out and (options.skip_bad_records)"
+    )
+
+
+def test_who_chats_has_no_model_file() -> None:
+    info = "no such role; give another template in the model's options.chat_template"
+    assert without_commands(info) == "no such role"
+    info += (
+        ", or go without a system message: leave `system` out of the model's file, and in a run of "
+        "BotChat set options.prompt_role=user"
+    )
+    in_a_run = words_of_failure("rejected", info)
+    assert in_a_run == (
+        "no such role; go without a system message; in a run of BotChat set "
+        "options.prompt_role=user"
+    )
+    failure = Failure(kind="rejected", message=info, attempts=1)
+    assert problem_of_failure(failure).message == "no such role; go without a system message"
+
+
+def test_kinds_of_one_value_are_told_together() -> None:
+    info = ["one of 'a' or 'b' is needed", "a whole number is needed", "at most 3 are allowed"]
+    assert in_one(info) == "one of 'a' or 'b', or a whole number is needed"
+    assert in_one(info[::-1]) == "at most 3 are allowed"
