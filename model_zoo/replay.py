@@ -83,5 +83,10 @@ def _read(path: Path, _time: int) -> Mapping[Address, Reply]:
             where = f"{path.name} line {number}"
             raise DataError(where, ["must have sample, call and text"], "") from error
         if text is not None:
-            replies[address] = Reply(text=str(text), finish=fields.get("finish") or "stop")
+            replies[address] = Reply(
+                text=str(text),
+                finish=fields.get("finish") or "stop",
+                input_tokens=fields.get("input_tokens"),
+                output_tokens=fields.get("output_tokens"),
+            )
     return replies

@@ -66,7 +66,8 @@ class Layout:
     `column_label` write the name of a row or column from these values, and from `{name}` and
     `{group}` of the metric. `remarks` gives notes that depend on the rows, `findings` short
     sentences about the numbers. Of a leaderboard's table `rank` names the metric that it is sorted
-    by. A title may contain {candidate} and {judge}.
+    by, and `names` may map metrics to the names of their columns. A title may contain {candidate}
+    and {judge}.
     """
 
     name: str
@@ -74,7 +75,7 @@ class Layout:
     rows: Literal["name", "group", "candidate"] | Split | Parts = "name"
     columns: Literal["group", "name"] | Split = "group"
     of: str = ""
-    names: Sequence[str] = ()
+    names: Sequence[str] | Mapping[str, str] = ()
     groups: Sequence[str] = ()
     row_label: str = ""
     column_label: str = ""

@@ -8,7 +8,7 @@ section 4.2). The authors' own reading of the same judgements has columns of its
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, NamedTuple
@@ -120,7 +120,7 @@ class Dialogue(Sample):
         return self
 
     @property
-    def judged(self) -> range:
+    def judged(self) -> Sequence[int]:
         """The turns that are generated and judged, counted from 1."""
         return range(TASKS[self.task].first, len(self.history) + 1)
 
@@ -200,6 +200,15 @@ class MTBench101(Benchmark[Dialogue, MTBench101Options]):
     def metadata(self, sample: Dialogue) -> dict[str, str]:
         """The answers of the golden history, by turn."""
         return {f"golden answer {n}": each.bot for n, each in enumerate(sample.history, start=1)}
+
+    def data_table(self) -> Table:
+        """The statistics of the paper's Table 6; golden answers count among the words."""
+        samples = self.dataset.samples
+        tasks = {task: [each for each in samples if each.task == task] for task in TASKS}
+        rows = {task: _statistics(each) for task, each in tasks.items() if each}
+        rows["all"] = _statistics(samples)
+        title = "The data by task (paper, Table 6)"
+        return Table(name="data", title=title, columns=tuple(rows["all"]), rows=rows)
 
     def remarks(self) -> Iterator[str]:
         """What differs from the paper's setting."""
@@ -369,6 +378,26 @@ class MTBench101(Benchmark[Dialogue, MTBench101Options]):
                     groups=(f"{title}{after}",),
                     rank=AVERAGE,
                 )
+
+
+def _statistics(dialogues: Sequence[Dialogue]) -> dict[str, Cell]:
+    words = [
+        [len(each.user.split()) + len(each.bot.split()) for each in dialogue.history]
+        for dialogue in dialogues
+    ]
+    totals = [sum(turns) for turns in words]
+    count = sum(map(len, words))
+    numbers: dict[str, str | float] = {
+        "dialogues": str(len(dialogues)),
+        "turns": str(count),
+        "judged turns": str(sum(len(dialogue.judged) for dialogue in dialogues)),
+        "turns/dialogue": count / len(dialogues),
+        "words/dialogue": sum(totals) / len(dialogues),
+        "words/turn": sum(totals) / count,
+        "max words/dialogue": str(max(totals)),
+        "max words/turn": str(max(map(max, words))),
+    }
+    return {name: Cell(value=number) for name, number in numbers.items()}
 
 
 def _rating(judgement: Result, turn: int) -> Score:

@@ -20,7 +20,7 @@ from mmconv.core.errors import StoreError
 from mmconv.service.access import Reader, Shared
 from mmconv.service.errors import Problem, ending, json_response
 from mmconv.service.http.responses import documented
-from mmconv.service.runs.execution import Resources
+from mmconv.service.runs.execution import ServedRuns
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +50,7 @@ async def health() -> Response:
 
 
 @router.get("/ready", response_model=Health, responses=documented())
-async def ready(shared: Shared, resources: Resources) -> Response:
+async def ready(shared: Shared, resources: ServedRuns) -> Response:
     """Answer 200 while the process takes work.
 
     Its database answers, its worker looks for jobs, there is space for results, the models of
@@ -74,7 +74,7 @@ async def ready(shared: Shared, resources: Resources) -> Response:
     response_class=Response,
     responses=documented() | {200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
 )
-async def metrics(shared: Shared, resources: Resources, _caller: Reader) -> Response:
+async def metrics(shared: Shared, resources: ServedRuns, _caller: Reader) -> Response:
     """The counters, in Prometheus' format. Without those of the queue if the database is away."""
     backlog = None
     try:

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from fastapi import Query
 
 from mmconv.api.schemas import Progress
-from mmconv.core.run_stats import Pace, RunStats
+from mmconv.core.run_stats import RunStats, Throughput
 from mmconv.service.access import Caller
 from mmconv.service.errors import Problem
 from mmconv.service.http.requests import QueryParameters
@@ -115,7 +115,7 @@ class JobProgress:
 
     def __init__(self) -> None:
         self._started = time.monotonic()
-        self._pace = Pace()
+        self._pace = Throughput()
 
     def read(self, stats: RunStats, plans: int) -> dict[str, Any]:
         """The fields of `Progress` for a job of so many plans."""

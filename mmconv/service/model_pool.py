@@ -16,7 +16,7 @@ from mmconv.core.config import ModelSpec, RunSpec, SamplingSpec
 from mmconv.core.protocols import Backend, ImageSource
 from mmconv.core.types import Message, Reply, Sampling
 from mmconv.engine import Model, Seat
-from mmconv.engine.limiter import Slots, Stopped
+from mmconv.engine.limiter import ConcurrencyLimiter, Stopped
 from mmconv.engine.setup import build_seat, model_identity
 from model_zoo.providers import provider_of
 
@@ -147,23 +147,23 @@ class _Lent:
     def __init__(
         self,
         backend: Backend,
-        slots: Slots | None = None,
+        slots: ConcurrencyLimiter | None = None,
         stopping: asyncio.Event | None = None,
     ) -> None:
         self.backend = backend
         self._stopping = stopping or asyncio.Event()
         if slots is None:
-            slots = Slots()
+            slots = ConcurrencyLimiter()
             slots.open(backend.max_concurrency)
-        self._slots = slots
+        self._limiter = slots
 
     def until(self, stopping: asyncio.Event) -> _Lent:
         """The same for a borrower that may stop, and then calls `turn_away`."""
-        return _Lent(self.backend, self._slots, stopping)
+        return _Lent(self.backend, self._limiter, stopping)
 
     def turn_away(self) -> None:
         """Have the borrower's calls that wait for a slot raise `Stopped`."""
-        self._slots.turn_away(self._stopping)
+        self._limiter.turn_away(self._stopping)
 
     @property
     def max_concurrency(self) -> int:
@@ -172,13 +172,13 @@ class _Lent:
     async def generate(
         self, messages: Sequence[Message], sampling: Sampling, *, affinity: str
     ) -> Reply:
-        await self._slots.acquire(_NO_PRECEDENCE, self._stopping)
+        await self._limiter.acquire(_NO_PRECEDENCE, self._stopping)
         try:
             if self._stopping.is_set():
                 raise Stopped
             return await self.backend.generate(messages, sampling, affinity=affinity)
         finally:
-            self._slots.release()
+            self._limiter.release()
 
     async def aclose(self) -> None:
         """Only the owner closes the backend."""
@@ -220,12 +220,12 @@ class _Guest(_Borrower):
     def __init__(self, host: Model) -> None:
         super().__init__(host.fingerprint, host._open_backend, host._attempts)
         self._host = host
-        self._slots = host._slots
+        self._limiter = host._limiter
 
     def stop(self) -> None:
         """Make no new calls. Calls under way finish, waiting calls raise `Stopped`."""
         self._stopping.set()
-        self._slots.turn_away(self)
+        self._limiter.turn_away(self)
         self._turn_away()
 
     async def _borrowed(self) -> Backend:

@@ -164,9 +164,10 @@ def words_of_failure(kind: FailureKind, message: str) -> str:
 def words_of_halt(stop_reason: StopReason, job: str) -> str:
     """Why the job stopped by itself, for its owner. The full message is logged."""
     log.warning("%s: %s", job, stop_reason.description)
-    if stop_reason.failure is None:
+    failure = stop_reason.failure
+    if failure is None:
         return stop_reason.reason
-    return f"{stop_reason.reason}: {words_of_failure(stop_reason.failure.kind, stop_reason.failure.message)}"
+    return f"{stop_reason.reason}: {words_of_failure(failure.kind, failure.message)}"
 
 
 def _log_failure(model: str, kind: str, message: str) -> None:

@@ -5,9 +5,8 @@ What the judge of each task reads in the end is under `tests/mmconv/benchmarks/m
 
 from __future__ import annotations
 
-from mmconv.benchmarks.mtbench101.taxonomy import TASKS
-
 from judges.template import Slot
+from mmconv.benchmarks.mtbench101 import TASKS
 from mmconv.core.types import Ref
 
 JUDGED = frozenset({"criteria", "history", "question", "answer"})

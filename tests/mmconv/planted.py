@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeAlias
 import orjson
 
 from images import ImageStore
-from mmconv.benchmarks.convbench.benchmark import build
+from mmconv.benchmarks.convbench.benchmark import ConvBench
 from mmconv.benchmarks.convbench.metrics import metrics
 from mmconv.benchmarks.convbench.options import DELTAS, QUANTITIES
 from mmconv.benchmarks.convbench.quantities import DUE, GRADINGS, MEANS, Grading
@@ -28,6 +28,7 @@ from mmconv.core.protocols import Backend
 from mmconv.core.types import UNPARSED, Cell, Reply, Score
 from mmconv.stats import ScoreFrame, as_cell
 from model_zoo.simulated.planted import CandidateOptions, JudgeOptions, open_backend
+from tests.mmconv.benchmarks.convbench.rows import options
 from tests.mmconv.planted_truth import Expected, expected
 from tests.pictures import picture
 
@@ -139,15 +140,20 @@ class Rehearsal:
 
     def __init__(self, folder: Path, rows: int) -> None:
         self.options = write_rows(folder, rows)
-        self.benchmark = build(self.spec(SCENARIOS["mixed"], seed=0), ImageStore())
+        self.benchmark = ConvBench(self.spec(SCENARIOS["mixed"], seed=0))
+        self.benchmark.load_data(ImageStore())
         self._plans = [
-            (row, condition, {call.id: call for call in check(self.benchmark.plan(row, condition))})
+            (
+                row,
+                condition,
+                {call.id: call for call in check(self.benchmark.calls(row, condition))},
+            )
             for row in self.benchmark.load()
             for condition in self.benchmark.conditions
         ]
 
     def spec(self, scenario: Scenario, seed: int) -> RunSpec:
-        """The specification of such a run, for whoever wants the engine to make it."""
+        """The specification of such a run, for runs by the engine."""
         return RunSpec(benchmark="convbench", options=self.options, seats=scenario.seats(seed))
 
     async def run(self, scenario: Scenario, seed: int) -> list[Score]:
@@ -164,7 +170,7 @@ class Rehearsal:
                 replies[call.id] = await seats[call.seat].generate(
                     messages, call.sampling, affinity=""
                 )
-            scores.extend(self.benchmark.score(row, condition, calls, replies))
+            scores.extend(self.benchmark.scores(row, condition, calls, replies))
         assert all(score.value is not None for score in scores)
         return scores
 
@@ -254,7 +260,7 @@ def _quantity_estimate(
     return _estimate(kind, grading, name, found, known)
 
 
-_METRICS = {(each.table, each.name, each.group.title): each for each in metrics({})}
+_METRICS = {(each.table, each.name, each.group.title): each for each in metrics(options())}
 
 
 def _cell(frame: ScoreFrame, table: str, name: str, group: str) -> Cell:

@@ -292,7 +292,8 @@ class Benchmark(ABC, Generic[SampleT, OptionsT]):
     def describe(cls) -> Description:
         """What `mmconv options` and the API say about the benchmark."""
         conditions = {
-            str(condition): getattr(condition, "meaning", "") for condition in cls.conditions
+            str(condition): getattr(condition, "meaning", f"A condition of {cls.__name__}.")
+            for condition in cls.conditions
         }
         required = ", ".join(
             name for name, field in cls.sample_type.model_fields.items() if field.is_required()

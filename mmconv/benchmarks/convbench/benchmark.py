@@ -186,7 +186,7 @@ class ConvBench(Benchmark[Row, ConvBenchOptions]):
             )
         for place, problems in [*self.dataset.other_problems.items()][:1]:
             count = len(self.dataset.other_problems)
-            yield f"{count} annotations or columns are not used, e.g. {place}: {problems[0]}."
+            yield f"Unused annotations and columns: {count}, e.g. {place}: {problems[0]}."
         options = self.spec.options
         if options.get("positions") and options.get("order", "random") != "authors":
             yield "The file of sides (positions) was not used: only order: authors reads it."

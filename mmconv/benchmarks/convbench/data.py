@@ -94,9 +94,10 @@ def load_rows(source: Source, spec: RunSpec, library: ImageSink) -> Dataset[Row]
         texts, problems = read_texts(record)
         if not source.allow_drafts and source.needs and texts.get(STATUS) == "draft":
             problems.append(NOT_VERIFIED)
-        problems += [_no(column) for column in needed if column not in texts]
-        problems += record.fields.get(_CONFLICTS, ())
         row_id = read_id(texts)
+        if row_id not in annotations.bad_ids:
+            problems += [_no(column) for column in needed if column not in texts]
+        problems += record.fields.get(_CONFLICTS, ())
         if row_id is not None and source.positions is not None and int(row_id) not in sides:
             problems.append(f"{source.positions.name} ends at ID {len(sides)}")
         try:
@@ -155,20 +156,24 @@ def filled_columns(source: Source, columns: Collection[str]) -> set[str]:
 
 @dataclass(slots=True)
 class _Annotations:
-    """The annotations by ID, and what is wrong with those that cannot be used, by place."""
+    """The annotations by ID, and what is wrong with those that cannot be used.
+
+    `bad_ids` holds the place and the problems of a bad annotation by ID; they are those of its row.
+    `bad` holds the problems of the other ones by place.
+    """
 
     records: list[Record | Unreadable] = field(default_factory=list)
     by_id: dict[str, tuple[str, Texts]] = field(default_factory=dict)
     bad: dict[str, Problems] = field(default_factory=dict)
-    bad_ids: dict[str, str] = field(default_factory=dict)
+    bad_ids: dict[str, tuple[str, Problems]] = field(default_factory=dict)
 
     def unused(self, rows: Sequence[Record | Unreadable]) -> dict[str, Problems]:
-        """The bad annotations, and those of IDs that no row has."""
+        """The bad annotations that belong to no row, and those of IDs that no row has."""
         known = {record.fields.get(ID) for record in rows if isinstance(record, Record)}
         strays = {
             f"{where} (ID {key})": ("no row has this ID",)
-            for key, (where, _) in self.by_id.items()
-            if key not in known
+            for key, (where, _) in [*self.by_id.items(), *self.bad_ids.items()]
+            if rows and key not in known  # a file without rows is a problem of its own
         }
         return {**self.bad, **strays}
 
@@ -196,11 +201,11 @@ def _read_annotations(path: Path | None) -> _Annotations:
             problems.append(f"{annotations.by_id[key][0]} annotates this ID already")
         if key is not None and not problems:
             annotations.by_id[key] = record.where, texts
-            continue
-        place = record.where if key is None else f"{record.where} (ID {key})"
-        annotations.bad[place] = tuple(problems)
-        if key is not None and key not in annotations.by_id:
-            annotations.bad_ids[key] = f"its annotation in {path.name} is bad"
+        elif key is not None and key not in (*annotations.by_id, *annotations.bad_ids):
+            annotations.bad_ids[key] = record.where, tuple(problems)
+        else:
+            place = record.where if key is None else f"{record.where} (ID {key})"
+            annotations.bad[place] = tuple(problems)
     if not annotations.records:
         annotations.bad[path.name] = ("holds no records",)
     return annotations
@@ -222,7 +227,8 @@ def _join(record: Record | Unreadable, annotations: _Annotations) -> Record | Un
         if column != ID and texts.get(column, value).strip() != value.strip()
     ]
     if key in annotations.bad_ids:
-        conflicts.append(annotations.bad_ids[key])
+        where, problems = annotations.bad_ids[key]
+        conflicts += (f"its annotation, {where}: {problem}" for problem in problems)
     fields |= {column: value for column, value in annotation.items() if column not in texts}
     return Record(where=record.where, fields={**fields, _CONFLICTS: conflicts})
 

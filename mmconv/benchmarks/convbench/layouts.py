@@ -138,7 +138,7 @@ def boards() -> Iterator[Layout]:
             f"{grading.name}_attribution",
             f"Which level failed creations come from, net (%), {grading.name}",
             of="attribution_net",
-            names=tuple(f"creation{DUE}{level}" for level in LEVELS.values()),
+            names={f"creation{DUE}{level}": level for level in LEVELS.values()},
             groups=(grading.failures,),
             rank="R1",
         )

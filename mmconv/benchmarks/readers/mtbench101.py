@@ -103,7 +103,9 @@ class Judgement(BaseModel):
     task: str
     dialogue: str = Field(validation_alias=AliasChoices("multi_id", "id"))
     turn: int = Field(validation_alias=AliasChoices("turn_id", "turn"), ge=1, le=99)
-    text: str | None = Field(validation_alias=AliasChoices("judgement", "judgment", "prediction"))
+    text: str | None = Field(
+        validation_alias=AliasChoices("judgement", "judgment", "prediction"), strict=True
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -116,6 +118,17 @@ class Judgement(BaseModel):
         if self.task not in TASKS:
             raise ValueError(f"task {self.task!r} must be one of {', '.join(TASKS)}")
         return self
+
+
+class JudgedDialogue(Dialogue):
+    """A dialogue of which a file has, or should have, the judgements of these turns."""
+
+    turns: tuple[int, ...]
+
+    @property
+    def judged(self) -> Sequence[int]:
+        """The turns without those that are history only."""
+        return [turn for turn in self.turns if turn >= TASKS[self.task].first]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +144,9 @@ def rescore(files: Sequence[Path], *, skip_bad: bool = False) -> tuple[Table, ..
     """The tables of judgements in files, a model for each file or OpenCompass folder.
 
     Raises `DataError` for bad records; `skip_bad` leaves them out. A turn that is absent is
-    unscored if the authors' dialogue has it or if it comes before a judged one. Of a turn that is
-    judged twice our reading takes the first judgement. By the authors' convention all count, and
-    those of turns that are history only.
+    unscored if the authors' dialogue has it, or if it comes before a judged one in a dialogue that
+    is not theirs. Of a turn that is judged twice our reading takes the first judgement. By the
+    authors' convention all count, and those of turns that are history only.
     """
     rescoring = Rescoring(skip_bad=skip_bad)
     models = _read_models(files, rescoring)
@@ -220,10 +233,14 @@ def _scores(benchmark: MTBench101, model: Model) -> Iterator[Score]:
     }
     blank = Exchange.model_construct(user="", bot="")
     for (task, dialogue), turns in dialogues.items():
-        count = max(known[task].get(dialogue, 0), *turns)
-        # files may number the dialogues of each task from 1
-        sample = Dialogue.model_construct(
-            id=f"{task}/{dialogue}", task=task, history=(blank,) * count
+        # how many turns a dialogue has that is not one of the authors' is not known
+        last = known[task].get(dialogue, max(turns))
+        expected = sorted({*range(1, last + 1), *turns})
+        sample = JudgedDialogue.model_construct(
+            id=f"{task}/{dialogue}",  # files may number the dialogues of each task from 1
+            task=task,
+            history=(blank,) * expected[-1],
+            turns=tuple(expected),
         )
         texts = {f"judge/turn_{turn}": judged[0] for turn, judged in turns.items()}
         scores = replay(benchmark, sample, GOLDEN, texts) if sample.judged else []

@@ -106,11 +106,12 @@ def _part(layout: Layout, metrics: Sequence[Metric]) -> BoardPart:
         for metric in metrics
         if metric.name == name and metric.group.title in layout.groups and metric.table == layout.of
     ]
+    labels = layout.names if isinstance(layout.names, Mapping) else {}
     return BoardPart(
         name=layout.name.removeprefix("_"),
         title=layout.title,
         columns={
-            metric.name: CellPlace(
+            labels.get(metric.name, metric.name): CellPlace(
                 table=metric.table,
                 row=metric.name,
                 column=metric.group.title,

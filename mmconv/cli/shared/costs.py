@@ -74,9 +74,9 @@ class Budget:
 
     def spent(self, stats: RunStats) -> str | None:
         """The reason why a run must stop; None if it may go on."""
-        for role, stats in stats.seats.items():
+        for role, counts in stats.seats.items():
             model = self.spec.seats[role]
-            if stats.unmetered and cost(model, 1, 1):
+            if counts.unmetered and cost(model, 1, 1):
                 return (
                     f"--max-cost: the cost of {role} ({model.label}) is unknown, since its replies "
                     "do not report their tokens; leave out --max-cost, or write `price: {input: 0, "

@@ -166,7 +166,7 @@ def _refuse_or_warn(found: Sequence[tuple[str, str]], despite: Collection[str]) 
     """A warning for each mismatch; raises `ConfigError` for kinds that are not among `despite`."""
     refused = {kind: sentence for kind, sentence in found if kind not in despite}
     if refused:
-        options = " ".join(f"--despite {kind}" for kind in refused)
+        options = " ".join(f"--allow-mismatch {kind}" for kind in refused)
         raise ConfigError(
             f"{'; '.join(sentence for kind, sentence in found if kind in refused)}. "
             "A difference between the runs would not be the candidates' alone; "

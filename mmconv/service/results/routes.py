@@ -46,7 +46,7 @@ from mmconv.service.results.run_files import (
     sample_records,
     score_page,
 )
-from mmconv.service.runs.execution import Resources, RunResources
+from mmconv.service.runs.execution import RunResources, ServedRuns
 from mmconv.service.runs.lookup import (
     RunId,
     Sample,
@@ -199,7 +199,7 @@ async def run_tables(
     responses=documented(404, 409) | with_etag(**_formats("jsonl", "parquet")),
 )
 async def run_transcripts(
-    run: RunId, resources: Resources, _caller: Reader, asked: Annotated[TranscriptQuery, Query()]
+    run: RunId, resources: ServedRuns, _caller: Reader, asked: Annotated[TranscriptQuery, Query()]
 ) -> Response:
     """Get every call of the run with its messages and reply, in one file."""
 
@@ -222,7 +222,7 @@ async def run_manifest(run: RunId, shared: Shared, _caller: Reader) -> Response:
 async def run_samples(
     run: RunId,
     shared: Shared,
-    resources: Resources,
+    resources: ServedRuns,
     _caller: Reader,
     asked: Annotated[SampleQuery, Query()],
 ) -> Response:
@@ -246,7 +246,7 @@ async def run_sample(
     run: RunId,
     sample: Sample,
     shared: Shared,
-    resources: Resources,
+    resources: ServedRuns,
     _caller: Reader,
     prompts: bool = False,
 ) -> Response:
@@ -271,7 +271,7 @@ async def run_image(
     run: RunId,
     image: ImageId,
     shared: Shared,
-    resources: Resources,
+    resources: ServedRuns,
     caller: Reader,
     small: bool = False,
 ) -> Response:
@@ -290,7 +290,7 @@ async def run_image(
     },
 )
 async def run_report(
-    run: RunId, resources: Resources, _caller: Reader, asked: Annotated[ReportQuery, Query()]
+    run: RunId, resources: ServedRuns, _caller: Reader, asked: Annotated[ReportQuery, Query()]
 ) -> FileResponse:
     """Get the run's report as one HTML page.
 
@@ -320,7 +320,7 @@ async def run_report(
 async def run_report_block(
     run: RunId,
     block: Annotated[str, InPath(pattern=r"^[0-9]{1,9}\.js$")],
-    resources: Resources,
+    resources: ServedRuns,
     _caller: Reader,
 ) -> FileResponse:
     """Get some of the samples beside a report, as its page loads them."""

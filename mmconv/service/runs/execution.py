@@ -58,7 +58,7 @@ class BenchmarkCache:
             async with self._building:
                 # Another request may have built it meanwhile.
                 if name not in self._built:
-                    read = self._equipment(spec).read_data
+                    read = self._resources_for(spec).read_data
                     self._built[name] = await read(partial(build_benchmark, spec))
                     if len(self._built) > CACHED:
                         self._built.popitem(last=False)
@@ -70,11 +70,11 @@ class BenchmarkCache:
         return Evaluation(
             spec=spec,
             place=self._service.settings.place,
-            resources=self._equipment(spec),
+            resources=self._resources_for(spec),
             benchmark=await self.get(spec),
         )
 
-    def _equipment(self, spec: RunSpec) -> Resources:
+    def _resources_for(self, spec: RunSpec) -> Resources:
         service = self._service
         return Resources(
             spec=spec,
@@ -212,5 +212,5 @@ async def _resources(request: Request) -> RunResources:
     return resources
 
 
-Resources = Annotated[RunResources, Depends(_resources)]
+ServedRuns = Annotated[RunResources, Depends(_resources)]
 """A parameter: what requests about runs share."""

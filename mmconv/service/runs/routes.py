@@ -25,7 +25,7 @@ from mmconv.service.errors import Problem, json_response
 from mmconv.service.http.requests import JsonRoute, QueryParameters, Word
 from mmconv.service.http.responses import documented, stopped, with_location
 from mmconv.service.jobs import Deletion, job_page, remove_job, too_many_jobs, watch
-from mmconv.service.runs.execution import RUN, Resources, RunResources
+from mmconv.service.runs.execution import RUN, RunResources, ServedRuns
 from mmconv.service.runs.lookup import RUN_ID, RunId, find_run, is_outdated, run_info
 from mmconv.service.runs.requests import (
     RunRequest,
@@ -67,7 +67,7 @@ Key = Annotated[str | None, Header(max_length=255, pattern=r"^[\x21-\x7e]+$")]
 async def start_run(
     asked: RunRequest,
     shared: Shared,
-    resources: Resources,
+    resources: ServedRuns,
     caller: RunStarter,
     idempotency_key: Key = None,
 ) -> Response:
@@ -216,7 +216,7 @@ async def _events(jobs: AsyncIterator[Job]) -> AsyncIterator[bytes]:
     responses=documented(404, 409) | stopped(RunInfo),
 )
 async def stop_run(
-    run: RunId, shared: Shared, resources: Resources, caller: RunStarter, asked: Deletion
+    run: RunId, shared: Shared, resources: ServedRuns, caller: RunStarter, asked: Deletion
 ) -> Response:
     """Stop one of the token's runs. Its replies are kept; posting it again resumes it.
 

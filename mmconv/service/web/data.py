@@ -35,7 +35,7 @@ from mmconv.service.results.live_samples import live_page, live_records
 from mmconv.service.results.published import derived_file, result_times
 from mmconv.service.results.routes import CompareQuery, compare_finished
 from mmconv.service.results.run_files import read_in_thread
-from mmconv.service.runs.execution import Resources, RunResources
+from mmconv.service.runs.execution import RunResources, ServedRuns
 from mmconv.service.runs.lookup import (
     RunId,
     Sample,
@@ -122,13 +122,13 @@ def _field(schema: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 @router.get("/runs/{run}", responses=documented(404, 409))
-async def run_parts(run: RunId, resources: Resources, _caller: Reader) -> Response:
+async def run_parts(run: RunId, resources: ServedRuns, _caller: Reader) -> Response:
     """Get a finished run's findings and the index of its samples."""
     return _part(await _run_folder(resources, run), HEAD)
 
 
 @router.get("/runs/{run}/blocks/{number}", responses=documented(404, 409))
-async def run_block(run: RunId, number: Number, resources: Resources, _caller: Reader) -> Response:
+async def run_block(run: RunId, number: Number, resources: ServedRuns, _caller: Reader) -> Response:
     """Get some of a finished run's samples."""
     return _part(await _run_folder(resources, run), block_name(number))
 
@@ -137,7 +137,7 @@ async def run_block(run: RunId, number: Number, resources: Resources, _caller: R
 async def live_index(
     run: RunId,
     shared: Shared,
-    resources: Resources,
+    resources: ServedRuns,
     _caller: Reader,
     asked: Annotated[SampleQuery, Query()],
 ) -> Response:
@@ -155,7 +155,7 @@ async def live_index(
 
 @router.get("/runs/{run}/live/{sample:path}", responses=documented(404, 409))
 async def live_sample(
-    run: RunId, sample: Sample, shared: Shared, resources: Resources, _caller: Reader
+    run: RunId, sample: Sample, shared: Shared, resources: ServedRuns, _caller: Reader
 ) -> Response:
     """Get one sample with the replies so far."""
     job = await find_run(shared, run)
@@ -188,7 +188,7 @@ def _about_sample(evaluation: Evaluation, name: str) -> About:
 
 @router.get("/compare", responses=documented(404, 409))
 async def comparison_parts(
-    resources: Resources, _caller: Reader, asked: Annotated[CompareQuery, Query()]
+    resources: ServedRuns, _caller: Reader, asked: Annotated[CompareQuery, Query()]
 ) -> Response:
     """Get a comparison's findings, and the index of all samples."""
     return _part(await _comparison_folder(resources, asked), HEAD)
@@ -196,7 +196,7 @@ async def comparison_parts(
 
 @router.get("/compare/blocks/{number}", responses=documented(404, 409))
 async def comparison_block(
-    number: Number, resources: Resources, _caller: Reader, asked: Annotated[CompareQuery, Query()]
+    number: Number, resources: ServedRuns, _caller: Reader, asked: Annotated[CompareQuery, Query()]
 ) -> Response:
     """Get some samples, with the conversations of all runs."""
     return _part(await _comparison_folder(resources, asked), block_name(number))

@@ -10,11 +10,10 @@ import yaml
 from click.testing import CliRunner, Result
 from PIL import Image as Picture
 
-from images import ImageStore
 from mmconv.benchmarks.convbench.columns import CAPTION, CATEGORIES, FOCUS_POINTS, REFERENCES
-from mmconv.benchmarks.convbench.data import Row, Source, load_rows, survey
+from mmconv.benchmarks.convbench.data import Row, Source
 from mmconv.cli.annotate import annotate_command as command
-from tests.mmconv.benchmarks.convbench.data_files import write_lines
+from tests.mmconv.benchmarks.convbench.data_files import load, write_lines
 
 SCRIPT = {
     "Describe this image": "A plain description.",
@@ -107,5 +106,4 @@ class Desk:
             needs=(CAPTION, *REFERENCES),
             **options,
         )
-        library = ImageStore()
-        return list(load_rows(source, library, survey(source, library)))
+        return load(source)

@@ -238,7 +238,7 @@ class TestWhatGoesWrong:
     def test_stray_annotations_are_told_where_they_are_left_out(self, desk: Desk) -> None:
         earlier = write_lines(desk.path / "earlier.jsonl", [{"ID": 99, CAPTION: "Whose?"}])
         result = desk.annotate(f"--annotations={earlier}", "--skip-bad-records")
-        assert "1 annotation not used: bad, or without a row" in result.stdout
+        assert "1 annotation or column not used" in result.stdout
 
     def test_an_output_that_is_not_json_lines_is_refused(self, desk: Desk) -> None:
         desk.out = desk.path / "drafts.xlsx"

@@ -75,7 +75,7 @@ def test_a_run_writes_its_folder_and_prints_its_tables(here: Path) -> None:
 
 
 def test_a_run_starts_without_what_only_its_end_needs() -> None:
-    late = {"numpy", "pyarrow", "scipy", "sqlalchemy.dialects.postgresql", "aiohttp", "jinja2"}
+    late = {"pyarrow", "scipy", "sqlalchemy.dialects.postgresql", "aiohttp", "jinja2"}
     code = (
         "import sys, mmconv.cli.evaluating, mmconv.benchmarks.convbench.benchmark\n"
         "import model_zoo.openai_api\n"

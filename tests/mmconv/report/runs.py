@@ -41,6 +41,10 @@ def write_data(benchmark: str, folder: Path) -> dict[str, Any]:
             return {"data": str(botchat.write(folder / "data.jsonl", records))}
         case "cmteval":
             return {"data": str(cmteval.write_folder(folder, SIZE))}
+        case "dialogue":
+            turns = [{"instruction": f"Ask {n}?", "reference": f"Say {n}."} for n in (1, 2)]
+            rows = [{"id": str(number), "turns": turns} for number in range(1, SIZE + 1)]
+            return {"data": str(mtbench101.write(folder / "data.jsonl", rows))}
         case "fbbench":
             return {"data": str(fbbench.write(folder / "data.json", fbbench.mixed(SIZE)))}
         case _:

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 from PIL import Image as Picture
 
-from images.store import ImageStore
-from mmconv.benchmarks.convbench.data import Row, Source, load_rows, survey
-from mmconv.benchmarks.data_files.bad_records import BadRecords
+from images import ImageStore
+from mmconv.benchmarks.base.dataset import Dataset, Problems
+from mmconv.benchmarks.convbench.data import Row, Source, load_rows
+from mmconv.core.config import RunSpec
 from mmconv.core.errors import DataError
 
 
@@ -43,16 +44,22 @@ def three_rows(folder: Path) -> Source:
     return Source(data=data, images=images)
 
 
-def load(source: Source) -> list[Row]:
-    library = ImageStore()
-    return list(load_rows(source, library, survey(source, library)))
+def dataset(source: Source, limit: int | None = None) -> Dataset[Row]:
+    """What a run takes of these files."""
+    spec = RunSpec(benchmark="convbench", seats={}, limit=limit)
+    return load_rows(source, spec, ImageStore())
 
 
-def refusal(source: Source) -> DataError:
+def load(source: Source, limit: int | None = None) -> list[Row]:
+    return list(dataset(source, limit).samples)
+
+
+def refusal(source: Source, limit: int | None = None) -> DataError:
     with pytest.raises(DataError) as caught:
-        survey(source, ImageStore())
+        dataset(source, limit)
     return caught.value
 
 
-def left_out(source: Source) -> BadRecords:
-    return survey(replace(source, skip_bad=True), ImageStore()).intake.bad
+def left_out(source: Source, limit: int | None = None) -> dict[str, Problems]:
+    """The bad rows by place, and what is wrong with them."""
+    return dict(dataset(replace(source, skip_bad=True), limit).bad)

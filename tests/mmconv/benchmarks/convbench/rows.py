@@ -1,16 +1,15 @@
-"""A row and a grader for tests that plan and score without files."""
+"""A row and a benchmark for tests that plan and score without files."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-from mmconv.benchmarks.convbench.grading import Grader
-
-from judges import Judge, PromptSet, parsers
+from mmconv.benchmarks.convbench.benchmark import ConvBench
 from mmconv.benchmarks.convbench.data import Row
 from mmconv.benchmarks.convbench.options import ConvBenchOptions
-from mmconv.core.types import Image, Message, Sampling
+from mmconv.core.config import ModelSpec, RunSpec
+from mmconv.core.types import Image, Message
 
 PICTURE = Image(sha256="ab" * 32, media_type="image/png", width=640, height=480)
 
@@ -23,31 +22,25 @@ ROW = Row(
     focus_points="1. Is it a slogan?",
     categories=("Item Recognition", None, "Slogan Generation"),
     position="B",
-    draft=False,
 )
 
 
-def options(**fields: Any) -> ConvBenchOptions:
-    return ConvBenchOptions(data=Path("data.jsonl"), images=Path("images"), **fields)
-
-
-def grader(prompts: Path | None = None, **fields: Any) -> Grader:
-    sampling = Sampling(max_tokens=512)
-    chosen = options(**fields)
-    return Grader(
-        options=chosen,
-        prompts=PromptSet("convbench", prompts),
-        judges={
-            "direct": Judge(
-                parser=parsers.rating, sampling=sampling, image=chosen.judge_sees_image
-            ),
-            "pairwise": Judge(
-                parser=parsers.choice, sampling=sampling, image=chosen.judge_sees_image
-            ),
-        },
+def benchmark(prompts: Path | None = None, **options: Any) -> ConvBench:
+    """The benchmark with these options; it has no data."""
+    return ConvBench(
+        RunSpec(
+            benchmark="convbench",
+            options={"data": "data.jsonl", "images": "images", **options},
+            prompts=prompts,
+            seats=dict.fromkeys(("candidate", "judge"), ModelSpec(provider="fake", model="echo")),
+        )
     )
 
 
+def options(**fields: Any) -> ConvBenchOptions:
+    return benchmark(**fields).options
+
+
 def texts(messages: tuple[Message, ...]) -> list[tuple[str, str]]:
-    """Role and text of resolved messages, pictures left out."""
+    """Role and text of resolved messages, images left out."""
     return [(message.role, message.text) for message in messages]

@@ -1,6 +1,6 @@
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,13 +29,13 @@ BARE = Row(
     id="7",
     image=PICTURE,
     instructions=("What is it?", "Why?", "Write a poem."),
-    caption=None,
-    references=(None, None, None),
-    focus_points=None,
-    categories=(None, None, None),
-    position=None,
-    draft=False,
 )
+
+
+def replace(row: Row, **fields: Any) -> Row:
+    return row.model_copy(update=fields)
+
+
 FULL = replace(
     BARE,
     caption="A given caption.",

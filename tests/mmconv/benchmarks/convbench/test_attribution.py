@@ -11,6 +11,7 @@ from mmconv.benchmarks.convbench.quantities import DIRECT, DUE, PAIRWISE, Gradin
 from mmconv.benchmarks.metrics import Delta, Mean, Ratio
 from mmconv.core.types import Cell, Score, Summary
 from mmconv.stats import ScoreFrame
+from tests.mmconv.benchmarks.convbench.rows import options
 
 LEVELS = ("perception", "reasoning", "creation")
 CONDITIONS = ("free", "perception", "reasoning")
@@ -41,7 +42,7 @@ def creations(
 def net(frame: ScoreFrame, grading: Grading = DIRECT) -> dict[tuple[str, str], Summary]:
     """(level that failed, cause) -> its net share, however few the failures are."""
     found = {}
-    for each in metrics({}):
+    for each in metrics(options()):
         if isinstance(each, Ratio) and each.group.title == grading.failures:
             level, _, cause = each.name.partition(DUE)
             if (summary := each.summarise(frame)) is not None:
@@ -53,7 +54,7 @@ def rule(frame: ScoreFrame) -> dict[str, Summary]:
     """The share of failures that the rule for single samples attributes to each cause."""
     return {
         each.name: each.summarise(column)
-        for each in metrics({})
+        for each in metrics(options())
         if isinstance(each, Mean)
         and (each.table, each.group.title) == ("attribution", DIRECT.failures)
         and len(column := each.of(frame))
@@ -64,7 +65,7 @@ def failing(frame: ScoreFrame) -> dict[str, Cell]:
     """What fails and what it is due to, in percent of the samples."""
     return {
         each.name: cell
-        for each in metrics({})
+        for each in metrics(options())
         if isinstance(each, Mean | Delta)
         and (each.table, each.group.title) == ("failures", DIRECT.failures)
         and (cell := each.measure(frame)) is not None

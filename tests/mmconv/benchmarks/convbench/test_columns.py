@@ -7,10 +7,16 @@ from dataclasses import replace
 import openpyxl
 import pytest
 
-from images.store import ImageStore
+from mmconv.benchmarks.convbench.categories import CREATION, PERCEPTION, REASONING
 from mmconv.benchmarks.convbench.columns import CATEGORIES
-from mmconv.benchmarks.convbench.data import Source, survey
-from tests.mmconv.benchmarks.convbench.data_files import load, record, refusal, write_lines
+from mmconv.benchmarks.convbench.data import Source
+from tests.mmconv.benchmarks.convbench.data_files import (
+    dataset,
+    load,
+    record,
+    refusal,
+    write_lines,
+)
 
 
 def test_categories_are_spelt_as_in_the_papers_lists(source: Source) -> None:
@@ -48,16 +54,16 @@ def test_a_column_that_looks_like_one_that_is_not_there_is_no_stray(
     write_lines(source.data, [record(n, **{name: "draft"}) for n in (1, 2, 3)])
     meant = name.lower().replace(" ", "_").replace("answr", "answer")
     assert refusal(source).problems == (
-        f"rows.jsonl: nothing reads the column {name!r}, and {meant} is not there: rename it",
+        f"rows.jsonl: nothing reads the column {name!r}; rename it to {meant!r}",
     )
-    told = survey(replace(source, skip_bad=True), ImageStore())
-    assert told.intake.good == 3
-    assert [*told.bad] == ["rows.jsonl"]
+    rows = dataset(replace(source, skip_bad=True))
+    assert len(rows.samples) == 3
+    assert [*rows.other_problems] == ["rows.jsonl"]
 
 
 def test_a_stray_column_is_passed_over(source: Source) -> None:
     write_lines(source.data, [record(n, notes="fine") for n in (1, 2, 3)])
-    assert survey(source, ImageStore()).unread == ("notes",)
+    assert len(load(source)) == 3
 
 
 @pytest.mark.parametrize("mark", ["nan", "None", " NaN "])
@@ -67,3 +73,14 @@ def test_the_mark_of_an_empty_cell_is_no_text(source: Source, mark: str) -> None
     assert fault.endswith(
         f"first_turn_answer holds {mark!r}, as programs write an empty cell: empty it"
     )
+
+
+def test_counts_are_those_of_the_figure_without_its_repeat() -> None:
+    assert (len(PERCEPTION), len(REASONING), len(CREATION)) == (71, 63, 79)
+    assert len({*PERCEPTION, *REASONING, *CREATION}) == 213
+
+
+def test_names_hold_no_stray_blanks() -> None:
+    for name in (*PERCEPTION, *REASONING, *CREATION):
+        assert name == " ".join(name.split())
+        assert "- " not in name

@@ -8,12 +8,11 @@ import openpyxl
 import pytest
 from numpy.typing import NDArray
 
-from images.store import ImageStore
 from mmconv.benchmarks.convbench.columns import CAPTION, CATEGORIES, FOCUS_POINTS, REFERENCES
-from mmconv.benchmarks.convbench.data import Row, Source, load_rows, survey
+from mmconv.benchmarks.convbench.data import Row, Source
 from mmconv.benchmarks.convbench.drafts import DraftFile
-from mmconv.core.errors import DataError, ImageError
 from tests.mmconv.benchmarks.convbench.data_files import (
+    dataset,
     left_out,
     load,
     record,
@@ -44,8 +43,6 @@ class TestRows:
             references=("one", "two ", "three"),
             focus_points="1. Is it a poem?",
             categories=("OCR", "Age Reasoning", None),
-            position=None,
-            draft=False,
         )
         assert (row.image.media_type, row.image.width, row.image.height) == ("image/png", 10, 10)
 
@@ -83,35 +80,6 @@ class TestRows:
         book.save(path)
         assert [row.id for row in load(workbook)] == ["1"]
 
-    def test_rows_can_be_loaded_again(self, source: Source) -> None:
-        library = ImageStore()
-        found = survey(source, library)
-        assert list(load_rows(source, library, found)) == list(load_rows(source, library, found))
-
-    def test_the_second_pass_decodes_no_image(
-        self, source: Source, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        library = ImageStore()
-        found = survey(source, library)
-        monkeypatch.setattr("images.store.inspect", None)
-        assert len(list(load_rows(source, library, found))) == 3
-
-    def test_a_row_that_changed_after_the_survey_is_refused(self, source: Source) -> None:
-        library = ImageStore()
-        found = survey(source, library)
-        write_lines(source.data, [record(1), record(2, The_third_turn_instruction="")])
-        rows = load_rows(source, library, found)
-        assert next(rows).id == "1"
-        with pytest.raises(DataError, match=r"(?s)rows\.jsonl line 2.*has changed"):
-            next(rows)
-
-    def test_an_image_that_broke_after_the_survey_is_refused(self, source: Source) -> None:
-        library = ImageStore()
-        found = survey(source, library)
-        (source.images / "1.png").write_bytes(b"no image")
-        with pytest.raises(ImageError, match=r"1\.png"):
-            list(load_rows(source, library, found))
-
 
 class TestRefusals:
     def test_missing_columns_are_one_line_with_what_can_be_done(self, source: Source) -> None:
@@ -122,7 +90,7 @@ class TestRefusals:
             "30 records: no instruction-conditioned-caption; no first_turn_answer "
             f"(rows.jsonl line {rows} and 10 more)",
         )
-        assert "--generate-only" in str(error)
+        assert "--no-judge" in str(error)
         assert "`mmconv annotate convbench`" in str(error)
         assert "--skip-bad-records" not in str(error)
 
@@ -132,7 +100,7 @@ class TestRefusals:
         error = refusal(replace(source, needs=REFERENCES[:1]))
         assert "Columns that nothing reads: first_turn_answr." in str(error)
 
-    def test_all_bad_images_are_told_at_once(self, source: Source) -> None:
+    def test_all_bad_images_are_listed_at_once(self, source: Source) -> None:
         (source.images / "2.png").write_bytes(b"no image")
         (source.images / "4.jpeg").touch()
         rows = [record(1), record(2), record(3, image_id="gone.png"), record(4)]
@@ -144,13 +112,13 @@ class TestRefusals:
         assert gone == "rows.jsonl line 3 (ID 3): image gone.png is not in pictures"
         assert suffix.endswith("image 4.png is not in pictures, but 4.jpeg is: the suffix differs")
         assert "'../rows.jsonl' does not lie inside" in outside
-        assert f"Put the images that are missing into {source.images}." in str(error)
+        assert f"Put the missing images into {source.images}." in str(error)
         assert "--skip-bad-records goes on with the 1 good records." in str(error)
 
     @pytest.mark.parametrize(
         ("fields", "said"),
         [
-            ({"ID": 1}, "an earlier row has this ID"),
+            ({"ID": 1}, "ID is that of rows.jsonl line 1"),
             ({"ID": "x"}, "ID is 'x', which is no whole number from 1"),
             ({"ID": 1.5}, "ID is '1.5'"),
             ({"ID": 0}, "ID is '0'"),
@@ -182,7 +150,7 @@ class TestRefusals:
         source.data.write_text("\n", encoding="utf-8")
         assert "holds no records" in str(refusal(source))
 
-    def test_an_empty_file_is_told_and_not_what_is_annotated(self, source: Source) -> None:
+    def test_an_empty_file_is_listed_and_not_what_is_annotated(self, source: Source) -> None:
         notes = write_lines(source.data.parent / "notes.jsonl", [{"ID": 1, CAPTION: "A kite."}])
         source.data.write_text("\n", encoding="utf-8")
         assert refusal(replace(source, annotations=notes)).problems == ("holds no records",)
@@ -200,25 +168,21 @@ class TestRefusals:
 
 
 class TestSkipping:
-    def test_what_is_left_out_is_told_and_the_rest_is_loaded(self, source: Source) -> None:
+    def test_the_good_rows_are_loaded(self, source: Source) -> None:
         write_lines(source.data, [record(1), record(2, image_id="x.png"), record(3)])
-        source = replace(source, skip_bad=True)
-        library = ImageStore()
-        found = survey(source, library)
-        assert found.intake.good == 2
-        assert found.intake.bad == {"rows.jsonl line 2 (ID 2)": ("image x.png is not in pictures",)}
-        assert [row.id for row in load_rows(source, library, found)] == ["1", "3"]
+        assert left_out(source) == {"rows.jsonl line 2 (ID 2)": ("image x.png is not in pictures",)}
+        assert [row.id for row in load(replace(source, skip_bad=True))] == ["1", "3"]
 
-    def test_every_reason_is_told(self, source: Source) -> None:
+    def test_every_reason_is_listed(self, source: Source) -> None:
         bad = record(1, image_id="x.png", The_third_turn_instruction="", status="draft")
         write_lines(source.data, [record(1, **{CAPTION: "A square."}), bad])
         assert left_out(replace(source, needs=(CAPTION,))) == {
             "rows.jsonl line 2 (ID 1)": (
+                "is a draft that no person has verified",
                 "no The_third_turn_instruction",
                 "no instruction-conditioned-caption",
-                "a draft in rows.jsonl that nobody has verified",
-                "an earlier row has this ID",
                 "image x.png is not in pictures",
+                "ID is that of rows.jsonl line 1",
             )
         }
 
@@ -251,27 +215,40 @@ class TestAnnotations:
         ("notes", "said"),
         [
             ([{"ID": 9, CAPTION: "A"}], "notes.jsonl line 1 (ID 9): no row has this ID"),
+            ([{"ID": 9, CAPTION: ["A"]}], "notes.jsonl line 1 (ID 9): no row has this ID"),
             ([{CAPTION: "A"}], "notes.jsonl line 1: no ID"),
             ([{"ID": "x", CAPTION: "A"}], "notes.jsonl line 1: ID is 'x'"),
-            ([{"ID": 1, CAPTION: ["A"]}], "notes.jsonl line 1 (ID 1): instruction-conditioned-"),
             (
                 [{"ID": 1, CAPTION: "A"}, {"ID": 1, CAPTION: "B"}],
                 "notes.jsonl line 2 (ID 1): notes.jsonl line 1 annotates this ID already",
             ),
         ],
     )
-    def test_unusable_ones_are_refused_or_told(
+    def test_those_that_belong_to_no_row_are_refused_or_listed(
         self, source: Source, notes: list[dict[str, Any]], said: str
     ) -> None:
         annotated = self.annotated(source, *notes)
         (problem,) = refusal(annotated).problems
         assert problem.startswith(said)
-        found = survey(replace(annotated, skip_bad=True), ImageStore())
-        assert found.intake.good == 3
-        assert len(found.unused_annotations) == 1
-        assert not found.intake.bad
+        rows = dataset(replace(annotated, skip_bad=True))
+        assert (len(rows.samples), len(rows.other_problems), rows.bad) == (3, 1, {})
 
-    def test_an_empty_file_of_them_is_told(self, source: Source) -> None:
+    def test_a_bad_one_is_a_problem_of_its_row(self, source: Source) -> None:
+        notes = [{"ID": key, CAPTION: "A", "status": "Verified"} for key in (1, 2)]
+        annotated = replace(self.annotated(source, *notes), needs=(CAPTION, REFERENCES[0]))
+        status = "status is 'Verified'; write draft or verified"
+        assert refusal(annotated).problems == (
+            f"rows.jsonl line 1 (ID 1): its annotation, notes.jsonl line 1: {status}",
+            f"rows.jsonl line 2 (ID 2): its annotation, notes.jsonl line 2: {status}",
+            f"rows.jsonl line 3 (ID 3): no {CAPTION}",
+            f"rows.jsonl line 3 (ID 3): no {REFERENCES[0]}",
+        )
+        assert [*left_out(replace(annotated, needs=()))] == [
+            "rows.jsonl line 1 (ID 1)",
+            "rows.jsonl line 2 (ID 2)",
+        ]
+
+    def test_an_empty_file_of_them_is_listed(self, source: Source) -> None:
         empty = self.annotated(source)
         assert refusal(empty).problems == ("notes.jsonl: holds no records",)
         assert len(load(replace(empty, skip_bad=True))) == 3
@@ -283,30 +260,14 @@ class TestAnnotations:
         asked = replace(drafts, needs=(CAPTION,))
         error = refusal(asked)
         assert error.problems == (
-            "rows.jsonl line 2 (ID 2): a draft in notes.jsonl that nobody has verified",
+            "rows.jsonl line 2 (ID 2): is a draft that no person has verified",
         )
         assert "--allow-drafts" in str(error)
         assert [*left_out(asked)] == ["rows.jsonl line 2 (ID 2)"]
         allowed = replace(asked, allow_drafts=True)
         assert [row.draft for row in load(allowed)] == [False, True, False]
-        assert survey(allowed, ImageStore()).drafts == 1
 
-    def test_a_bad_one_is_told_before_the_rows_that_want_it_and_instead_of_what_they_lack(
-        self, source: Source
-    ) -> None:
-        notes = [{"ID": key, CAPTION: "A", "status": "Verified"} for key in (1, 2)]
-        annotated = replace(self.annotated(source, *notes), needs=(CAPTION, REFERENCES[0]))
-        error = refusal(annotated)
-        assert error.problems == (
-            "notes.jsonl line 1 (ID 1): status is 'Verified'; write draft or verified",
-            "notes.jsonl line 2 (ID 2): status is 'Verified'; write draft or verified",
-            "rows.jsonl line 1 (ID 1): its annotation in notes.jsonl is bad",
-            "rows.jsonl line 2 (ID 2): its annotation in notes.jsonl is bad",
-            f"rows.jsonl line 3 (ID 3): no {CAPTION}",
-            f"rows.jsonl line 3 (ID 3): no {REFERENCES[0]}",
-        )
-
-    def test_one_that_is_not_json_is_refused_or_told(self, source: Source) -> None:
+    def test_one_that_is_not_json_is_refused_or_listed(self, source: Source) -> None:
         annotated = self.annotated(source, {"ID": 1, CAPTION: "A square."})
         with (source.data.parent / "notes.jsonl").open("a", encoding="utf-8") as file:
             file.write("{'ID': 2}\n")
@@ -321,7 +282,10 @@ class TestAnnotations:
         notes = write_lines(other / source.data.name, [{"ID": 1}, {"ID": 2, CAPTION: ["A"]}])
         (caption, image) = refusal(replace(source, annotations=notes)).problems
         assert image == "rows.jsonl line 2 (ID 2): image x.png is not in pictures"
-        assert caption.startswith("rows.jsonl line 2 (ID 2): instruction-conditioned-caption holds")
+        assert caption.startswith(
+            "rows.jsonl line 2 (ID 2): its annotation, rows.jsonl line 2: "
+            "instruction-conditioned-caption holds"
+        )
 
     def test_lines_written_are_read_back(self, source: Source) -> None:
         path = source.data.parent / "notes.jsonl"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from mmconv.benchmarks.convbench.layouts import layouts
-from mmconv.benchmarks.convbench.options import mark_failures, word_side
+from mmconv.benchmarks.convbench.options import ConvBenchOptions, mark_failures, word_side
 from mmconv.benchmarks.convbench.quantities import DIRECT, PAIRWISE, Grading
-from mmconv.benchmarks.layouts import Context, Layout, supported_digits
+from mmconv.benchmarks.layouts import Layout, supported_digits
 from mmconv.core.types import Cell, Table
 
 GAIN = "S2_hat - S2"
@@ -17,7 +19,13 @@ def findings(
     name: str, rows: dict[str, Cell], *, judged: tuple[Grading, ...] = (DIRECT,), lost: bool = False
 ) -> tuple[str, ...]:
     """What a table says about rows of one column."""
-    arranged = layouts(judged, Context(candidate="a"), lost=("lost",) if lost else ())
+    options = ConvBenchOptions(
+        data=Path(),
+        images=Path(),
+        grading=tuple(each.name for each in judged),
+        order="random" if lost else "both",
+    )
+    arranged = layouts(options, None)
     [layout] = [each for each in arranged if isinstance(each, Layout) and each.name == name]
     read = layout.findings
     return (

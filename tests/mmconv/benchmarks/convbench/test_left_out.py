@@ -11,7 +11,7 @@ import orjson
 import pytest
 from click.testing import CliRunner
 
-from images.store import ImageStore
+from images import ImageStore
 from mmconv.benchmarks.convbench.official import OFFICIAL
 from mmconv.benchmarks.convbench.quantities import PAIRWISE
 from mmconv.benchmarks.convbench.scenes import write_scenes
@@ -67,7 +67,7 @@ def test_bad_records_stop_a_run_before_anything_is_asked(desk: Desk) -> None:
     with pytest.raises(DataError) as caught:
         desk.run()
     assert caught.value.problems == tuple(map(": ".join, WRONG.items()))
-    assert f"Put the images that are missing into {desk.images}." in str(caught.value)
+    assert f"Put the missing images into {desk.images}." in str(caught.value)
     assert "--skip-bad-records goes on with the 3 good records." in str(caught.value)
     assert not list(desk.out.glob("convbench-*"))
 
@@ -75,7 +75,8 @@ def test_bad_records_stop_a_run_before_anything_is_asked(desk: Desk) -> None:
 def test_a_run_goes_on_without_them_and_lists_them(desk: Desk) -> None:
     told = " ".join(desk.run("--skip-bad-records").split())
     assert "1 of 4 records is left out as bad (--skip-bad-records): see the table left_out." in told
-    assert f"1 annotation is not used, for instance {NOTE}: {WRONG[NOTE]}." in told
+    assert f"Unused annotations and columns: 1, e.g. {NOTE}: {WRONG[NOTE]}." in told
+    assert "see the table left_out" in told
     assert desk.written("manifest.json")["facts"]["left_out"] == [
         {"where": where, "reasons": [fault]} for where, fault in WRONG.items()
     ]
@@ -83,13 +84,14 @@ def test_a_run_goes_on_without_them_and_lists_them(desk: Desk) -> None:
     assert {where: row["what is wrong"]["value"] for where, row in rows.items()} == WRONG
 
 
-def test_what_is_given_and_not_used_is_told(desk: Desk, tmp_path: Path) -> None:
+def test_unused_files_and_columns_are_named(desk: Desk, tmp_path: Path) -> None:
     desk.notes.write_text('{"ID": 1, "third turn demands": "1. Is it short?"}\n')
     np.save(tmp_path / "pairwise.npy", np.zeros(4))
     positions = ["--set", f"options.positions={tmp_path / 'pairwise.npy'}"]
     told = " ".join(desk.run("--skip-bad-records", *positions).split())
-    assert "notes.jsonl: nothing reads the column 'third turn demands', and third_turn" in told
-    assert "The file of sides (positions) was not used: only order: authors takes them" in told
+    renamed = "nothing reads the column 'third turn demands'; rename it to 'third_turn_demands'"
+    assert f"notes.jsonl: {renamed}" in told
+    assert "The file of sides (positions) was not used: only order: authors reads it" in told
 
 
 def test_a_limited_run_is_a_part_of_the_data(desk: Desk) -> None:
@@ -99,7 +101,7 @@ def test_a_limited_run_is_a_part_of_the_data(desk: Desk) -> None:
     assert "its constant, 4, counts all rows, of which this run has 1" in told
     assert "left out as bad" not in told
     assert desk.written("manifest.json")["facts"]["rows"] == 1
-    told = " ".join(desk.run("--samples", "3").split())
+    told = " ".join(desk.run("--sample-id", "3").split())
     assert "its constant, 4, counts all rows, of which this run has 1" in told
 
 
@@ -115,7 +117,7 @@ def test_the_authors_count_rows_that_were_left_out_as_lost(desk: Desk) -> None:
     assert all(theirs == pytest.approx(ours * 3 / 4) for ours, theirs in rates)
 
 
-def test_creation_turns_that_are_judged_without_focus_points_are_told(desk: Desk) -> None:
+def test_creation_turns_that_are_judged_without_focus_points_are_counted(desk: Desk) -> None:
     lines = [orjson.loads(line) for line in desk.data.read_bytes().splitlines()]
     (desk.images / lines[1]["image_id"]).write_bytes(
         (desk.images / lines[0]["image_id"]).read_bytes()
@@ -127,9 +129,9 @@ def test_creation_turns_that_are_judged_without_focus_points_are_told(desk: Desk
     for line in lines[:2]:
         line["third_turn_demands"] = ""
     desk.data.write_bytes(b"\n".join(map(orjson.dumps, lines)))
-    lacking = "2 of 4 rows have no focus points: their creation turns are judged without them."
-    assert lacking in " ".join(desk.run().split())
-    for unasked in (("--generate-only",), ("--set", "options.focus_points=false")):
+    missing = "2 of 4 rows without focus points: their creation turns are judged without them."
+    assert missing in " ".join(desk.run().split())
+    for unasked in (("--no-judge",), ("--set", "options.focus_points=false")):
         assert "focus points" not in desk.run(*unasked)
 
 

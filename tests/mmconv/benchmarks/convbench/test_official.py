@@ -32,7 +32,13 @@ def rates(
     )
     denominator = rows or len(samples)
     return OfficialRates(
-        frame=frame, convention=Convention(denominator=denominator, rows=len(samples))
+        frame=frame,
+        convention=Convention(
+            denominator=denominator,
+            rows=len(samples),
+            samples=len(samples),
+            orders=max(map(len, samples)),
+        ),
     )
 
 
@@ -54,9 +60,9 @@ def test_each_order_is_a_comparison_of_its_own(samples: Verdicts, percent: float
 def test_the_constant_counts_every_row_in_both_orders() -> None:
     found = rates([(1.0, 1.0), (1.0, None)], rows=4)
     assert found.score("S1")[OFFICIAL].value == 37.5
-    assert found.notes == (
+    assert found.convention.note == (
         "authors (%): wins over 4; a win in one of two orders is half of one; what is unscored "
-        "counts as lost.",
+        "counts as lost."
     )
 
 

@@ -3,13 +3,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from mmconv.benchmarks.convbench.sides import read_sides
 
-from images.store import ImageStore
 from mmconv.benchmarks.convbench.categories import CREATION, PERCEPTION, REASONING
 from mmconv.benchmarks.convbench.columns import CAPTION, CATEGORIES, REFERENCES
-from mmconv.benchmarks.convbench.data import Source, load_rows, survey
-from mmconv.core.errors import DataError
+from mmconv.benchmarks.convbench.data import Source, read_sides
+from tests.mmconv.benchmarks.convbench.data_files import dataset, load, refusal
 
 REAL = Path(__file__).parents[5] / "shared" / "data" / "convbench"
 pytestmark = pytest.mark.skipif(not REAL.is_dir(), reason="the authors' data are not here")
@@ -22,10 +20,8 @@ SOURCE = Source(
 )
 
 
-def test_what_is_missing_is_told() -> None:
-    with pytest.raises(DataError) as caught:
-        survey(replace(SOURCE, needs=(CAPTION, *REFERENCES)), ImageStore())
-    error = caught.value
+def test_missing_columns_and_images_are_listed() -> None:
+    error = refusal(replace(SOURCE, needs=(CAPTION, *REFERENCES)))
     assert error.problems[0].startswith(
         "570 records: no instruction-conditioned-caption; no first_turn"
     )
@@ -34,19 +30,15 @@ def test_what_is_missing_is_told() -> None:
 
 
 def test_rows_with_an_image_are_loaded() -> None:
-    source = replace(SOURCE, skip_bad=True)
-    library = ImageStore()
-    found = survey(source, library)
-    assert (found.intake.good, len(found.intake.bad), found.unread) == (60, 518, ())
-    rows = list(load_rows(source, library, found))
-    assert len({row.id for row in rows}) == len(rows) == 60
+    found = dataset(replace(SOURCE, skip_bad=True))
+    rows = found.samples
+    assert (len({row.id for row in rows}), len(rows), len(found.bad)) == (60, 60, 518)
     assert {row.position for row in rows} == {"A", "B"}
 
 
 def test_annotated_rows_are_complete() -> None:
     source = replace(SOURCE, skip_bad=True, needs=(CAPTION, *REFERENCES, *CATEGORIES))
-    library = ImageStore()
-    rows = list(load_rows(source, library, survey(source, library)))
+    rows = load(source)
     assert [row.id for row in rows] == ["3", "14", "71", "127", "128", "132", "167", "173"]
     assert [row.id for row in rows if row.focus_points] == ["14", "128", "132"]
     lists = (PERCEPTION, REASONING, CREATION)
@@ -56,11 +48,9 @@ def test_annotated_rows_are_complete() -> None:
 
 def test_older_focus_points_that_differ_from_the_sample_clash() -> None:
     older = replace(SOURCE, data=REAL / "ConvBench_with_demands.xlsx", skip_bad=True)
-    found = survey(older, ImageStore())
-    assert found.intake.good == 58
-    clash = [
-        place for place, faults in found.intake.bad.items() if "third_turn_demands" in faults[0]
-    ]
+    found = dataset(older)
+    assert len(found.samples) == 58
+    clash = [place for place, problems in found.bad.items() if "third_turn_demands" in problems[0]]
     assert clash == [
         "ConvBench_with_demands.xlsx row 129 (ID 128)",
         "ConvBench_with_demands.xlsx row 133 (ID 132)",

@@ -8,7 +8,6 @@ import orjson
 import pytest
 
 from images.scenes import answer, draw_sample
-from images.store import ImageStore
 from mmconv.benchmarks.convbench.categories import CREATION, PERCEPTION, REASONING
 from mmconv.benchmarks.convbench.columns import (
     CAPTION,
@@ -19,17 +18,17 @@ from mmconv.benchmarks.convbench.columns import (
     REFERENCES,
     STATUS,
 )
-from mmconv.benchmarks.convbench.data import Row, Source, load_rows, survey
+from mmconv.benchmarks.convbench.data import Row, Source
 from mmconv.benchmarks.convbench.scenes import write_scenes
+from tests.mmconv.benchmarks.convbench.data_files import load
 
 
 def rows(folder: Path, count: int = 30, **options: object) -> list[Row]:
     data, images = write_scenes(folder, count, **options)  # type: ignore[arg-type]  # as given
     source = Source(data=data, images=images, needs=[c for c in COLUMNS if c != STATUS])
-    library = ImageStore()
-    found = survey(source, library)
-    assert (found.intake.good, found.drafts, found.unread) == (count, 0, ())
-    return list(load_rows(source, library, found))
+    found = load(source)
+    assert (len(found), any(row.draft for row in found)) == (count, False)
+    return found
 
 
 def test_a_data_set_is_complete_and_its_references_are_true(tmp_path: Path) -> None:

@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from mmconv.benchmarks.convbench import layouts
-from mmconv.benchmarks.convbench.layouts import LOST_TURNS, PARTS, SCORED, UNSHOWN
+from mmconv.benchmarks.convbench.layouts import LOST_TURNS, PARTS, SCORED, UNSHOWN, layouts
 from mmconv.benchmarks.convbench.metrics import Courses, metrics
 from mmconv.benchmarks.convbench.official import OFFICIAL, Convention
 from mmconv.benchmarks.convbench.quantities import DIRECT, PAIRWISE
-from mmconv.benchmarks.layouts import Context
+from mmconv.benchmarks.layouts import Context, make_tables
 from mmconv.benchmarks.metrics import LARGEST_WIDTH, Delta, Mean, Ratio, quantities
 from mmconv.core.config import ModelSpec, RunSpec
 from mmconv.core.types import Score, Table
 from mmconv.report.tables.formats import to_markdown
 from mmconv.stats import Column, Quantity, ScoreFrame, contrast, measure
+from tests.mmconv.benchmarks.convbench.rows import options
 
 SPEC = RunSpec(
     benchmark="convbench",
@@ -35,16 +35,19 @@ class Setting:
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
-CONTEXT = Setting(official=Convention(denominator=577, rows=3))
+CONTEXT = Setting(official=Convention(denominator=577, rows=3, samples=3))
 
 
 def build_tables(scores: Iterable[Score], setting: Setting) -> list[Table]:
     context = Context(candidate="cand", judge="judge")
-    return layouts.build_tables(scores, setting.options, setting.official, context)
+    chosen = options(**setting.options)
+    arranged = layouts(chosen, setting.official)
+    measured = [*metrics(chosen, setting.official)]
+    return make_tables(arranged, measured, {"cand": ScoreFrame(scores)}, context)
 
 
 def compared_quantities(frame: ScoreFrame, spec: RunSpec) -> Iterator[Quantity]:
-    return quantities(metrics(spec.options), frame)
+    return quantities(metrics(options(**spec.options)), frame)
 
 
 DIRECT_FAILURES = "direct failures"
@@ -336,7 +339,7 @@ def test_a_net_share_is_told_where_its_interval_tells_something(
         assert (cell.value is not None, cell.low is not None, cell.high is not None) == (told,) * 3
     assert UNSHOWN in made.notes
     frame = ScoreFrame(ratings)
-    shares = [each.summarise(frame) for each in metrics({}) if isinstance(each, Ratio)]
+    shares = [each.summarise(frame) for each in metrics(options()) if isinstance(each, Ratio)]
     widths = [
         None if each.low is None else (each.high or 0) - each.low for each in filter(None, shares)
     ]
@@ -380,7 +383,7 @@ def test_one_win_in_both_orders_is_no_failure_unless_told(
         for sample, pair in wins.items()
         for side, win in zip("AB", pair, strict=True)
     ]
-    context = replace(CONTEXT, options={"failure_win": failure_win})
+    context = replace(CONTEXT, options={"failure_win": failure_win, "order": "both"})
     made = {table.name: table for table in build_tables(both, context)}
     behind = made["attribution_samples"]
     assert {row.split("/")[2] for row in behind.rows} == failed
@@ -454,7 +457,8 @@ def test_a_lost_comparison_is_told_from_an_error_where_one_order_was_judged(
 
 def test_comparisons_in_one_order_alone_are_not_for_citing() -> None:
     wins = [score for score in scores() if score.metric == "win"]
-    made = {table.name: table for table in build_tables(wins, CONTEXT)}
+    pairwise = replace(CONTEXT, options={"grading": ["pairwise"]})
+    made = {table.name: table for table in build_tables(wins, pairwise)}
     assert made["attribution_net"].notes[0].startswith("A level's net share")
 
 

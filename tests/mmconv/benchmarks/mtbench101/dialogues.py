@@ -7,15 +7,14 @@ from typing import Any
 
 import orjson
 import pytest
-from mmconv.benchmarks.mtbench101.data import Dialogue, GoldenTurn
-from mmconv.benchmarks.mtbench101.taxonomy import TASKS
 
+from images import ImageStore
+from mmconv.benchmarks.mtbench101 import Dialogue, MTBench101
 from mmconv.core.config import ModelSpec, RunSpec
 
 REAL = Path(__file__).parents[5] / "shared" / "data" / "mtbench101" / "mtbench101.jsonl"
 needs_real = pytest.mark.skipif(not REAL.is_file(), reason="the authors' data are not here")
 
-BENCHMARK = "mmconv.benchmarks.mtbench101.benchmark:build"
 ECHO = ModelSpec(provider="fake", model="echo")
 JUDGE = ModelSpec(provider="fake", model="judge")
 
@@ -88,8 +87,8 @@ def records() -> list[dict[str, Any]]:
 
 def dialogue(task: str) -> Dialogue:
     """The dialogue of a task, as it is loaded."""
-    history = tuple(GoldenTurn(user=user, bot=bot) for user, bot in TURNS[task])
-    return Dialogue(id="1", task=TASKS[task], history=history)
+    history = [{"user": user, "bot": bot} for user, bot in TURNS[task]]
+    return Dialogue.model_validate({"id": "1", "task": task, "history": history})
 
 
 def write(path: Path, rows: list[Any]) -> Path:
@@ -101,7 +100,14 @@ def write(path: Path, rows: list[Any]) -> Path:
 def spec(data: Path, candidate: ModelSpec = ECHO, **options: Any) -> RunSpec:
     """A run over a data file, judged by the fake judge."""
     return RunSpec(
-        benchmark=BENCHMARK,
+        benchmark="mtbench101",
         options={"data": str(data), **options},
         seats={"candidate": candidate, "judge": JUDGE},
     )
+
+
+def build(run: RunSpec) -> MTBench101:
+    """The benchmark of a run, its data loaded."""
+    benchmark = MTBench101(run)
+    benchmark.load_data(ImageStore())
+    return benchmark

@@ -1,4 +1,4 @@
-"""What the judge of each task reads, whole; write the golden files anew by running this module.
+"""What the judge of each task reads, whole; run this module to write the golden files again.
 
 `python -m tests.mmconv.benchmarks.mtbench101.regenerate`, then read the diff.
 """
@@ -7,24 +7,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mmconv.benchmarks.mtbench101.grading import Grader
-from mmconv.benchmarks.mtbench101.options import MTBench101Options
-from mmconv.benchmarks.mtbench101.taxonomy import TASKS
-
-from judges import PromptSet
+from mmconv.benchmarks.mtbench101 import TASKS, MTBench101
 from tests.judges.samples import printed
-from tests.mmconv.benchmarks.mtbench101.dialogues import dialogue
+from tests.mmconv.benchmarks.mtbench101.dialogues import dialogue, spec
 
 GOLDEN = Path(__file__).parent / "golden"
 
 
 def last_judgement(task: str) -> str:
     """The request that judges the last turn of the task's sample dialogue, as text."""
-    grader = Grader(
-        options=MTBench101Options(data=Path("unread.jsonl")),
-        prompts=PromptSet("mtbench101"),
-    )
-    *_, last = grader.calls(dialogue(task), "golden")
+    *_, last = MTBench101(spec(Path("unread.jsonl"))).plan(dialogue(task), "golden")
     return printed(last.messages)
 
 

@@ -6,15 +6,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from images.library import ImageStore
-from mmconv.benchmarks.mtbench101.benchmark import build
-from mmconv.benchmarks.mtbench101.taxonomy import TASKS
 
+from mmconv.benchmarks.mtbench101 import TASKS
 from mmconv.core.config import RunSpec
 from mmconv.core.errors import ConfigError
 from mmconv.core.graph import check, dependencies, resolve
 from mmconv.core.types import Call, Message, Reply
-from tests.mmconv.benchmarks.mtbench101.dialogues import TURNS, dialogue, records, spec, write
+from tests.mmconv.benchmarks.mtbench101.dialogues import (
+    TURNS,
+    build,
+    dialogue,
+    records,
+    spec,
+    write,
+)
 
 REPLIES = {f"turn_{number}": Reply(text=f"own answer {number}") for number in range(1, 6)}
 
@@ -27,8 +32,8 @@ def plan(
     **options: Any,
 ) -> dict[str, Call]:
     data = write(tmp_path / "data.jsonl", records())
-    benchmark = build(spec(data, **options).model_copy(update={"prompts": prompts}), ImageStore())
-    return {call.id: call for call in check(benchmark.plan(dialogue(task), condition))}
+    benchmark = build(spec(data, **options).model_copy(update={"prompts": prompts}))
+    return {call.id: call for call in check(tuple(benchmark.plan(dialogue(task), condition)))}
 
 
 def texts(messages: tuple[Message, ...]) -> list[tuple[str, str]]:
@@ -71,7 +76,7 @@ def test_golden_histories_make_every_turn_independent(tmp_path: Path) -> None:
     assert "own answer 2" not in judged(calls["judge/turn_3"])
 
 
-def test_ones_own_history_holds_ones_own_answers_after_what_is_history_only(
+def test_the_own_history_holds_own_answers_after_turns_that_are_history_only(
     tmp_path: Path,
 ) -> None:
     calls = plan(tmp_path, "CM", "self")
@@ -179,19 +184,18 @@ def test_generating_only_needs_no_judge(tmp_path: Path) -> None:
         options=chosen.options,
         seats={"candidate": chosen.seats["candidate"]},
     )
-    calls = build(alone, ImageStore()).plan(dialogue("TS"), "golden")
+    calls = build(alone).calls(dialogue("TS"), "golden")
     assert [call.id for call in calls] == ["turn_1", "turn_2"]
     with pytest.raises(ConfigError, match="needs a judge"):
-        build(alone.model_copy(update={"options": {"data": str(data)}}), ImageStore())
+        build(alone.model_copy(update={"options": {"data": str(data)}}))
 
 
 def test_conditions_are_golden_and_self(tmp_path: Path) -> None:
     data = write(tmp_path / "data.jsonl", records())
 
     def conditions(*chosen: str) -> tuple[str, ...]:
-        return build(
-            spec(data).model_copy(update={"conditions": chosen or None}), ImageStore()
-        ).conditions
+        run = spec(data).model_copy(update={"conditions": chosen or None})
+        return tuple(build(run).conditions)
 
     assert conditions() == ("golden",)
     assert conditions("self", "golden") == ("golden", "self")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from mmconv.benchmarks.mtbench101.taxonomy import REFERENCED, TASKS
 
 from judges.parsers.mtbench101 import bracketed_rating, first_bracketed_integer
 from judges.template import PromptSet
+from mmconv.benchmarks.mtbench101 import REFERENCED, TASKS
 from mmconv.core.types import Text
 from tests.mmconv.benchmarks.mtbench101.regenerate import GOLDEN, last_judgement
 

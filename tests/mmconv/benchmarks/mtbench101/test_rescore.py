@@ -9,10 +9,9 @@ from typing import Any
 
 import orjson
 import pytest
-from mmconv.benchmarks.mtbench101.metrics import AUTHORS_TITLE, MINIMUM_TITLE
-from mmconv.benchmarks.mtbench101.rescore import rescore
-from mmconv.benchmarks.mtbench101.taxonomy import TASKS
 
+from mmconv.benchmarks.mtbench101 import AUTHORS_TITLE, MINIMUM_TITLE, TASKS
+from mmconv.benchmarks.readers.mtbench101 import TURNS, known_dialogues, rescore
 from mmconv.core.errors import DataError
 from mmconv.core.types import Table
 from tests.mmconv.benchmarks.mtbench101.dialogues import REAL, needs_real, write
@@ -153,7 +152,7 @@ def test_several_files_are_several_models(tmp_path: Path) -> None:
     assert row(found["faults"], "bo: CC")["judgements"] == 2
 
 
-def test_files_of_one_name_are_told_apart(tmp_path: Path) -> None:
+def test_files_of_one_name_are_two_models(tmp_path: Path) -> None:
     for part in ("a", "b"):
         (tmp_path / part).mkdir()
     files = [
@@ -214,14 +213,14 @@ def test_many_unknown_judgements_are_named_in_part(tmp_path: Path) -> None:
     assert any(note.endswith("GR own-4 turn 1 and 2 more.") for note in notes)
 
 
-def test_dialogues_may_be_numbered_anew_in_each_task(tmp_path: Path) -> None:
+def test_dialogues_may_be_numbered_from_1_in_each_task(tmp_path: Path) -> None:
     judged = [*(("TS", turn, 8) for turn in (1, 2, 3)), *(("CC", turn, 4) for turn in (1, 2))]
     rows = [flat(task, 1, turn, f"[[{rating}]]") for task, turn, rating in judged]
     scores = tables(write(tmp_path / "x.jsonl", rows))["scores"].rows
     assert [scores[task][MINIMUM_TITLE].value for task in ("TS", "CC")] == [8, 4]
 
 
-def test_means_that_a_file_states_wrongly_are_told(tmp_path: Path) -> None:
+def test_means_that_a_file_states_wrongly_are_named(tmp_path: Path) -> None:
     entries = numbered([entry("CC", 1, 1, "[[4]]")])
     stated = {"avg": 4.0, "CC": 5.0, "details": entries}
     notes = tables(save(tmp_path / "x.json", stated))["faults"].notes
@@ -238,16 +237,14 @@ def test_a_judge_that_said_nothing_is_unparsed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        ({"task": "XX"}, "x.jsonl line 2: task: 'XX' is none of"),
-        ({"turn": 0}, "x.jsonl line 2: turn: 0 is no turn"),
-        ({"turn": "two"}, "turn: 'two' is no turn"),
-        ({"id": None}, "id: None names no dialogue"),
-        ({"judgement": 7}, "judgement: no text"),
+        ({"task": "XX"}, "x.jsonl line 2: task 'XX' must be one of CM, SI"),
+        ({"turn": 0}, "x.jsonl line 2: turn: Input should be greater than or equal to 1"),
+        ({"turn": "two"}, "x.jsonl line 2: turn: Input should be a valid integer"),
+        ({"id": None}, "x.jsonl line 2: id: Input should be a valid string"),
+        ({"judgement": 7}, "x.jsonl line 2: judgement: Input should be a valid string"),
     ],
 )
-def test_a_record_that_is_no_judgement_is_named(
-    tmp_path: Path, change: dict[str, Any], problem: str
-) -> None:
+def test_a_wrong_judgement_is_named(tmp_path: Path, change: dict[str, Any], problem: str) -> None:
     good = flat("CC", 1, 1, "[[4]]")
     with pytest.raises(DataError) as caught:
         rescore([write(tmp_path / "x.jsonl", [good, good | change])])
@@ -257,7 +254,7 @@ def test_a_record_that_is_no_judgement_is_named(
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        ({"0": {"prediction": "[[4]]"}}, "entry '0': task: missing"),
+        ({"0": {"prediction": "[[4]]"}}, "entry '0': task is missing"),
         ({"0": "text"}, "entry '0'"),
         ({"details": []}, "details: not an object"),
         ({}, "holds no records"),
@@ -272,7 +269,33 @@ def test_a_file_of_another_layout_is_refused(tmp_path: Path, content: Any, probl
 def test_a_broken_file_is_refused(tmp_path: Path) -> None:
     broken = tmp_path / "x.json"
     broken.write_text("{", encoding="utf-8")
-    with pytest.raises(DataError, match="not JSON"):
+    with pytest.raises(DataError, match=r"x.json.*\n.*not a readable JSON file"):
         rescore([broken])
     with pytest.raises(DataError, match="No such file"):
         rescore([tmp_path / "gone.json"])
+
+
+@needs_real
+def test_the_known_dialogues_are_those_of_the_authors_file() -> None:
+    dialogues: dict[str, dict[str, int]] = {}
+    for line in REAL.read_bytes().splitlines():
+        record = orjson.loads(line)
+        dialogues.setdefault(record["task"], {})[str(record["id"])] = len(record["history"])
+    assert dialogues.keys() == TURNS.keys()
+    for task, turns in dialogues.items():
+        assert known_dialogues(task, turns) == turns
+
+
+@pytest.mark.parametrize(
+    ("task", "ids", "known"),
+    [
+        ("GR", ["1", "71", "72"], {"1": 3, "71": 3}),
+        ("SC", ["1312", "1388", "1"], {"1312": 2, "1388": 2}),
+        ("SC", ["1", "77", "1388"], {"1": 2, "77": 2}),
+        ("SC", ["x", "99999"], {}),
+    ],
+)
+def test_ids_run_through_the_file_or_are_counted_by_task(
+    task: str, ids: list[str], known: dict[str, int]
+) -> None:
+    assert known_dialogues(task, ids) == known

@@ -7,8 +7,8 @@ from typing import Any
 
 import orjson
 import pytest
-from mmconv.benchmarks.mtbench101.metrics import AUTHORS_TITLE, MINIMUM_TITLE
 
+from mmconv.benchmarks.mtbench101 import AUTHORS_TITLE, MINIMUM_TITLE
 from mmconv.core.config import ModelSpec
 from mmconv.core.types import Table
 from mmconv.engine.run import Result

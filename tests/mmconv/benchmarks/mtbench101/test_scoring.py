@@ -2,41 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from pathlib import Path
 
-from mmconv.benchmarks.mtbench101.scoring import (
-    Judged,
-    authors_rating,
-    score_answers,
-    score_dialogue,
-    turn_rating,
-)
-from mmconv.benchmarks.mtbench101.taxonomy import TASKS
-
-from judges.parsers.mtbench101 import bracketed_rating
-from mmconv.core.types import Call, Failure, Outcome, Reply, Score, Skipped
-
-JUDGED = Judged(sample="5", task=TASKS["SI"], condition="golden")
+from mmconv.benchmarks.mtbench101 import Dialogue, MTBench101
+from mmconv.core.types import Failure, Outcome, Reply, Score, Skipped
+from tests.mmconv.benchmarks.mtbench101.dialogues import spec
 
 
-def call(turn: int, retries: int = 0) -> Call:
-    name = f"judge/turn_{turn}"
-    fallbacks = tuple(
-        Call(id=f"{name}~retry_{n + 1}", seat="judge", messages=(), parser=bracketed_rating)
-        for n in range(retries)
-    )
-    return Call(id=name, seat="judge", messages=(), parser=bracketed_rating, fallbacks=fallbacks)
-
-
-def scored(*judgements: str | Outcome, minimum: bool = True) -> list[Score]:
-    """All scores of a dialogue whose turns were judged so."""
-    calls, outcomes = {}, {}
-    for turn, judgement in enumerate(judgements, start=1):
-        calls[f"judge/turn_{turn}"] = call(turn)
+def scored(*judgements: str | Outcome, retry: str = "", minimum: bool = True) -> list[Score]:
+    """All scores of a dialogue whose turns were judged so; `retry` answers the first one's."""
+    benchmark = MTBench101(spec(Path("unread.jsonl"), minimum=minimum, judge_retries=bool(retry)))
+    turn = {"user": "u", "bot": "b"}
+    sample = Dialogue(id="5", task="SI", history=[turn] * len(judgements))  # type: ignore[arg-type]
+    calls = {call.id: call for call in benchmark.plan(sample, "golden")}
+    outcomes: dict[str, Outcome] = {"judge/turn_1~retry_1": Reply(text=retry)}
+    for number, judgement in enumerate(judgements, start=1):
+        outcomes[f"turn_{number}"] = Reply(text="a")
         reply = Reply(text=judgement) if isinstance(judgement, str) else judgement
-        outcomes[f"judge/turn_{turn}"] = reply
-    turns = range(1, len(judgements) + 1)
-    return list(score_dialogue(JUDGED, turns, calls, outcomes, minimum=minimum))
+        outcomes[f"judge/turn_{number}"] = reply
+    return benchmark.scores(sample, "golden", calls, outcomes)
 
 
 def values(scores: list[Score], metric: str) -> list[float | str | None]:
@@ -54,14 +38,14 @@ def test_a_dialogue_is_its_least_turn() -> None:
     assert values(scored("[[9]]", "[[4]]", "[[8]]", minimum=False), "dialogue") == [7]
 
 
-def test_every_score_says_task_ability_and_group() -> None:
+def test_every_score_has_task_ability_and_group() -> None:
     for score in scored("Rating: [[9]]"):
         tiers = {name: score.tags[name] for name in ("task", "ability", "group")}
         assert tiers == {"task": "SI", "ability": "understanding", "group": "perceptivity"}
         assert (score.sample, score.condition) == ("5", "golden")
 
 
-def test_what_is_unscored_says_why_and_leaves_the_dialogue_unscored() -> None:
+def test_unscored_turns_have_a_reason_and_leave_the_dialogue_unscored() -> None:
     scores = scored(
         "Rating: [[9]]",
         "See [3]. Rating: [[12]]",
@@ -88,31 +72,7 @@ def test_the_readings_are_compared() -> None:
 
 
 def test_a_retry_counts_for_us_and_not_for_the_authors() -> None:
-    asked = call(1, retries=1)
-    for first, why in (
-        (Reply(text="Well."), "no [n]"),
-        (Failure(kind="server", message="", attempts=1), "failed: server"),
-    ):
-        outcomes: Mapping[str, Outcome] = {
-            "judge/turn_1": first,
-            "judge/turn_1~retry_1": Reply(text="Rating: [[6]]"),
-        }
-        assert turn_rating(JUDGED, 1, asked, outcomes).value == 6
-        assert authors_rating(JUDGED, 1, asked, outcomes, ours=6).why == why
-
-
-def test_answers_are_measured() -> None:
-    outcomes: dict[str, Outcome] = {
-        "turn_1": Reply(text="a b", finish="length", output_tokens=2),
-        "turn_2": Reply(text="a"),
-        "turn_3": Failure(kind="context", message="", attempts=1),
-        "turn_4": Skipped(because="turn_3"),
-    }
-    scores = list(score_answers(JUDGED, (1, 2, 3, 4), outcomes))
-    assert values(scores, "truncated") == [1, 0, "failed: context", "skipped: turn_3"]
-    assert values(scores, "tokens") == [
-        2,
-        "not told by the server",
-        "failed: context",
-        "skipped: turn_3",
-    ]
+    down = Failure(kind="server", message="", attempts=1)
+    for first, reason in (("Well.", "no [n]"), (down, "failed: server")):
+        scores = scored(first, retry="Rating: [[6]]")
+        assert (values(scores, "rating"), values(scores, "authors")) == ([6], [reason])

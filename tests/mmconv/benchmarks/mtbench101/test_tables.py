@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
-from mmconv.benchmarks.mtbench101.metrics import (
+
+from mmconv.benchmarks.base.replay import published_tables, replay
+from mmconv.benchmarks.mtbench101 import (
     AUTHORS_TITLE,
     MEAN_TITLE,
     MINIMUM_TITLE,
-    build_tables,
+    TASKS,
+    Dialogue,
+    Exchange,
+    MTBench101,
 )
-from mmconv.benchmarks.mtbench101.scoring import Judged, score_dialogue
-from mmconv.benchmarks.mtbench101.taxonomy import TASKS
-
-from judges.parsers.mtbench101 import bracketed_rating
-from mmconv.benchmarks.layouts import Context
-from mmconv.core.types import Call, Cell, Outcome, Reply, Score, Table
+from mmconv.core.types import Cell, Score, Table
 from mmconv.stats import ScoreFrame
+from tests.mmconv.benchmarks.mtbench101.dialogues import spec
+
+BLANK = Exchange.model_construct(user="", bot="")
 
 GOLDEN: dict[str, list[list[str]]] = {
     "CM": [["7", "5"], ["9", "8"]],
@@ -30,30 +34,29 @@ GOLDEN: dict[str, list[list[str]]] = {
 SELF: dict[str, list[list[str]]] = {"SI": [["2", "3", "1"], ["10", "8", "4"]]}
 
 
+def benchmark(*, minimum: bool = True) -> MTBench101:
+    return MTBench101(spec(Path("unread.jsonl"), minimum=minimum))
+
+
 def scores(
     judgements: dict[str, list[list[str]]], condition: str, *, minimum: bool = True
 ) -> Iterator[Score]:
-    for code, dialogues in judgements.items():
-        task = TASKS[code]
-        for number, numbers in enumerate(dialogues):
-            turns = range(task.first, task.first + len(numbers))
-            calls = {f"judge/turn_{turn}": _call(turn) for turn in turns}
-            outcomes: dict[str, Outcome] = {
-                name: Reply(text="No." if text == "x" else f"Rating: [[{text}]]")
-                for name, text in zip(calls, numbers, strict=True)
+    for task, dialogues in judgements.items():
+        first = TASKS[task].first
+        for number, ratings in enumerate(dialogues):
+            history = (BLANK,) * (first - 1 + len(ratings))
+            sample = Dialogue.model_construct(id=f"{task}{number}", task=task, history=history)
+            texts = {
+                f"judge/turn_{turn}": "No." if text == "x" else f"Rating: [[{text}]]"
+                for turn, text in enumerate(ratings, start=first)
             }
-            judged = Judged(sample=f"{code}{number}", task=task, condition=condition)
-            yield from score_dialogue(judged, turns, calls, outcomes, minimum=minimum)
-
-
-def _call(turn: int) -> Call:
-    return Call(id=f"judge/turn_{turn}", seat="judge", messages=(), parser=bracketed_rating)
+            yield from replay(benchmark(minimum=minimum), sample, condition, texts)
 
 
 def made(*found: Score, minimum: bool = True) -> dict[str, Table]:
-    context = Context(candidate="cand", judge="judge", notes=("A note.",))
     frames = {"cand": ScoreFrame(found)}
-    return {table.name: table for table in build_tables(frames, {"minimum": minimum}, context)}
+    tables = published_tables(benchmark(minimum=minimum), frames)
+    return {table.name: table for table in tables}
 
 
 @pytest.fixture(scope="module")
@@ -123,9 +126,8 @@ def test_the_authors_leave_a_task_out_of_which_nothing_was_read() -> None:
     assert cell(table, "average", AUTHORS_TITLE).value == (4 + 8) / 2
 
 
-def test_tasks_that_were_not_judged_are_told(tables: dict[str, Table]) -> None:
-    assert "cand: 4 of 13 tasks were judged; means are over those." in tables["scores"].notes
-    assert tables["scores"].notes[-1] == "A note."
+def test_tables_count_the_tasks_that_were_judged(tables: dict[str, Table]) -> None:
+    assert "4 of 13 tasks were judged; means are over those." in tables["scores"].notes
 
 
 def test_the_papers_layout_has_a_row_per_model(tables: dict[str, Table]) -> None:
@@ -190,9 +192,8 @@ def test_histories_are_compared_turn_by_turn() -> None:
 
 def test_several_candidates_have_columns_or_rows_each() -> None:
     first, second = (ScoreFrame(scores(each, "golden")) for each in (SELF, GOLDEN))
-    context = Context(candidate="2 models", judge="judge")
     frames = {"one": first, "two": second}
-    found = {table.name: table for table in build_tables(frames, {}, context)}
+    found = {table.name: table for table in published_tables(benchmark(), frames)}
     assert list(found["scores"].rows)[:4] == ["average", "perceptivity", "interactivity", "memory"]
     row = found["scores"].rows["SI"]
     assert (row[f"one: {MINIMUM_TITLE}"].value, row[f"two: {MINIMUM_TITLE}"].value) == (2.5, 2)

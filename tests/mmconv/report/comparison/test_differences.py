@@ -66,6 +66,7 @@ PLACES: dict[str, Callable[[Quantity, dict[str, Table]], Cell]] = {
     "mtbench101": _mtbench,
     "cmteval": _cmteval,
     "botchat": _botchat,
+    "dialogue": _convbench,
 }
 """Benchmark -> where its own tables show a quantity."""
 

@@ -305,7 +305,7 @@ async def test_a_benchmark_of_ones_own_has_a_column_for_each_of_its_numbers(
     first = make_leaderboard(runs).tables[0]
     [own] = [column for column in first.columns if column not in {RANK, MISSING}]
     for run, label in zip(runs, ("alpha", "beta"), strict=True):
-        [table] = read_tables(run / "tables")
+        table, _ = read_tables(run / "tables")
         assert first.rows[label][own] == table.rows["fit"]["free"]
         assert RANK in first.rows[label]
     monkeypatch.setattr(Riddles, "least", ("fit",))
@@ -326,7 +326,7 @@ async def test_runs_that_cannot_stand_beside_each_other_are_refused(
         make_leaderboard([first, await make_run("fbbench", tmp_path / "text")])
     milder = JUDGE.model_copy(update={"options": {"lowest": 4}})
     judged = await make_run("convbench", tmp_path, BETA, milder)
-    with pytest.raises(ConfigError, match=r"the judge differs: .* --despite judge"):
+    with pytest.raises(ConfigError, match=r"the judge differs: .* --allow-mismatch judge"):
         make_leaderboard([first, judged])
     told = make_leaderboard([first, judged], despite=["judge"]).warnings
     assert told[0].startswith("WARNING: the judge differs")

@@ -50,7 +50,7 @@ async def test_other_data_judges_and_prompts_are_refused_unless_the_user_says_so
         compare([first, second])
     for word in ("data differ", "judge differs: arbiter in alpha, b in beta", "direct_turn_1"):
         assert word in str(refused.value)
-    given = "--despite data --despite judge --despite prompts --despite code"
+    given = " ".join(f"--allow-mismatch {kind}" for kind in ("data", "judge", "prompts", "code"))
     assert given in str(refused.value)
     with pytest.raises(ConfigError, match="prompts differ"):
         compare([first, second], despite=("data", "judge"))
@@ -65,6 +65,7 @@ JUDGING: dict[str, dict[str, Any]] = {
     "botchat": {"dup_detect": {"threshold": 0.5}},
     "cmteval": {"judge_settings": "code"},
     "fbbench": {"maintenance": "all"},
+    "dialogue": {"order": "A"},
     "mtbench101": {"guidelines": False},
 }
 """Options of each benchmark that change how the same answers are judged."""
@@ -86,7 +87,7 @@ async def test_runs_that_were_judged_otherwise_are_refused(
     with pytest.raises(ConfigError, match="the judging is not the same in alpha and beta") as told:
         compare([first, second])
     assert str(told.value).count("options.") == len(judging)
-    with pytest.raises(ConfigError, match="--despite judge compares"):
+    with pytest.raises(ConfigError, match="--allow-mismatch judge compares"):
         make_leaderboard([first, second])
     made = compare([first, second], despite=["judge"])
     # said once, before the numbers
@@ -251,7 +252,7 @@ async def test_other_pictures_of_the_same_names_are_refused(tmp_path: Path) -> N
     compare([first, second])
     with pytest.raises(ConfigError, match="12 of the 12 samples that alpha and beta share") as told:
         compare([first, third])
-    assert "--despite data compares them" in str(told.value)
+    assert "--allow-mismatch data compares them" in str(told.value)
     made = compare([first, third], despite=["data"])
     assert made.warnings[0].startswith("WARNING: the data differ: 12 of the 12 samples")
     for table in made.tables:

@@ -257,7 +257,7 @@ def test_the_index_of_tables_is_there_when_all_of_them_are(
             raise OSError("no space left on device")
         return atomic_write(path)
 
-    monkeypatch.setattr("mmconv.report.tables.formats.whole", full_disk)
+    monkeypatch.setattr("mmconv.report.tables.formats.atomic_write", full_disk)
     with pytest.raises(OSError, match="no space"):
         write_tables(tmp_path, [replace(TABLE, name="a"), replace(TABLE, name="b")])
     with pytest.raises(FileNotFoundError, match=r"index\.json"):
@@ -277,7 +277,7 @@ def test_reading_tables_that_are_not_there_or_broken_says_where(tmp_path: Path) 
         with pytest.raises(DataError, match=rf"(?s)win_rates\.json: .*{fault}"):
             read_tables(tmp_path)
     (tmp_path / "index.json").write_text('{"win_rates": 1}')
-    with pytest.raises(DataError, match=r"(?s)index\.json: .*no list of names"):
+    with pytest.raises(DataError, match=r"(?s)index\.json: .*not a list of names"):
         read_tables(tmp_path)
 
 

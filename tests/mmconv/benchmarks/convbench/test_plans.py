@@ -1,19 +1,17 @@
-"""What is judged, what the judge reads, and every switch on which paper and code disagree."""
+"""What the candidate is asked, what the judge reads, and every switch between paper and code."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from mmconv.benchmarks.convbench.chains import candidate_calls
-from mmconv.benchmarks.convbench.grading import CUT_OFF_HERE, NOT_JUDGED
 
 from judges import PromptSet
-from mmconv.benchmarks.convbench.options import ALONE, GIVEN
+from mmconv.benchmarks.convbench.benchmark import CUT_OFF_HERE, NOT_JUDGED
+from mmconv.benchmarks.convbench.options import ALONE, CONDITIONS, GIVEN
 from mmconv.core.graph import check, resolve
-from mmconv.core.types import Call, Reply, Sampling
-from tests.mmconv.benchmarks.convbench.rows import PICTURE, ROW, grader, texts
+from mmconv.core.types import Call, Reply
+from tests.mmconv.benchmarks.convbench.rows import PICTURE, ROW, benchmark, texts
 
 
 def replies() -> dict[str, Reply]:
@@ -29,18 +27,66 @@ def prompt_of(call: Call) -> str:
     return texts(resolve(call.messages, replies()))[-1][1]
 
 
+def candidate_calls(condition: str, **options: object) -> list[Call]:
+    planned = benchmark(generate_only=True, **options).plan(ROW, condition)
+    return list(check(tuple(planned)))
+
+
 def calls(condition: str, **options: object) -> dict[str, Call]:
-    return {call.id: call for call in grader(**options).calls(ROW, condition)}  # type: ignore[arg-type]  # options are ConvBench's own
+    """The judgements, by id."""
+    planned = check(tuple(benchmark(**options).plan(ROW, condition)))
+    return {call.id: call for call in planned if call.seat == "judge"}
+
+
+@pytest.mark.parametrize(
+    ("condition", "asked"),
+    [
+        ("free", ["turn_1", "turn_2", "turn_3"]),
+        ("perception", ["turn_2", "turn_3"]),
+        ("reasoning", ["turn_3"]),
+        ("reasoning_alone", ["turn_2"]),
+        ("creation_alone", ["turn_3"]),
+    ],
+)
+def test_a_condition_asks_the_turns_that_are_not_given(condition: str, asked: list[str]) -> None:
+    assert [call.id for call in candidate_calls(condition)] == asked
+
+
+@pytest.mark.parametrize(
+    ("condition", "history"),
+    [
+        ("free", ["own 1", "own 2"]),
+        ("perception", ["A kite.", "own 2"]),
+        ("reasoning", ["A kite.", "For fun."]),
+    ],
+)
+def test_the_history_of_the_last_turn(condition: str, history: list[str]) -> None:
+    last = candidate_calls(condition)[-1]
+    assert texts(resolve(last.messages, replies())) == [
+        ("user", "What is it?"),
+        ("assistant", history[0]),
+        ("user", "Why?"),
+        ("assistant", history[1]),
+        ("user", "Write a slogan."),
+    ]
+
+
+def test_alone_means_one_instruction_with_the_picture() -> None:
+    [call] = candidate_calls("creation_alone")
+    assert texts(call.messages) == [("user", "Write a slogan.")]
+
+
+@pytest.mark.parametrize("condition", CONDITIONS)
+def test_the_picture_is_shown_once_in_the_first_message(condition: str) -> None:
+    for call in candidate_calls(condition, candidate_system="Be brief."):
+        assert texts(call.messages[:1]) == [("system", "Be brief.")]
+        shown = [message.parts.count(PICTURE) for message in call.messages]
+        assert shown == [0, 1] + [0] * (len(shown) - 2)
 
 
 def test_a_sample_needs_six_generations_and_nine_judgements_per_grading() -> None:
-    generations = judgements = 0
-    for condition in GIVEN:
-        own = candidate_calls(ROW, condition, Sampling())
-        judged = tuple(grader().calls(ROW, condition))
-        check((*own, *judged))
-        generations += len(own)
-        judgements += len(judged)
+    generations = sum(len(candidate_calls(condition)) for condition in GIVEN)
+    judgements = sum(len(calls(condition)) for condition in GIVEN)
     assert (generations, judgements) == (6, 18)
 
 
@@ -65,12 +111,12 @@ def test_the_order_decides_the_side() -> None:
     assert {name.partition("/")[0] for name in by_authors} == {"direct", "pairwise_B"}
     prompt = prompt_of(by_authors["pairwise_B/turn_1"])
     assert prompt.index("A kite.") < prompt.index("own 1")
-    drawn = {grader(side_seed=seed).sides(ROW) for seed in range(20)}
+    drawn = {benchmark(side_seed=seed).sides(ROW) for seed in range(20)}
     assert drawn == {("A",), ("B",)}
-    assert grader(side_seed=3).sides(ROW) == grader(side_seed=3).sides(ROW)
+    assert benchmark(side_seed=3).sides(ROW) == benchmark(side_seed=3).sides(ROW)
 
 
-def test_focus_points_only_for_the_creation_and_only_if_wanted() -> None:
+def test_focus_points_only_for_the_creation_and_only_on_request() -> None:
     wanted = calls("free")
     assert [name for name, call in wanted.items() if "Is it a slogan?" in prompt_of(call)] == [
         "direct/turn_3",
@@ -78,8 +124,8 @@ def test_focus_points_only_for_the_creation_and_only_if_wanted() -> None:
     ]
     for call in calls("free", focus_points=False).values():
         assert "Is it a slogan?" not in prompt_of(call)
-    without = replace(ROW, focus_points=None)
-    assert any(call.id == "direct/turn_3" for call in grader().calls(without, "free"))
+    without = ROW.model_copy(update={"focus_points": None})
+    assert any(call.id == "direct/turn_3" for call in benchmark().plan(without, "free"))
 
 
 def test_the_overall_judge_reads_the_turns_judgements() -> None:
@@ -101,7 +147,7 @@ def test_skipped_turns_may_get_the_authors_canned_verdict_for_the_human() -> Non
     assert NOT_JUDGED in prompt_of(canned["direct/overall"])
 
 
-def test_the_judge_sees_the_picture_only_if_told() -> None:
+def test_the_judge_sees_the_picture_only_on_request() -> None:
     for shown in (False, True):
         for call in calls("free", judge_sees_image=shown).values():
             pictures = [PICTURE in message.parts for message in call.messages]
@@ -119,12 +165,8 @@ def test_prompts_of_a_folder_are_sent_to_the_byte(tmp_path: Path) -> None:
         layout.replace("{", "{{").replace("}", "}}")
     )
     (tmp_path / "pairwise_overall.md").write_bytes(file.encode())
-    planned = {
-        call.id: call
-        for call in grader(
-            tmp_path, order="authors", positions="x.npy", skipped_turns="canned"
-        ).calls(ROW, "perception")
-    }
+    options = {"order": "authors", "positions": "x.npy", "skipped_turns": "canned"}
+    planned = {call.id: call for call in benchmark(tmp_path, **options).plan(ROW, "perception")}
     verdict = texts(PromptSet("convbench")["pairwise_skipped_turn"].fill({"human": "A"}))[0][1]
     expected = layout.format(
         caption="A red kite.",
@@ -149,7 +191,7 @@ def test_prompts_of_a_folder_are_sent_to_the_byte(tmp_path: Path) -> None:
     ]
 
 
-def test_the_overall_judge_is_told_of_a_turn_s_judgement_that_was_cut_off() -> None:
+def test_the_overall_judge_reads_that_a_judgement_was_cut_off() -> None:
     overall = calls("free")["direct/overall"]
     cut = {**replies(), "direct/turn_2": Reply(text="Rating: 9\nThat is", finish="length")}
     prompt = texts(resolve(overall.messages, cut))[-1][1]
