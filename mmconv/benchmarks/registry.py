@@ -24,6 +24,7 @@ TITLES = {
 
 CLASSES = {
     "dialogue": "mmconv.benchmarks.dialogue:Dialogue",
+    "cmteval": "mmconv.benchmarks.cmteval.benchmark:CMTEval",
     "convbench": "mmconv.benchmarks.convbench.benchmark:ConvBench",
     "mtbench101": "mmconv.benchmarks.mtbench101:MTBench101",
 }

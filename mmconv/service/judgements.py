@@ -14,7 +14,6 @@ from fastapi.exceptions import RequestValidationError
 from starlette.responses import Response
 
 from mmconv.benchmarks.botchat.judging import BotChatJudgement
-from mmconv.benchmarks.cmteval.benchmark import CMTEvalJudgement
 from mmconv.benchmarks.convbench.judgements import ConvBenchJudgement
 from mmconv.benchmarks.fbbench.judgements import FBBenchJudgement
 from mmconv.benchmarks.shared.judgements import (
@@ -40,11 +39,11 @@ from mmconv.service.models import (
 from mmconv.service.request_images import request_images
 from mmconv.service.state import Service
 
-KINDS = ("convbench", "fbbench", "cmteval", "mtbench101", "botchat")
+KINDS = ("convbench", "fbbench", "mtbench101", "botchat")
 """The benchmarks whose prompts can be named."""
 
 AnyJudgement: TypeAlias = Annotated[
-    ConvBenchJudgement | FBBenchJudgement | CMTEvalJudgement | BotChatJudgement,
+    ConvBenchJudgement | FBBenchJudgement | BotChatJudgement,
     Body(discriminator="benchmark"),
 ]
 

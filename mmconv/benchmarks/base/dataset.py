@@ -155,7 +155,7 @@ def choose_samples(  # noqa: PLR0913 - what is read, how, and what to say if tha
     records: Sequence[Record | Unreadable],
     read: Callable[[Record], S],
     spec: RunSpec,
-    where: Path,
+    where: str | Path,
     *,
     advice: Callable[[], Iterable[str]],
     key: str = "id",

@@ -104,12 +104,13 @@ class Result:
 
 
 def reduce_scores(
-    results: Results, name: str, scores: Iterable[Score], how: Literal["min", "mean"]
+    results: Results, name: str, scores: Iterable[Score], how: Literal["min", "mean"], turn: int = 0
 ) -> Score:
-    """One score of several, of turn 0; it is missing if any of them is."""
+    """One score of several, by default of turn 0; it is missing if any of them is."""
     scores = list(scores)
     values = [score.value for score in scores if score.value is not None]
     if len(values) < len(scores):
         reason = next(score.why for score in scores if score.value is None)
-        return results.score(name, None, reason, turn=0)
-    return results.score(name, min(values) if how == "min" else fsum(values) / len(values), turn=0)
+        return results.score(name, None, reason, turn=turn)
+    value = min(values) if how == "min" else fsum(values) / len(values)
+    return results.score(name, value, turn=turn)

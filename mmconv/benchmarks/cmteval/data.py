@@ -1,23 +1,27 @@
-"""CMT-Eval's dialogues: field names, samples, faults of records, and which file has which subset.
+"""CMT-Eval's dialogues: samples, field names, and which file has which subset.
 
-The authors' folder has a file for each subset, and for Long-Text a file of references. Nothing is
-prompted or scored here.
+The authors' folder has a file for each subset, and for Long-Text a file of references.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Final, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
-from mmconv.benchmarks.choosing import Choice, all_keys
-from mmconv.benchmarks.data_files.intake import Found, find_samples
-from mmconv.benchmarks.data_files.records import Reader, Record, read_records, scan_records, text
+from pydantic import AfterValidator, ConfigDict, Field, ValidationError, model_validator
+
+from mmconv.benchmarks.base.sample import Fields, Sample, problems_of
+from mmconv.benchmarks.data_files.records import (
+    Record,
+    Unreadable,
+    read_records,
+    scan_records,
+    text,
+)
 from mmconv.core.errors import ConfigError, DataError
-from mmconv.core.types import UNPARSED
 
 Subset: TypeAlias = Literal["standard", "hard", "long-text"]
 
@@ -76,13 +80,6 @@ PERSONAS: Final = {
 }
 """The paper's eight personas (Table 9); others keep the names that they have in the file."""
 
-MISSING: Final = "missing in the judgement"
-DEFAULTED: Final = (MISSING, UNPARSED)
-"""The reasons for which the authors' script takes `AUTHORS_DEFAULT`."""
-
-AUTHORS_DEFAULT: Final = 3.0
-"""The score of a turn, or of all turns, that the authors' script cannot read."""
-
 _IN_NAME = tuple(
     re.compile(pattern.format(subset=f"(?P<subset>{'|'.join(SUBSETS)})"))
     for pattern in (
@@ -94,23 +91,46 @@ _IN_NAME = tuple(
 """Where a file's name may have the subset."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UserTurn:
-    """What the user says in one turn: `label` has its speech acts as the file writes them.
+def _one_of(names: Mapping[str, str], name: str | None) -> str | None:
+    if name is not None and name not in names:
+        raise ValueError(f"{name!r} must be one of {', '.join(names)}")
+    return name
 
-    `acts` are the known ones among them, repeated if the label repeats one. `strategy` is the
-    letter of Hard's challenge strategy.
+
+def split_label(label: str) -> list[str]:
+    """The speech acts of a label, as the data name them."""
+    return [part.strip() for part in label.replace("＋", "+").split("+")]
+
+
+def _known_label(label: str) -> str:
+    for act in split_label(label):
+        _one_of(ACTS, act)
+    return label
+
+
+class UserTurn(Fields):
+    """What the user says in one turn.
+
+    `label` names its speech acts as the file does, and `strategy` is the letter of Hard's challenge
+    strategy.
     """
 
-    number: int
-    query: str
-    label: str
-    acts: tuple[str, ...] = ()
-    strategy: str | None = None
+    model_config = ConfigDict(populate_by_name=True)
+
+    number: int = Field(alias=NUMBER)
+    query: str = Field(alias=QUERY)
+    label: Annotated[str, AfterValidator(_known_label)] = Field(alias=ACT)
+    strategy: Annotated[str | None, AfterValidator(partial(_one_of, STRATEGIES))] = Field(
+        None, alias=STRATEGY
+    )
+
+    @property
+    def acts(self) -> list[str]:
+        """The known speech acts by the paper's names, repeated if the label repeats one."""
+        return [ACTS[act] for act in split_label(self.label) if act in ACTS]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reference:
+class Reference(Fields):
     """What a judge reads in place of a long text: its summary, and QA pairs as the file has them.
 
     The QA pairs are meant to be JSON and are kept as text, since some published ones are invalid.
@@ -120,79 +140,29 @@ class Reference:
     qa_pairs: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dialogue:
-    """One dialogue: the user's side of it, and the reference of a long text."""
+class Dialogue(Sample):
+    """One dialogue: the user's side of it, and the reference of a long text.
+
+    Its `id` is subset and identifier, since identifiers repeat between subsets. A long text opens
+    with the text, one line break, and a question.
+    """
+
+    model_config = ConfigDict(populate_by_name=True)
 
     subset: Subset
-    id: str
-    pattern: str = ""
-    persona: str = ""
-    turns: tuple[UserTurn, ...]
+    pattern: Annotated[str, AfterValidator(partial(_one_of, PATTERNS))] = Field(alias=PATTERN)
+    persona: str = Field(alias=PERSONA)
+    turns: tuple[UserTurn, ...] = Field(alias=TURNS, min_length=1)
     reference: Reference | None = None
 
-    @property
-    def key(self) -> str:
-        """Subset and identifier: identifiers repeat between subsets."""
-        return f"{self.subset}/{self.id}"
-
-
-def find_dialogues(
-    files: Mapping[Subset, Path], choice: Choice, references: Path | None = None
-) -> Iterator[Found[Dialogue]]:
-    """The dialogue and the faults of each chosen record, with Long-Text's references if given."""
-    by_id = None if references is None else _read_references(references)
-    names = [path.name for path in files.values()]
-    for subset, path in files.items():
-        prefix = f"{subset}: " if names.count(path.name) > 1 else ""
-        read, key_of = partial(_find_dialogue, subset, by_id), partial(_key, subset)
-        records = scan_records(path)
-        for result in find_samples(records, choice, key_of, read, key_field="identifier"):
-            yield replace(result, place=prefix + result.place)
-
-
-def dialogue_keys(files: Mapping[Subset, Path]) -> Iterator[str]:
-    """The keys of all dialogues; see `mmconv.benchmarks.choosing.all_keys`."""
-    for subset, path in files.items():
-        yield from all_keys(scan_records(path), partial(_key, subset))
-
-
-def read_dialogue(record: Record, subset: Subset) -> tuple[Dialogue | None, list[str]]:
-    """The dialogue of a record, and a line for each fault.
-
-    The dialogue is None if the record lacks an identifier or turns.
-    """
-    reader = Reader(record)
-    key = _identifier(reader)
-    if key is None:
-        reader.faults.append(f"no {' or '.join(IDS)}")
-    pattern = reader.required(PATTERN)
-    if pattern and pattern not in PATTERNS:
-        reader.faults.append(_unknown(PATTERN, pattern, PATTERNS))
-    persona = reader.required(PERSONA)
-    listed = record.fields.get(TURNS)
-    turns = [*turn_records(record)]
-    if not isinstance(listed, list) or not listed:
-        reader.faults.append(f"{TURNS} must be a list of at least one turn")
-    elif len(turns) < len(listed):
-        reader.faults.append(
-            f"{TURNS} holds {len(listed) - len(turns)} turn(s) that are not objects"
-        )
-    read = tuple(
-        _read_turn(turn, number, reader.faults) for number, turn in enumerate(turns, start=1)
-    )
-    if key is None or not read:
-        return None, reader.faults
-    dialogue = Dialogue(subset=subset, id=key, pattern=pattern, persona=persona, turns=read)
-    return dialogue, reader.faults
-
-
-def turn_records(record: Record) -> Iterator[Record]:
-    """The turns of a dialogue's record as records, if they are objects."""
-    turns = record.fields.get(TURNS)
-    for number, turn in enumerate(turns if isinstance(turns, list) else (), start=1):
-        if isinstance(turn, dict):
-            yield Record(where=f"turn {number}", fields=turn)
+    @model_validator(mode="after")
+    def _is_in_order(self) -> Dialogue:
+        for number, turn in enumerate(self.turns, start=1):
+            if turn.number != number:
+                raise ValueError(f"{TURNS}[{number}].{NUMBER}: is {turn.number}, not {number}")
+        if self.subset == "long-text" and split_long_text(self.turns[0].query) is None:
+            raise ValueError(f"{TURNS}[1].{QUERY}: must be a text, one line break, and a question")
+        return self
 
 
 def split_long_text(query: str) -> tuple[str, str] | None:
@@ -203,17 +173,53 @@ def split_long_text(query: str) -> tuple[str, str] | None:
     return long_text, question
 
 
-def foreign_fields(record: Record, subset: Subset) -> list[str]:
-    """The fault of a dialogue with the fields of another subset than its file's."""
-    own = _subset_by_layout(record)
+def add_subset(record: Record, subset: Subset) -> Record:
+    """The record of a file with the fields `subset` and `id`; without identifier its place."""
+    try:
+        identifier = text(record, IDS[0]) or text(record, IDS[1])
+    except DataError:
+        identifier = None
+    key = f"{subset}/{identifier}" if identifier else record.where
+    return Record(where=record.where, fields={**record.fields, "subset": subset, "id": key})
+
+
+def read_dialogue(record: Record) -> Dialogue:
+    """The dialogue of a record with its subset; raises `DataError` with all that is wrong."""
+    problems = []
+    if record.fields["id"] == record.where:
+        problems.append(f"{' or '.join(IDS)} must be a text")
+    try:
+        dialogue = Dialogue.model_validate(record.fields)
+    except ValidationError as error:
+        problems += problems_of(error)
+    if problems := [*problems, *foreign_fields(record)]:
+        raise DataError(record.where, problems)
+    return dialogue
+
+
+def foreign_fields(record: Record) -> list[str]:
+    """The problem of a dialogue with the fields of another subset than its file's."""
+    own, subset = _subset_by_layout(record), record.fields["subset"]
     if own == subset:
         return []
     return [f"has the fields of {own}, but the file is taken for {subset}"]
 
 
-def act_tag(act: str) -> str:
-    """The tag of a turn's scores for a speech act; its value is how often the label names it."""
-    return f"act {act}"
+def read_references(path: Path) -> dict[str, dict[str, Any]]:
+    """The summaries and QA pairs by ID, without their long texts."""
+    references: dict[str, dict[str, Any]] = {}
+    for record in read_records(path):
+        key = text(record, IDS[1]) or ""
+        if key in references:
+            raise DataError(str(path), [f"{record.where}: {IDS[1]} {key} is that of another one"])
+        references[key] = {name: record.fields.get(name) for name in Reference.model_fields}
+    return references
+
+
+def turns_of(record: Record) -> list[dict[str, Any]]:
+    """The turns of a record that are objects."""
+    turns = record.fields.get(TURNS)
+    return [turn for turn in turns if isinstance(turn, dict)] if isinstance(turns, list) else []
 
 
 def find_files(
@@ -232,22 +238,14 @@ def find_files(
     return {name: files[name] for name in SUBSETS if name in (subsets or files)}
 
 
-def find_references(data: Path | Mapping[Subset, Path], references: Path | None) -> Path | None:
-    """The file of summaries and QA pairs: the given one, or else the authors' next to the data."""
-    if references is None and isinstance(data, Path):
-        beside = (data if data.is_dir() else data.parent) / REFERENCES
-        return beside if beside.is_file() else None
-    return references
-
-
 def subset_of(path: Path) -> Subset:
     """The subset that a file belongs to: by its name, or by the fields of its first record."""
     if (match := _match_name(path)) is not None:
         return next(subset for subset in SUBSETS if subset == match["subset"])
-    first = next((item for item in scan_records(path) if isinstance(item, Record)), None)
-    if first is None:
-        raise DataError(str(path), ["holds no records"])
-    return _subset_by_layout(first)
+    for record in scan_records(path):
+        if not isinstance(record, Unreadable):
+            return _subset_by_layout(record)
+    raise DataError(str(path), ["holds no records"])
 
 
 def model_of(path: Path) -> str:
@@ -276,81 +274,4 @@ def _subset_by_layout(record: Record) -> Subset:
     """Only Long-Text calls its identifiers `ID`, and only Hard gives turns a strategy."""
     if IDS[1] in record.fields:
         return "long-text"
-    is_hard = any(STRATEGY in turn.fields for turn in turn_records(record))
-    return "hard" if is_hard else "standard"
-
-
-def _identifier(reader: Reader) -> str | None:
-    return next((key for name in IDS if (key := reader.optional(name)) is not None), None)
-
-
-def _key(subset: Subset, record: Record) -> str | None:
-    key = _identifier(Reader(record))
-    return f"{subset}/{key}" if key else None
-
-
-def _read_turn(record: Record, number: int, faults: list[str]) -> UserTurn:
-    reader = Reader(record)
-    written = reader.required(NUMBER)
-    if written and written.strip() != str(number):
-        reader.faults.append(f"{NUMBER} is {written}, but this is turn {number} of the list")
-    query = reader.required(QUERY)
-    label = reader.required(ACT)
-    acts = [part.strip() for part in label.replace("＋", "+").split("+")] if label else []
-    reader.faults += [_unknown(ACT, act, ACTS) for act in acts if act not in ACTS]
-    strategy = reader.optional(STRATEGY)
-    if strategy is not None and strategy not in STRATEGIES:
-        reader.faults.append(_unknown(STRATEGY, strategy, STRATEGIES))
-        strategy = None
-    faults += [f"{record.where}: {fault}" for fault in reader.faults]
-    known = tuple(act for act in acts if act in ACTS)
-    return UserTurn(number=number, query=query, label=label, acts=known, strategy=strategy)
-
-
-def _find_dialogue(
-    subset: Subset, references: Mapping[str, Record] | None, record: Record
-) -> Found[Dialogue]:
-    dialogue, faults = read_dialogue(record, subset)
-    if dialogue is not None:
-        faults += foreign_fields(record, subset)
-        if subset == "long-text":
-            if split_long_text(dialogue.turns[0].query) is None:
-                faults.append(f"turn 1: {QUERY} must be a text, one line break, and a question")
-            if references is not None:
-                reference = _find_reference(dialogue.id, references, faults)
-                dialogue = replace(dialogue, reference=reference)
-    return Found(place=record.where, sample=dialogue, faults=tuple(faults))
-
-
-def _find_reference(
-    key: str, references: Mapping[str, Record], faults: list[str]
-) -> Reference | None:
-    if key not in references:
-        faults.append(f"no reference has the ID {key}")
-        return None
-    reader = Reader(references[key])
-    reference = Reference(summary=reader.required("summary"), qa_pairs=reader.required("qa_pairs"))
-    faults += [f"{reader.record.where}: {fault}" for fault in reader.faults]
-    return reference
-
-
-def _read_references(path: Path) -> dict[str, Record]:
-    """The records of summaries and QA pairs by ID, without their long texts."""
-    references: dict[str, Record] = {}
-    problems = []
-    for record in read_records(path):
-        key = text(record, IDS[1])
-        if key is None:
-            problems.append(f"{record.where}: no {IDS[1]}")
-        elif key in references:
-            problems.append(f"{record.where}: {references[key].where} has the same ID {key}")
-        else:
-            kept = {name: record.fields.get(name) for name in ("summary", "qa_pairs")}
-            references[key] = Record(where=record.where, fields=kept)
-    if problems:
-        raise DataError(str(path), problems, "Give each reference an ID of its own.")
-    return references
-
-
-def _unknown(name: str, value: str, known: Mapping[str, str]) -> str:
-    return f"{name} holds {value!r}; known are {', '.join(known)}"
+    return "hard" if any(STRATEGY in turn for turn in turns_of(record)) else "standard"

@@ -10,27 +10,17 @@ without one enter the mean as 3 and are counted as missing.
 
 from __future__ import annotations
 
-import math
-import statistics
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
-from typing import Any, TypeAlias
+from statistics import fmean, stdev
+from typing import TypeAlias
 
 from judges.parsers.cmteval import DIMENSIONS, HIGHEST, LOWEST
-from mmconv.benchmarks.cmteval.data import (
-    ACTS,
-    AUTHORS_DEFAULT,
-    DEFAULTED,
-    PATTERNS,
-    PERSONAS,
-    STRATEGIES,
-    SUBSETS,
-    act_tag,
-)
-from mmconv.benchmarks.layouts import Build, Context, Layout, make_tables
+from mmconv.benchmarks.cmteval.data import ACTS, PATTERNS, STRATEGIES, SUBSETS
+from mmconv.benchmarks.layouts import Build, Layout
 from mmconv.benchmarks.metrics import (
     ColumnOf,
     Group,
@@ -41,9 +31,15 @@ from mmconv.benchmarks.metrics import (
     Select,
     endings_metrics,
 )
-from mmconv.benchmarks.shared.scoring import Scores
-from mmconv.core.types import Cell, Table
+from mmconv.core.types import UNPARSED, Cell, Table
 from mmconv.stats import Column, ScoreFrame
+
+MISSING = "missing in the judgement"
+DEFAULTED = (MISSING, UNPARSED)
+"""The reasons for which the authors' script takes `AUTHORS_DEFAULT`."""
+
+AUTHORS_DEFAULT = 3.0
+"""The score of a turn, or of all turns, that the authors' script cannot read."""
 
 MAIN = {"IS": "IS", "Adp": "Adp", "DLS": "DLS", "DLS by the lowest turn": "DLS_min"}
 """Column -> score of the main table."""
@@ -58,9 +54,6 @@ PAPER: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     for name in (*DIMENSIONS, "DLS")
 } | {OVERALL: (SUBSETS, DIMENSIONS)}
 """Column of the paper's Table 8 -> the subsets and the scores that it is the mean of."""
-
-UNSPLIT = ("scores", "speech_act_counts", "replies")
-"""The tables whose metrics are the same for one model and for several."""
 
 SCORES_NOTES = (
     "Means over dialogues, of each dialogue's mean over its turns. The TLS of a turn is the mean "
@@ -81,8 +74,13 @@ COUNTS_NOTE = (
 )
 
 
-def metrics(options: Mapping[str, Any]) -> Iterator[Metric]:
-    """All metrics of a run; a run has a part of them."""
+def act_tag(act: str) -> str:
+    """The tag of a turn's scores for a speech act; its value is how often the label names it."""
+    return f"act {act}"
+
+
+def metrics(models: Sequence[str]) -> Iterator[Metric]:
+    """All metrics of these models; runs are compared in the means of the main table."""
     for title, score in MAIN.items():
         subsets = [
             Mean(name, of=Select(score, where={"subset": name}), group=_group(title))
@@ -90,21 +88,34 @@ def metrics(options: Mapping[str, Any]) -> Iterator[Metric]:
         ]
         yield from subsets
         yield MeanOf(OVERALL, of=subsets, group=_group(title), fewest=2)
-    yield from breakdowns()
-    yield from _paper_row("authors' scripts", _mean_of_means)
-    yield from _paper_row(DEVIATION, _deviation)
+    for act in ACTS.values():
+        yield from _by_model(act, partial(_turns_with, act), "speech_acts", models)
+    for score, table in (("TLS", "turns"), ("DLS", "dialogues")):
+        yield from _by_model(score, Select(score, reduce="rows"), table, models)
+    for model in models:
+        yield from _paper_row(model, _mean_of_means, (model,))
+    if len(models) > 1:
+        yield from _paper_row(MEAN, _mean_of_means, models)
+    yield from _paper_row(DEVIATION, _deviation, models)
     yield from _act_counts()
     yield from endings_metrics("replies")
 
 
-def breakdowns() -> Iterator[Mean]:
-    """The means that tables split: of turns with a speech act, of all turns, of dialogues."""
-    for act in ACTS.values():
-        of = partial(_turns_with, act)
-        yield Mean(act, of=of, group=_group("TLS"), table="speech_acts", compare=None)
-    for score, table in (("TLS", "turns"), ("DLS", "dialogues")):
-        rows = Select(score, reduce="rows")
-        yield Mean(score, of=rows, group=_group(score), table=table, compare=None)
+def _by_model(
+    name: str, of: ColumnOf, table: str, models: Sequence[str]
+) -> Iterator[Mean | MeanOf]:
+    """The mean of each model, and the plain mean over several."""
+    means = [
+        Mean(model, of=partial(_of_model, of, model), group=_group(model), compare=None)
+        for model in models
+    ]
+    yield from (replace(mean, name=name, table=table) for mean in means)
+    group = _group("mean over models")
+    yield MeanOf(name, of=means, group=group, table=table, fewest=2, compare=None)
+
+
+def _of_model(of: ColumnOf, model: str, frame: ScoreFrame) -> Column:
+    return of(frame.only(model=model))
 
 
 def _group(title: str) -> Group:
@@ -121,21 +132,20 @@ def _turns_with(act: str, frame: ScoreFrame) -> Column:
 class _Dialogues:
     """A model's dialogues of one subset: the `values` that the authors' scripts give them.
 
-    `judged` of them have a score by the judge, and `mixed` of these have defaults too. `missing`
-    counts the reasons of the others, and of dialogues without a value.
+    `judged` of them have a score by the judge. `missing` counts the reasons of the others, and of
+    dialogues without a value.
     """
 
     values: tuple[float, ...]
     judged: int
-    mixed: int
     missing: Mapping[str, int]
 
 
 _Reduce: TypeAlias = Callable[[Sequence[_Dialogues]], float | None]
 
 
-def _paper_row(title: str, reduce: _Reduce, models: Sequence[str] = ()) -> Iterator[Official]:
-    """A row of the paper's Table 8, of these models or all; only a model has an overall score."""
+def _paper_row(title: str, reduce: _Reduce, models: Sequence[str]) -> Iterator[Official]:
+    """A row of the paper's Table 8, of these models; only a model has an overall score."""
     for name, (subsets, scores) in PAPER.items():
         if name != OVERALL or title not in (MEAN, DEVIATION):
             compute = partial(_paper_cell, reduce, models, subsets, scores)
@@ -150,8 +160,9 @@ def _paper_cell(
     frame: ScoreFrame,
 ) -> Cell | None:
     """One number of each model's dialogues of each subset; overall takes at least two subsets."""
-    places = product(models or frame.distinct("model"), subsets)
-    parts = [part for place in places if (part := _dialogues(frame, *place, scores))]
+    parts = [
+        part for place in product(models, subsets) if (part := _dialogues(frame, *place, scores))
+    ]
     if len(parts) < min(2, len(subsets)):
         return None
     missing: Counter[str] = Counter()
@@ -164,13 +175,13 @@ def _mean_of_means(parts: Sequence[_Dialogues]) -> float | None:
     """The plain mean of the parts' means; None if one has no value."""
     if not all(part.values for part in parts):
         return None
-    return _mean([_mean(part.values) for part in parts])
+    return fmean(fmean(part.values) for part in parts)
 
 
 def _deviation(parts: Sequence[_Dialogues]) -> float | None:
     """The sample standard deviation of all dialogues of all models, not of the models' means."""
     values = [value for part in parts for value in part.values]
-    return statistics.stdev(values) if len(values) > 1 else None
+    return stdev(values) if len(values) > 1 else None
 
 
 def _dialogues(
@@ -191,19 +202,13 @@ def _dialogues(
     unjudged = [reason for sample, reason in defaulted.items() if sample not in scored]
     theirs = [frame.select(metric=f"authors_{name}").per_sample("mean") for name in scores]
     rows = zip(*(column.values for column in theirs), strict=True)
-    values = [_mean(row) for row in rows if None not in row]
+    values = [fmean(row) for row in rows if None not in row]
     taken = Counter(f"{reason} (taken as {AUTHORS_DEFAULT:g})" for reason in unjudged)
     return _Dialogues(
         values=tuple(values),
         judged=len(values) - len(unjudged),
-        mixed=len(defaulted) - len(unjudged),
         missing=taken + theirs[0].missing,
     )
-
-
-def _mean(values: Iterable[float | None]) -> float:
-    numbers = [value for value in values if value is not None]
-    return math.fsum(numbers) / len(numbers)
 
 
 def _act_counts() -> Iterator[Official]:
@@ -225,51 +230,11 @@ def _count(tag: str, subsets: tuple[str, ...], frame: ScoreFrame) -> Cell | None
     return Cell(value=float(count)) if count else None
 
 
-def build_tables(scores: Scores, context: Context) -> list[Table]:
-    """All tables that the scores have something for, of one model or of several."""
-    frame = ScoreFrame.of(scores)
-    models = frame.distinct("model")
-    shown = [metric for metric in metrics({}) if metric.table in UNSPLIT]
-    for metric in (*breakdowns(), *_by_turn(frame.turns())):
-        shown += _by_model(metric, models)
-    for model in models:
-        shown += _paper_row(model, _mean_of_means, (model,))
-    if len(models) > 1:
-        shown += _paper_row(MEAN, _mean_of_means)
-    shown += _paper_row(DEVIATION, _deviation)
-    return make_tables(_layouts(frame, context), shown, {context.candidate: frame}, context)
-
-
-def _by_turn(turns: Iterable[int]) -> Iterator[Mean]:
-    """The speech acts, turn by turn."""
-    acts = [metric for metric in breakdowns() if metric.table == "speech_acts"]
-    for act, turn in product(acts, turns):
-        of = partial(_in_part, act.of, turn=turn)
-        yield replace(act, name=f"{act.name}, turn {turn}", of=of, table="speech_acts_by_turn")
-
-
-def _by_model(metric: Mean, models: Sequence[str]) -> Iterator[Mean | MeanOf]:
-    """The metric of each model, and the plain mean over several."""
-    parts = [
-        replace(metric, name=model, of=partial(_in_part, metric.of, model=model))
-        for model in models
-    ]
-    for part in parts:
-        yield replace(part, name=metric.name, group=_group(part.name))
-    over_models = _group("mean over models")
-    yield MeanOf(metric.name, of=parts, group=over_models, table=metric.table, fewest=2)
-
-
-def _in_part(of: ColumnOf, frame: ScoreFrame, *, turn: int | None = None, **tags: str) -> Column:
-    return of(frame.only(turn=turn, **tags))
-
-
-def _layouts(frame: ScoreFrame, context: Context) -> Iterator[Layout | Build]:
-    """The tables in their order."""
-    models = frame.distinct("model")
+def layouts(models: Sequence[str]) -> Iterator[Layout | Build]:
+    """The tables of these models, in their order."""
     yield Layout(
         "scores",
-        f"CMT-Eval scores, judged by {context.judge}",
+        "CMT-Eval scores, judged by {judge}",
         rows={"model": models},
         row_label="{model}, {name}",
         notes=SCORES_NOTES,
@@ -279,27 +244,9 @@ def _layouts(frame: ScoreFrame, context: Context) -> Iterator[Layout | Build]:
         "The paper's Table 8, by the authors' conventions",
         rows="group",
         columns="name",
-        notes=(CONVENTION, *_default_notes(frame)),
+        notes=(CONVENTION,),
     )
-    split = partial(
-        Layout,
-        columns={"subset": SUBSETS},
-        column_label="{group}, {subset}",
-        notes=("In a mean over models n counts dialogues.",) if len(models) > 1 else (),
-    )
-    yield split("speech_acts", "TLS by speech act")
-    yield split("speech_acts_by_turn", "TLS by speech act and turn", detail=True)
-    tags = {
-        "persona": tuple(dict.fromkeys((*PERSONAS.values(), *frame.distinct("persona")))),
-        "strategy": (*STRATEGIES.values(), "none"),
-        "pattern": tuple(PATTERNS.values()),
-    }
-    for name, title, of, tag in (
-        ("personas", "DLS by user persona", "dialogues", "persona"),
-        ("strategies", "TLS by challenge strategy", "turns", "strategy"),
-        ("patterns", "DLS by speech act pattern", "dialogues", "pattern"),
-    ):
-        yield split(name, title, of=of, rows={tag: tags[tag]})
+    yield from _breakdowns(models)
     yield Layout(
         "speech_act_counts",
         "Turns by speech act",
@@ -314,16 +261,28 @@ def _layouts(frame: ScoreFrame, context: Context) -> Iterator[Layout | Build]:
     yield Layout("replies", "How the replies ended", rows=ended, columns="name")
 
 
-def _default_notes(frame: ScoreFrame) -> Iterator[str]:
-    """How much of each model's subset is made of defaults, if any is."""
-    for model, subset in product(frame.distinct("model"), SUBSETS):
-        part = _dialogues(frame, model, subset, DIMENSIONS)
-        if part is not None and (part.mixed or part.judged < len(part.values)):
-            yield (
-                f"{model}, {subset}: of {len(part.values)} dialogues "
-                f"{len(part.values) - part.judged} are {AUTHORS_DEFAULT:g} throughout, without any "
-                f"score by the judge, and {part.mixed} in part."
-            )
+def _breakdowns(models: Sequence[str]) -> Iterator[Layout]:
+    """TLS by speech act, turn and strategy, DLS by persona and pattern."""
+    split = partial(
+        Layout,
+        columns={"subset": SUBSETS},
+        column_label="{group}, {subset}",
+        notes=("In a mean over models n counts dialogues.",) if len(models) > 1 else (),
+    )
+    yield split("speech_acts", "TLS by speech act")
+    yield split(
+        "speech_acts_by_turn",
+        "TLS by speech act and turn",
+        of="speech_acts",
+        rows={"turn": None},
+        row_label="{name}, turn {turn}",
+        detail=True,
+    )
+    yield split("personas", "DLS by user persona", of="dialogues", rows={"persona": None})
+    strategies = {"strategy": (*STRATEGIES.values(), "none")}
+    yield split("strategies", "TLS by challenge strategy", of="turns", rows=strategies)
+    patterns = {"pattern": tuple(PATTERNS.values())}
+    yield split("patterns", "DLS by speech act pattern", of="dialogues", rows=patterns)
 
 
 def _judgements(frame: ScoreFrame) -> Table:

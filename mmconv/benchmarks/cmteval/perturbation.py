@@ -12,18 +12,18 @@ import pickle
 import random
 import unicodedata
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 from mmconv.benchmarks.cmteval.data import (
     PERSONA,
     QUERY,
-    TURNS,
+    add_subset,
     read_dialogue,
     split_long_text,
     subset_of,
-    turn_records,
+    turns_of,
 )
 from mmconv.benchmarks.data_files.bad_records import refusal
 from mmconv.benchmarks.data_files.records import read_records
@@ -32,26 +32,12 @@ from mmconv.core.errors import ConfigError, DataError
 SOUND = "同音"
 SHAPE = "形近"
 
-# What a damaged pickle may raise, besides its own error.
-_DAMAGE = (
-    pickle.UnpicklingError,
-    EOFError,
-    AttributeError,
-    ImportError,
-    IndexError,
-    KeyError,
-    OverflowError,
-    TypeError,
-    ValueError,
-)
-
 _ADVICE = (
     "Give a file in CMT-Eval's layout, or name the fields that hold the users' texts (--field)."
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Confusable:
+class Confusable(NamedTuple):
     """What one character may be mistaken for: `sounds` in the file's order, `shapes` sorted."""
 
     sounds: tuple[str, ...]
@@ -70,14 +56,14 @@ def read_confusables(path: Path) -> dict[str, Confusable]:
             entries = _PlainUnpickler(file).load()
     except OSError as error:
         raise DataError(str(path), [error.strerror or str(error)], "Check the path.") from error
-    except _DAMAGE as error:
+    except Exception as error:  # a damaged pickle may raise anything
         raise DataError(
             str(path),
             [f"not a pickle of plain lists and dictionaries: {error}"],
             "Give the authors' char_confuse.data, or a file of its layout.",
         ) from error
     if not isinstance(entries, dict) or not entries:
-        raise DataError(str(path), ["holds no dictionary of characters"])
+        raise DataError(str(path), ["does not hold a dictionary of characters"])
     return {name: _confusable(path, name, fields) for name, fields in entries.items()}
 
 
@@ -111,8 +97,7 @@ def _confusable(path: Path, name: Any, fields: Any) -> Confusable:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rates:
+class Rates(NamedTuple):
     """The share of queries with a wrong character, and the probability of pinyin before a mark."""
 
     characters: float
@@ -132,21 +117,6 @@ class Variant:
     sounds: int | None
     shapes: bool
     marks: frozenset[str] | None
-
-    def rates_of(self, persona: str) -> Rates:
-        """The rates of a persona, by its Chinese name."""
-        return self.personas.get(persona, self.rates)
-
-    def wrong_characters(self, confusable: Confusable) -> tuple[str, ...]:
-        """What may stand for a character by mistake."""
-        shapes = confusable.shapes if self.shapes else ()
-        return (*confusable.sounds[: self.sounds], *shapes)
-
-    def is_mark(self, sign: str) -> bool:
-        """Whether a sign is a punctuation mark before which pinyin may stand."""
-        if self.marks is not None:
-            return sign in self.marks
-        return unicodedata.category(sign).startswith("P")
 
 
 VARIANTS: Mapping[str, Variant] = {
@@ -168,17 +138,16 @@ VARIANTS: Mapping[str, Variant] = {
 """Appendix C.3 of the paper, and the authors' text_variations.py."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Query:
-    """A perturbed query: its text, and how many characters and syllables were put into it."""
+class Query(NamedTuple):
+    """A query before and after, and how many characters and syllables were put into it."""
 
+    before: str
     text: str
-    characters: int = 0
-    pinyin: int = 0
+    characters: int
+    pinyin: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Changes:
+class Changes(NamedTuple):
     """What was done to a file: counts of dialogues, queries, and what was put into them."""
 
     dialogues: int
@@ -186,6 +155,9 @@ class Changes:
     changed_queries: int
     characters: int
     pinyin: int
+
+
+Records: TypeAlias = list[dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,50 +168,48 @@ class Perturbation:
     confusables: Mapping[str, Confusable]
     seed: int = 0
 
-    def perturb_file(self, path: Path) -> tuple[list[dict[str, Any]], Changes]:
+    def perturb_file(self, path: Path) -> tuple[Records, Changes]:
         """The records of a dialogue file with perturbed queries, all else as it was.
 
         Of Long-Text's opening only the question is changed, since the user did not type the text.
         Raises `DataError` with all problems of the file in one message.
         """
         subset = subset_of(path)
-        records, queries, bad = [], list[tuple[str, Query]](), dict[str, tuple[str, ...]]()
+        records, queries, bad = [], list[Query](), dict[str, tuple[str, ...]]()
         for record in read_records(path):
-            dialogue, faults = read_dialogue(record, subset)
-            if dialogue is None or faults:
-                bad[record.where] = tuple(faults)
+            try:
+                dialogue = read_dialogue(add_subset(record, subset))
+            except DataError as error:
+                bad[record.where] = error.problems
                 continue
             before = [turn.query for turn in dialogue.turns]
-            after = self.perturb(dialogue.id, dialogue.persona, before, subset == "long-text")
-            turns = [
-                {**turn.fields, QUERY: query.text}
-                for turn, query in zip(turn_records(record), after, strict=True)
-            ]
-            records.append({**record.fields, TURNS: turns})
-            queries += zip(before, after, strict=True)
+            identifier = dialogue.id.partition("/")[2]
+            after = self.perturb(identifier, dialogue.persona, before, subset == "long-text")
+            for turn, query in zip(turns_of(record), after, strict=True):
+                turn[QUERY] = query.text
+            records.append(record.fields)
+            queries += after
         if bad or not records:
             raise refusal(path, bad, 0, _ADVICE)
         return records, _changes(len(records), queries)
 
-    def perturb_fields(
-        self, path: Path, names: Collection[str]
-    ) -> tuple[list[dict[str, Any]], Changes]:
+    def perturb_fields(self, path: Path, names: Collection[str]) -> tuple[Records, Changes]:
         """The records of any file of dialogues, with the texts perturbed that are named so.
 
         The fields may be anywhere in a record, the persona where CMT-Eval's files have it. A
         record with too few texts for a share of them gets a wrong character with that probability.
-        Raises `DataError` where no record has such a text.
+        Raises `DataError` if no record has such a text.
         """
-        records, queries = [], list[tuple[str, Query]]()
+        records, queries = [], list[Query]()
         for record in read_records(path):
             texts = list(_texts(record.fields, names))
-            before = [holder[name] for holder, name in texts]
             persona = str(record.fields.get(PERSONA))
+            before = [holder[name] for holder, name in texts]
             after = self.perturb(record.where, persona, before, at_least=0)
             for (holder, name), query in zip(texts, after, strict=True):
                 holder[name] = query.text
             records.append(record.fields)
-            queries += zip(before, after, strict=True)
+            queries += after
         if not queries:
             raise DataError(str(path), [f"no record has a text named {' or '.join(names)}"])
         return records, _changes(len(records), queries)
@@ -257,67 +227,48 @@ class Perturbation:
         `at_least` this many get a wrong character: one in the authors' script. With 0 the
         fraction of a query that the share leaves counts as a probability.
         """
-        writer = _Writer(
-            variant=self.variant,
-            confusables=self.confusables,
-            rates=self.variant.rates_of(persona),
-            draw=random.Random(f"{self.seed}/{dialogue_id}"),
-        )
-        share = int(len(queries) * writer.rates.characters)
+        rates = self.variant.personas.get(persona, self.variant.rates)
+        draw = random.Random(f"{self.seed}/{dialogue_id}")
+        share = int(len(queries) * rates.characters)
         if not at_least:
-            share += writer.draw.random() < (len(queries) * writer.rates.characters) % 1
-        share = max(at_least, share)
-        chosen = set(writer.draw.sample(range(len(queries)), share))
+            share += draw.random() < (len(queries) * rates.characters) % 1
+        chosen = set(draw.sample(range(len(queries)), max(at_least, share)))
+        mistakes: dict[str, str] = {}
         written = []
         for number, query in enumerate(queries):
             parts = split_long_text(query) if opens_with_text and number == 0 else None
-            text = query if parts is None else parts[1]
-            kept = query[: len(query) - len(text)]
-            done = writer.write(text, wrong=number in chosen)
-            written.append(
-                Query(text=kept + done.text, characters=done.characters, pinyin=done.pinyin)
-            )
+            start = 0 if parts is None else len(parts[0]) + 1
+            text = query[start:]
+            places = [n for n, sign in enumerate(text) if number in chosen and self._choices(sign)]
+            if places:
+                place = draw.choice(places)
+                sign = text[place]
+                if sign not in mistakes:
+                    mistakes[sign] = draw.choice(self._choices(sign))
+                text = text[:place] + mistakes[sign] + text[place + 1 :]
+            signs = [
+                pinyin(sign)
+                if self._is_before_mark(sign, following) and draw.random() < rates.pinyin
+                else sign
+                for sign, following in zip(text, text[1:] + " ", strict=False)
+            ]
+            syllables = sum(after != before for before, after in zip(text, signs, strict=True))
+            written.append(Query(query, query[:start] + "".join(signs), len(places[:1]), syllables))
         return written
 
-
-@dataclass(slots=True, kw_only=True)
-class _Writer:
-    """Writes the queries of one dialogue, and remembers the mistakes that were made in it."""
-
-    variant: Variant
-    confusables: Mapping[str, Confusable]
-    rates: Rates
-    draw: random.Random
-    mistakes: dict[str, str] = field(default_factory=dict)
-
-    def write(self, text: str, *, wrong: bool) -> Query:
-        characters = 0
-        if wrong:
-            places = [place for place, sign in enumerate(text) if self._choices(sign)]
-            if places:
-                place = self.draw.choice(places)
-                text = text[:place] + self._mistake(text[place]) + text[place + 1 :]
-                characters = 1
-        signs = list(self._with_pinyin(text))
-        replaced = sum(after != before for before, after in zip(text, signs, strict=True))
-        return Query(text="".join(signs), characters=characters, pinyin=replaced)
-
     def _choices(self, sign: str) -> tuple[str, ...]:
+        """What a character may be mistaken for."""
         confusable = self.confusables.get(sign)
-        return () if confusable is None else self.variant.wrong_characters(confusable)
+        if confusable is None:
+            return ()
+        shapes = confusable.shapes if self.variant.shapes else ()
+        return (*confusable.sounds[: self.variant.sounds], *shapes)
 
-    def _mistake(self, sign: str) -> str:
-        if sign not in self.mistakes:
-            self.mistakes[sign] = self.draw.choice(self._choices(sign))
-        return self.mistakes[sign]
-
-    def _with_pinyin(self, text: str) -> Iterator[str]:
-        for sign, following in zip(text, (*text[1:], ""), strict=True):
-            before_mark = following != "" and self.variant.is_mark(following)
-            if before_mark and _is_chinese(sign) and self.draw.random() < self.rates.pinyin:
-                yield pinyin(sign)
-            else:
-                yield sign
+    def _is_before_mark(self, sign: str, following: str) -> bool:
+        """Whether a sign is a Chinese character before a punctuation mark."""
+        marks = self.variant.marks
+        is_mark = unicodedata.category(following)[0] == "P" if marks is None else following in marks
+        return is_mark and "\u4e00" <= sign <= "\u9fff"
 
 
 def pinyin(character: str) -> str:
@@ -329,10 +280,6 @@ def pinyin(character: str) -> str:
             "pinyin needs the package pypinyin: pip install 'mmconv[perturb]'"
         ) from error
     return lazy_pinyin(character)[0]
-
-
-def _is_chinese(sign: str) -> bool:
-    return "\u4e00" <= sign <= "\u9fff"
 
 
 def _texts(value: Any, names: Collection[str]) -> Iterator[tuple[dict[str, Any], str]]:
@@ -348,11 +295,11 @@ def _texts(value: Any, names: Collection[str]) -> Iterator[tuple[dict[str, Any],
                 yield from _texts(item, names)
 
 
-def _changes(dialogues: int, queries: list[tuple[str, Query]]) -> Changes:
+def _changes(dialogues: int, queries: list[Query]) -> Changes:
     return Changes(
         dialogues=dialogues,
         queries=len(queries),
-        changed_queries=sum(before != after.text for before, after in queries),
-        characters=sum(after.characters for _, after in queries),
-        pinyin=sum(after.pinyin for _, after in queries),
+        changed_queries=sum(query.before != query.text for query in queries),
+        characters=sum(query.characters for query in queries),
+        pinyin=sum(query.pinyin for query in queries),
     )

@@ -17,7 +17,7 @@ from mmconv.benchmarks.shared.scoring import Scale, ends_of
 from mmconv.core.config import CANDIDATE, RunSpec
 from mmconv.stats import Quantity, ScoreFrame
 
-_DESCRIBED = frozenset({"botchat", "cmteval", "fbbench"})
+_DESCRIBED = frozenset({"botchat", "fbbench"})
 """The benchmarks whose metrics say in what runs are compared."""
 
 ComparedQuantities: TypeAlias = Callable[[ScoreFrame, RunSpec], Iterator[Quantity]]

@@ -100,6 +100,9 @@ def _boards(layouts: Sequence[Layout], metrics: Sequence[Metric]) -> Iterator[Bo
 
 
 def _part(layout: Layout, metrics: Sequence[Metric]) -> BoardPart:
+    """A column for each metric; if the run's table has a row per candidate, for each group."""
+    is_by_group = layout.rows == "candidate"
+    label = layout.row_label or (CANDIDATE_LABEL if is_by_group else "{name}")
     chosen = [
         metric
         for name in layout.names
@@ -107,15 +110,19 @@ def _part(layout: Layout, metrics: Sequence[Metric]) -> BoardPart:
         if metric.name == name and metric.group.title in layout.groups and metric.table == layout.of
     ]
     labels = layout.names if isinstance(layout.names, Mapping) else {}
+
+    def title_of(metric: Metric) -> str:
+        return metric.group.title if is_by_group else labels.get(metric.name, metric.name)
+
     return BoardPart(
         name=layout.name.removeprefix("_"),
         title=layout.title,
         columns={
-            labels.get(metric.name, metric.name): CellPlace(
+            title_of(metric): CellPlace(
                 table=metric.table,
-                row=metric.name,
+                row=label.replace("{name}", metric.name),
                 column=metric.group.title,
-                quantity=(metric.name, metric.group.title),
+                quantity=(metric.name, metric.group.label),
             )
             for metric in chosen
         },

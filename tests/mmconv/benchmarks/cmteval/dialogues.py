@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from mmconv.benchmarks.cmteval.benchmark import CMTEval, build
+from mmconv.benchmarks.cmteval.benchmark import CMTEval
 from mmconv.core.config import ModelSpec, RunSpec
 
 REAL = Path(__file__).parents[5] / "shared" / "data" / "cmteval"
@@ -112,4 +112,10 @@ def spec(data: Path | Mapping[str, Path], **options: Any) -> RunSpec:
 
 
 def built(data: Path | Mapping[str, Path], **options: Any) -> CMTEval:
-    return build(spec(data, **options), NoImages())
+    return loaded(spec(data, **options))
+
+
+def loaded(run: RunSpec) -> CMTEval:
+    benchmark = CMTEval(run)
+    benchmark.load_data(NoImages())
+    return benchmark

@@ -8,14 +8,15 @@ from typing import Any
 
 import pytest
 
+from mmconv.benchmarks.cmteval.benchmark import CMTEval
 from mmconv.benchmarks.cmteval.data import (
+    Dialogue,
     Reference,
     find_files,
-    find_references,
     model_of,
     subset_of,
 )
-from mmconv.benchmarks.cmteval.published import SIZES
+from mmconv.benchmarks.readers.cmteval import SIZES
 from mmconv.core.errors import ConfigError, DataError
 from tests.mmconv.benchmarks.cmteval.dialogues import (
     REAL,
@@ -25,6 +26,7 @@ from tests.mmconv.benchmarks.cmteval.dialogues import (
     published,
     record,
     reference,
+    spec,
     write,
     write_folder,
 )
@@ -46,17 +48,17 @@ class TestDialogues:
     def test_a_record_is_read_with_all_that_tables_need(self, tmp_path: Path) -> None:
         path = write(tmp_path / "hard_data.json", [hard_record("7", turns=5)])
         [dialogue] = built(path).load()
-        assert (dialogue.key, dialogue.persona, dialogue.pattern) == (
+        assert (dialogue.id, dialogue.persona, dialogue.pattern) == (
             "hard/7",
             "齐业",
             "上文记忆保持",
         )
         assert [turn.acts for turn in dialogue.turns] == [
-            ("初始问题",),
-            ("追问",),
-            ("建议", "反馈"),
-            ("话题转移",),
-            ("建议", "建议"),
+            ["Initial Query"],
+            ["Follow-up"],
+            ["Suggestion", "Feedback"],
+            ["Topic Shift"],
+            ["Suggestion", "Suggestion"],
         ]
         assert [turn.strategy for turn in dialogue.turns] == ["A", "B", "D", None, None]
         assert dialogue.turns[2].label == "建议+反馈"
@@ -65,53 +67,61 @@ class TestDialogues:
         made = record("1")
         made["会话内容"][2].update(言语行为="反馈＋追问")
         [dialogue] = built(standard(tmp_path, made)).load()
-        assert dialogue.turns[2].acts == ("反馈", "追问")
+        assert dialogue.turns[2].acts == ["Feedback", "Follow-up"]
 
     def test_one_element_lists_are_opened(self, tmp_path: Path) -> None:
         path = standard(tmp_path, [record("1")], [[record("2")]])
-        assert [each.id for each in built(path).load()] == ["1", "2"]
+        assert [each.id for each in built(path).load()] == ["standard/1", "standard/2"]
 
     def test_long_texts_are_joined_with_their_references(self, tmp_path: Path) -> None:
         first, _ = built(write_folder(tmp_path), subsets="long-text").load()
         qa_pairs = '[{"question": "文章讲了什么？", "answer": "风筝。"}]'
         assert first.reference == Reference(summary="一篇文章的摘要", qa_pairs=qa_pairs)
 
-    def test_a_file_that_changed_since_it_was_checked_is_refused(self, tmp_path: Path) -> None:
-        benchmark = built(standard(tmp_path, record("1")))
-        standard(tmp_path, record("1", 评测能力="别的"))
-        with pytest.raises(DataError, match="start the run again"):
-            list(benchmark.load())
+    def test_one_in_a_request_needs_no_data_and_may_have_english_names(self) -> None:
+        turn = {"number": 1, "query": "你好", "label": "初始问题"}
+        names = {"id": "standard/1", "subset": "standard", "pattern": "上文记忆保持"}
+        dialogue = Dialogue.model_validate({**names, "persona": "我", "turns": [turn]})
+        calls = CMTEval(spec(Path("missing"))).calls(dialogue, "free")
+        assert [call.id for call in calls] == ["turn_1", "judge"]
 
 
 class TestFaults:
     @pytest.mark.parametrize(
         ("change", "fault"),
         [
-            (lambda made: made.pop("origin_id"), "no origin_id or ID"),
-            (lambda made: made.update(评测能力="记忆"), "评测能力 holds '记忆'; known are"),
+            (lambda made: made.pop("origin_id"), "origin_id or ID must be a text"),
+            (lambda made: made.update(origin_id=[]), "origin_id or ID must be a text"),
+            (lambda made: made.update(评测能力="记忆"), "评测能力: '记忆' must be one of"),
             (lambda made: made.pop("用户角色"), "用户角色 is missing"),
-            (lambda made: made.update(会话内容=[]), "会话内容 must be a list of at least one turn"),
-            (lambda made: made.update(会话内容="无"), "会话内容 must be a list of at least one"),
+            (lambda made: made.update(会话内容=[]), "会话内容: Tuple should have at least 1 item"),
+            (lambda made: made.update(会话内容="无"), "会话内容: Input should be a valid tuple"),
             (
                 lambda made: made["会话内容"].append(3),
-                "会话内容 holds 1 turn(s) that are not objects",
+                "会话内容[4]: Input should be a valid dictionary",
             ),
             (
                 lambda made: made["会话内容"][1].update(用户query=" "),
-                "turn 2: 用户query is empty",
+                "会话内容[2].用户query is empty",
             ),
-            (lambda made: made["会话内容"][1].pop("用户query"), "turn 2: 用户query is missing"),
-            (lambda made: made["会话内容"][1].update(用户query=[]), "turn 2: 用户query holds []"),
+            (lambda made: made["会话内容"][1].pop("用户query"), "会话内容[2].用户query is missing"),
+            (
+                lambda made: made["会话内容"][1].update(用户query=[]),
+                "会话内容[2].用户query holds []",
+            ),
             (
                 lambda made: made["会话内容"][2].update(言语行为="抱怨"),
-                "turn 3: 言语行为 holds '抱怨'",
+                "会话内容[3].言语行为: '抱怨' must be one of",
             ),
             (
                 lambda made: made["会话内容"][2].update(言语行为="追问+"),
-                "turn 3: 言语行为 holds ''",
+                "会话内容[3].言语行为: '' must be one of",
             ),
-            (lambda made: made["会话内容"].pop(0), "turn 1: 轮次 is 2, but this is turn 1"),
-            (lambda made: made["会话内容"][0].update(难度设计方法="E"), "难度设计方法 holds 'E'"),
+            (lambda made: made["会话内容"].pop(0), "会话内容[1].轮次: is 2, not 1"),
+            (
+                lambda made: made["会话内容"][0].update(难度设计方法="E"),
+                "会话内容[1].难度设计方法: 'E' must be one of",
+            ),
         ],
     )
     def test_it_is_named_with_file_record_and_field(
@@ -120,7 +130,7 @@ class TestFaults:
         made = record("2")
         change(made)
         found = problems(standard(tmp_path, record("1"), made))
-        assert found[0].startswith("standard_data.json item 2: ")
+        assert found[0].startswith("standard_data.json item 2")
         assert fault in found[0]
 
     def test_all_are_named_at_once(self, tmp_path: Path) -> None:
@@ -129,7 +139,7 @@ class TestFaults:
 
     def test_a_repeated_identifier_is_a_fault(self, tmp_path: Path) -> None:
         [problem] = problems(standard(tmp_path, record("1"), record("1")))
-        assert "identifier is that of standard_data.json item 1" in problem
+        assert "id is that of standard_data.json item 1" in problem
 
     def test_a_dialogue_of_another_subset_is_a_fault(self, tmp_path: Path) -> None:
         [problem] = problems(standard(tmp_path, record("1"), hard_record("2")))
@@ -143,15 +153,15 @@ class TestFaults:
         made["会话内容"][0]["用户query"] = query
         path = write(tmp_path / "long-text_data.json", [made])
         [problem] = problems(path)
-        assert "用户query must be a text, one line break, and a question" in problem
+        assert "用户query: must be a text, one line break, and a question" in problem
 
     @pytest.mark.parametrize(
         ("references", "fault"),
         [
-            ([reference(2)], "no reference has the ID 1"),
-            ([reference(1, summary="")], "summary is empty"),
-            ([reference(1), reference(1)], "item 1 has the same ID 1"),
-            ([reference(1, ID=None)], "item 1: no ID"),
+            ([reference(2)], "reference.summary is missing"),
+            ([reference(1, summary="")], "reference.summary is empty"),
+            ([reference(1), reference(1)], "item 2: ID 1 is that of another one"),
+            ([reference(1, ID=None)], "reference.summary is missing"),
         ],
     )
     def test_references_must_be_there(
@@ -164,12 +174,9 @@ class TestFaults:
     def test_bad_records_can_be_left_out(self, tmp_path: Path) -> None:
         path = standard(tmp_path, record("1"), record("2", 用户角色=""))
         benchmark = built(path, skip_bad_records=True)
-        assert [each.id for each in benchmark.load()] == ["1"]
+        assert [each.id for each in benchmark.load()] == ["standard/1"]
         [left_out] = benchmark.facts["left_out"]
-        assert left_out["where"] == "standard_data.json item 2"
-
-    def test_leaving_everything_out_is_refused(self, tmp_path: Path) -> None:
-        assert problems(standard(tmp_path, record("2", 用户角色="")), skip_bad_records=True)
+        assert left_out["where"] == "standard_data.json item 2 (id standard/2)"
 
 
 class TestFiles:
@@ -177,7 +184,9 @@ class TestFiles:
         folder = write_folder(tmp_path)
         assert list(find_files(folder, None)) == ["standard", "hard", "long-text"]
         assert list(find_files(folder, ("long-text", "hard"))) == ["hard", "long-text"]
-        assert find_references(folder, None) == folder / "long-text_summary_QA_data.json"
+        references = folder / "long-text_summary_QA_data.json"
+        assert built(folder).data_files[-1] == references
+        assert built(folder / "long-text_data.json").data_files[-1] == references
 
     def test_a_subset_without_a_file_is_refused(self, tmp_path: Path) -> None:
         write(tmp_path / "hard_data.json", [hard_record()])

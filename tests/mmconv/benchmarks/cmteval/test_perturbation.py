@@ -119,8 +119,9 @@ class TestWrongCharacters:
         assert len(set(found)) == 1
         assert found[0] != "问"
 
-    def test_a_query_without_confusable_characters_stays(self) -> None:
-        assert texts(with_rates(VARIANTS["paper"], 1, 0), ["没有了。"]) == ["没有了。"]
+    @pytest.mark.parametrize("query", ["没有了。", ""])
+    def test_a_query_without_confusable_characters_stays(self, query: str) -> None:
+        assert texts(with_rates(VARIANTS["paper"], 1, 0), [query]) == [query]
 
     @pytest.mark.parametrize(
         ("variant", "known"), [("paper", set("文闻吻纹温间闷")), ("code", set("文闻吻"))]
@@ -148,8 +149,7 @@ class TestPinyin:
 
 def test_rates_are_the_papers_or_the_scripts() -> None:
     def rates(variant: str, persona: str) -> tuple[float, float]:
-        found = VARIANTS[variant].rates_of(persona)
-        return found.characters, found.pinyin
+        return VARIANTS[variant].personas.get(persona, VARIANTS[variant].rates)
 
     assert rates("paper", "齐业") == (1 / 4, 1 / 6)
     assert rates("paper", "张梅") == (1 / 7, 1 / 7)

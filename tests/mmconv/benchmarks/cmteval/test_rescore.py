@@ -11,7 +11,7 @@ import orjson
 import pytest
 
 from mmconv.benchmarks.cmteval.data import ACTS, PATTERN, PATTERNS, PERSONA, PERSONAS
-from mmconv.benchmarks.cmteval.published import rescore
+from mmconv.benchmarks.readers.cmteval import rescore
 from mmconv.core.errors import DataError
 from mmconv.core.types import Cell
 from mmconv.report.tables.text import to_text
@@ -94,7 +94,7 @@ def test_scores_are_those_of_the_file(tmp_path: Path) -> None:
         (
             lambda turn: turn.update(言语行为="抱怨"),
             "other faults of dialogues",
-            "turn 2: 言语行为 holds '抱怨'",
+            "会话内容[2].言语行为: '抱怨' must be one of",
         ),
     ],
 )
@@ -177,7 +177,7 @@ def test_one_model_and_subset_twice_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("records", "problem"),
     [
-        ([{"origin_id": "1"}], "会话内容 must be a list"),
+        ([{"origin_id": "1"}], "会话内容 is missing"),
         ([], "holds no records"),
         ([published(record(), *SCORES)] * 2, "item 1 has the same identifier"),
         ([record("1"), record("2")], "no turn has a score: 统筹能力 or 适应能力"),

@@ -15,8 +15,6 @@ from mmconv.engine.run import Result
 from tests.mmconv.benchmarks.cmteval.dialogues import REAL, write_folder
 from tests.mmconv.report.runs import evaluate
 
-BENCHMARK = "mmconv.benchmarks.cmteval.benchmark:build"
-
 ECHO = ModelSpec(provider="fake", model="echo")
 
 JUDGE = ModelSpec(
@@ -35,7 +33,7 @@ JUDGE = ModelSpec(
 
 def spec(data: Path, candidate: ModelSpec = ECHO, **options: Any) -> RunSpec:
     return RunSpec(
-        benchmark=BENCHMARK,
+        benchmark="cmteval",
         options={"data": str(data), **options},
         seats={"candidate": candidate, "judge": JUDGE},
     )
@@ -85,17 +83,6 @@ async def test_a_tiny_model_answers_and_is_judged(tmp_path: Path) -> None:
     assert states == {("candidate", "reply"): 18, ("judge", "reply"): 6}
     scores = read(result, "scores.jsonl")
     assert sum(score["metric"] == "DLS" and score["value"] is not None for score in scores) == 6
-
-
-async def test_a_run_in_two_parts_equals_an_uninterrupted_one(tmp_path: Path) -> None:
-    wanted = spec(write_folder(tmp_path / "data", dialogues=10))
-    whole = await evaluate(wanted, tmp_path / "whole")
-    await evaluate(wanted.model_copy(update={"limit": 15}), tmp_path / "parts")
-    resumed = await evaluate(wanted, tmp_path / "parts")
-    assert read(resumed, "scores.jsonl") == read(whole, "scores.jsonl")
-    assert resumed.tables == whole.tables
-    judge = resumed.stats.seats["judge"]
-    assert (judge.stored, judge.asked) == (15, 15)
 
 
 async def test_a_judgement_without_a_turn_is_requested_again_and_counted(

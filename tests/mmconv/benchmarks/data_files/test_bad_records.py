@@ -110,10 +110,12 @@ BAD: dict[str, Bad] = {
     ),
     "mtbench101, wrong JSON": instead(golden(""), "{'id': 3}", "a.jsonl line 3: not JSON"),
     "cmteval, an unknown speech act": dialogue(
-        "standard_data.json item 3: turn 2: 言语行为 holds '唱歌'", turn=2, 言语行为="反馈+唱歌"
+        "standard_data.json item 3 (id standard/3): 会话内容[2].言语行为: '唱歌' must be one of",
+        turn=2,
+        言语行为="反馈+唱歌",
     ),
     "cmteval, an empty utterance": dialogue(
-        "standard_data.json item 3: turn 1: 用户query is empty", 用户query=" "
+        "standard_data.json item 3 (id standard/3): 会话内容[1].用户query is empty", 用户query=" "
     ),
     "cmteval, no object": instead(dialogue(""), [1, 2], f"standard_data.json item 3: {NO_OBJECT}"),
     "cmteval, wrong JSON": instead(

@@ -16,8 +16,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from mmconv.benchmarks.botchat.rescore import rescore as rescore_botchat
-from mmconv.benchmarks.cmteval.published import rescore as rescore_cmteval
 from mmconv.benchmarks.fbbench.published import rescore as rescore_fbbench
+from mmconv.benchmarks.readers.cmteval import rescore as rescore_cmteval
 from mmconv.benchmarks.readers.mtbench101 import rescore as rescore_mtbench101
 from mmconv.cli.judging import rescore_command as command
 from mmconv.core.errors import DataError
@@ -219,6 +219,6 @@ def test_a_file_of_another_benchmark_is_told_in_few_lines(tmp_path: Path) -> Non
     result = run(SCORED, path)
     assert isinstance(result.exception, DataError)
     [problem] = result.exception.problems
-    assert problem.startswith("30 records: no origin_id or ID; 评测能力 is missing; ")
+    assert problem.startswith("30 records: origin_id or ID must be a text; 评测能力 is missing; ")
     assert "eval_<subset>_<model>.json" in str(result.exception)
     assert "--skip-bad-records" not in str(result.exception)

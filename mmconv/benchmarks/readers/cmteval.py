@@ -1,8 +1,8 @@
-"""The authors' published judgements (`eval_<subset>_<model>.json`), scored again.
+"""The authors' published judgements of CMT-Eval: `eval_<subset>_<model>.json`.
 
 A published dialogue holds replies and scores by turn, merged judgements already spread over their
-turns. Here the judge's reply is put together again, and goes through the parser, scores and tables
-of a live run. Two more tables have what is wrong with the files.
+turns. Here the judge's reply is put together again, and replayed. Two more tables have what is
+wrong with the files.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import orjson
 
-from judges.parsers.cmteval import is_on_scale, turn_scores
-from mmconv.benchmarks.cmteval.benchmark import JUDGEMENT, score_judgement
+from judges.parsers.cmteval import is_on_scale
+from mmconv.benchmarks.base.replay import published_tables, replay
+from mmconv.benchmarks.cmteval.benchmark import FREE, JUDGEMENT, CMTEval
 from mmconv.benchmarks.cmteval.data import (
     ACT,
     IDS,
@@ -25,22 +26,26 @@ from mmconv.benchmarks.cmteval.data import (
     PATTERN,
     PERSONA,
     QUERY,
+    STRATEGIES,
     STRATEGY,
     TURNS,
     Dialogue,
+    Reference,
     Subset,
+    UserTurn,
+    add_subset,
     foreign_fields,
     model_of,
     read_dialogue,
     subset_of,
-    turn_records,
+    turns_of,
 )
-from mmconv.benchmarks.cmteval.metrics import build_tables
 from mmconv.benchmarks.data_files.records import Record, scan_records
-from mmconv.benchmarks.layouts import Context
 from mmconv.benchmarks.shared.rescore import Rescoring
+from mmconv.core.config import CANDIDATE, ModelSpec, RunSpec
 from mmconv.core.errors import DataError
-from mmconv.core.types import Call, Cell, Reply, Score, Table
+from mmconv.core.types import Cell, Score, Table
+from mmconv.stats import ScoreFrame
 
 SIZES: Mapping[Subset, tuple[int, int]] = {
     "standard": (271, 2058),
@@ -71,7 +76,6 @@ Kind: TypeAlias = Literal[
 
 _ROUNDING = 0.005 + 1e-9
 _ADVICE = "Give the authors' files as they are: eval_<subset>_<model>.json."
-_CALL = Call(id=JUDGEMENT, seat="judge", messages=(), parser=turn_scores)
 
 
 class Fault(NamedTuple):
@@ -82,7 +86,7 @@ class Fault(NamedTuple):
     problem: str
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Published:
     """One file: its model and subset, each dialogue with the judge's reply, and all faults."""
 
@@ -92,20 +96,15 @@ class Published:
     judged: list[tuple[Dialogue, str]] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
 
-    @property
-    def turns(self) -> int:
-        """How many turns its dialogues have."""
-        return sum(len(dialogue.turns) for dialogue, _ in self.judged)
-
-    def counts(self) -> Counter[Kind]:
-        """How many faults of each kind it has."""
-        return Counter(fault.kind for fault in self.faults)
-
-    def scores(self) -> Iterator[Score]:
-        """What the parser of a live run reads in the judgements."""
-        for dialogue, reply in self.judged:
-            outcomes = {JUDGEMENT: Reply(text=reply)}
-            yield from score_judgement(dialogue, _CALL, outcomes, self.model)
+    def counts(self) -> dict[str, int]:
+        """How much is missing, and how many faults of each kind there are."""
+        dialogues, turns = SIZES[self.subset]
+        kinds = Counter(fault.kind for fault in self.faults)
+        return {
+            "missing dialogues": dialogues - len(self.judged),
+            "missing turns": turns - sum(len(dialogue.turns) for dialogue, _ in self.judged),
+            **{kind: kinds[kind] for kind in get_args(Kind)},
+        }
 
 
 def rescore(files: Sequence[Path], *, skip_bad: bool = False) -> tuple[Table, ...]:
@@ -116,19 +115,25 @@ def rescore(files: Sequence[Path], *, skip_bad: bool = False) -> tuple[Table, ..
     """
     rescoring = Rescoring(skip_bad=skip_bad)
     published: dict[tuple[str, str], Published] = {}
+    scores: list[Score] = []
     for path in files:
-        read = read_published(path, rescoring)
-        first = published.setdefault((read.model, read.subset), read)
-        if first is not read:
+        file = read_published(path, rescoring)
+        first = published.setdefault((file.model, file.subset), file)
+        if first is not file:
             raise DataError(
                 str(path),
-                [f"{first.path} holds {read.model}, {read.subset} already"],
+                [f"{first.path} holds {file.model}, {file.subset} already"],
                 "Give each file once; the name eval_<subset>_<model>.json says which one it is.",
             )
-    scores = [score for file in published.values() for score in file.scores()]
-    context = Context(candidate="", judge="the judge of the files")
-    faults = _fault_tables([*published.values()])
-    return rescoring.rescored((*build_tables(scores, context), *faults))
+        model = ModelSpec(provider="replay", model=file.model, name=file.model)
+        spec = RunSpec(benchmark="cmteval", seats={CANDIDATE: model}, options={"data": str(path)})
+        benchmark = CMTEval(spec)
+        for dialogue, reply in file.judged:
+            scores += replay(benchmark, dialogue, FREE, {JUDGEMENT: reply})
+    benchmark.models = tuple(dict.fromkeys(model for model, _ in published))
+    # one frame for all: the paper's means and deviations are over several models
+    tables = published_tables(benchmark, {"": ScoreFrame(scores)})
+    return rescoring.rescored((*tables, *_fault_tables([*published.values()])))
 
 
 def read_published(path: Path, rescoring: Rescoring) -> Published:
@@ -136,29 +141,53 @@ def read_published(path: Path, rescoring: Rescoring) -> Published:
 
     Bad records: without a dialogue, with an earlier identifier, or of another subset.
     """
-    subset = subset_of(path)
-    published = Published(path=path, model=model_of(path), subset=subset)
+    published = Published(path, model_of(path), subset_of(path))
     places: dict[str, str] = {}
 
-    def read(record: Record) -> None:
-        dialogue, faults = read_dialogue(record, subset)
-        if dialogue is None:
-            raise DataError(record.where, faults)
-        if foreign := foreign_fields(record, subset):
+    def read(raw: Record) -> None:
+        record, problems = add_subset(raw, published.subset), list[str]()
+        key = record.fields["id"]
+        try:
+            read_dialogue(record)
+        except DataError as error:
+            problems += error.problems
+        if key == record.where or not turns_of(record):
+            raise DataError(record.where, problems)
+        if foreign := foreign_fields(record):
             raise DataError(record.where, foreign)
-        if dialogue.id in places:
-            raise DataError(record.where, [f"{places[dialogue.id]} has the same identifier"])
-        places[dialogue.id] = record.where
-        published.judged.append((dialogue, _judge_reply(record)))
-        published.faults += (
-            Fault("other faults of dialogues", record.where, fault) for fault in faults
-        )
-        published.faults += _faults(record)
+        if key in places:
+            raise DataError(record.where, [f"{places[key]} has the same identifier"])
+        places[key] = record.where
+        published.judged.append((_dialogue(record), _judge_reply(record)))
+        others = (Fault("other faults of dialogues", record.where, each) for each in problems)
+        published.faults.extend((*others, *_faults(raw)))
 
     rescoring.take(path, scan_records(path), read, _ADVICE)
-    if published.counts()["missing scores"] == published.turns * len(_SCORES):
+    turns = sum(len(dialogue.turns) for dialogue, _ in published.judged)
+    if published.counts()["missing scores"] == turns * len(_SCORES):
         raise DataError(str(path), [f"no turn has a score: {' or '.join(_SCORES)}"], _ADVICE)
     return published
+
+
+def _dialogue(record: Record) -> Dialogue:
+    """The dialogue as far as scores and tables need it, whatever is wrong with it."""
+    turns = [
+        UserTurn.model_construct(
+            number=number,
+            query="",
+            label=str(turn.get(ACT) or ""),
+            strategy=turn[STRATEGY] if turn.get(STRATEGY) in (*STRATEGIES,) else None,
+        )
+        for number, turn in enumerate(turns_of(record), start=1)
+    ]
+    return Dialogue.model_construct(
+        id=record.fields["id"],
+        subset=record.fields["subset"],
+        pattern=str(record.fields.get(PATTERN) or ""),
+        persona=str(record.fields.get(PERSONA) or ""),
+        turns=tuple(turns),
+        reference=Reference.model_construct(summary="", qa_pairs=""),
+    )
 
 
 def _judge_reply(record: Record) -> str:
@@ -167,39 +196,38 @@ def _judge_reply(record: Record) -> str:
     Turns go by their position, as in the authors' scripts.
     """
     entries = []
-    for _, group in groupby(enumerate(turn_records(record), start=1), key=_judgement):
+    for _, group in groupby(enumerate(turns_of(record), start=1), key=_judgement):
         (first, turn), *others = group
         last = others[-1][0] if others else first
-        scores = {name: turn.fields[name] for name in _JUDGED if name in turn.fields}
+        scores = {name: turn[name] for name in _JUDGED if name in turn}
         entries.append({NUMBER: str(first) if first == last else f"{first}-{last}", **scores})
     return orjson.dumps({"评估结果": entries}).decode()
 
 
-def _judgement(numbered: tuple[int, Record]) -> tuple[str, ...]:
+def _judgement(numbered: tuple[int, Mapping[str, Any]]) -> tuple[str, ...]:
     """What merged turns share; a turn without reasons shares it with no other."""
     number, turn = numbered
-    reasons = turn.fields.get(REASONS) or f"turn {number}"
-    return str(reasons), *(str(turn.fields.get(name)) for name in _SCORES)
+    return str(turn.get(REASONS) or f"turn {number}"), *(str(turn.get(name)) for name in _SCORES)
 
 
 def _faults(record: Record) -> Iterator[Fault]:
     yield from _unknown_fields(record.fields, _DIALOGUE_FIELDS, record.where)
     means = []
-    for turn in turn_records(record):
-        where = f"{record.where}, {turn.where}"
-        yield from _unknown_fields(turn.fields, _TURN_FIELDS, where)
-        if not turn.fields.get(REPLY):
+    for number, turn in enumerate(turns_of(record), start=1):
+        where = f"{record.where}, turn {number}"
+        yield from _unknown_fields(turn, _TURN_FIELDS, where)
+        if not turn.get(REPLY):
             yield Fault("missing replies", where, f"no {REPLY}")
-        scores = {name: _number(turn.fields.get(name)) for name in _SCORES}
-        for name, score in scores.items():
+        scores = [_number(turn.get(name)) for name in _SCORES]
+        for name, score in zip(_SCORES, scores, strict=True):
             if score is None:
                 yield Fault("missing scores", where, f"no number in {name}")
             elif not is_on_scale(score):
                 yield Fault("scores off the scale", where, f"{name} is {score:g}")
-        numbers = [score for score in scores.values() if score is not None]
+        numbers = [score for score in scores if score is not None]
         if len(numbers) == len(_SCORES):
             means.append(sum(numbers) / len(numbers))
-            yield from _difference(turn.fields, TURN_SCORE, means[-1], where)
+            yield from _difference(turn, TURN_SCORE, means[-1], where)
     if means:
         yield from _difference(record.fields, DIALOGUE_SCORE, sum(means) / len(means), record.where)
 
@@ -230,17 +258,12 @@ def _number(value: Any) -> float | None:
 
 def _fault_tables(published: Sequence[Published]) -> Iterator[Table]:
     """How many faults of each kind every file has, what it lacks, and the list of all faults."""
-    rows = {}
-    for file in published:
-        dialogues, turns = SIZES[file.subset]
-        counts = {
-            "missing dialogues": dialogues - len(file.judged),
-            "missing turns": turns - file.turns,
-            **{kind: file.counts()[kind] for kind in get_args(Kind)},
+    rows = {
+        f"{file.model}, {file.subset}": {
+            name: Cell(value=float(count)) for name, count in file.counts().items()
         }
-        rows[f"{file.model}, {file.subset}"] = {
-            name: Cell(value=float(count)) for name, count in counts.items()
-        }
+        for file in published
+    }
     yield Table(
         name="faults",
         title="What the files hide",
@@ -262,10 +285,6 @@ def _fault_tables(published: Sequence[Published]) -> Iterator[Table]:
         for file in published
         for number, fault in enumerate(file.faults, start=1)
     }
+    columns = ("where", "what")
     if listed:
-        yield Table(
-            name="fault_list",
-            title="Where the faults are",
-            columns=("where", "what"),
-            rows=listed,
-        )
+        yield Table(name="fault_list", title="Where the faults are", columns=columns, rows=listed)
