@@ -27,6 +27,7 @@ CLASSES = {
     "cmteval": "mmconv.benchmarks.cmteval.benchmark:CMTEval",
     "convbench": "mmconv.benchmarks.convbench.benchmark:ConvBench",
     "mtbench101": "mmconv.benchmarks.mtbench101:MTBench101",
+    "fbbench": "mmconv.benchmarks.fbbench:FBBench",
 }
 """Benchmark -> its class, for those that declare themselves as one."""
 

@@ -15,7 +15,6 @@ from starlette.responses import Response
 
 from mmconv.benchmarks.botchat.judging import BotChatJudgement
 from mmconv.benchmarks.convbench.judgements import ConvBenchJudgement
-from mmconv.benchmarks.fbbench.judgements import FBBenchJudgement
 from mmconv.benchmarks.shared.judgements import (
     Judgement,
     JudgementRequest,
@@ -43,7 +42,7 @@ KINDS = ("convbench", "fbbench", "mtbench101", "botchat")
 """The benchmarks whose prompts can be named."""
 
 AnyJudgement: TypeAlias = Annotated[
-    ConvBenchJudgement | FBBenchJudgement | BotChatJudgement,
+    BotChatJudgement,
     Body(discriminator="benchmark"),
 ]
 

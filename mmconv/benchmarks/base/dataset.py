@@ -19,7 +19,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from mmconv.benchmarks.base.sample import IMAGES, Sample, has_images, problems_of
-from mmconv.benchmarks.choosing import Choice, choose, key_or_place
+from mmconv.benchmarks.choosing import Choice, KeyOf, choose, key_or_place
 from mmconv.benchmarks.data_files.bad_records import (
     bad_records_list,
     bad_records_note,
@@ -159,21 +159,20 @@ def choose_samples(  # noqa: PLR0913 - what is read, how, and what to say if tha
     *,
     advice: Callable[[], Iterable[str]],
     key: str = "id",
+    key_of: KeyOf | None = None,
     other_problems: Mapping[str, Problems] | None = None,
     skip_bad: bool = False,
     threads: bool = False,
 ) -> Dataset[S]:
     """The samples of the records that a run chooses; `read` raises for a bad record.
 
+    `key` names the field with a sample's id; if the id is computed from it, `key_of` does that.
     `other_problems` are those of other places than these records. With `threads`, several records
     are read at a time. Raises as `load_dataset` does.
     """
-
-    def key_of(record: Record) -> str | None:
-        return text(record, key)
-
-    choice = choose(spec, (key_or_place(record, key_of) for record in records))
-    chosen = [record for record in records if choice.takes(record, key_of)]
+    id_of = key_of or (lambda record: text(record, key))
+    choice = choose(spec, (key_or_place(record, id_of) for record in records))
+    chosen = [record for record in records if choice.takes(record, id_of)]
     samples: list[S] = []
     bad: dict[str, Problems] = {}
     others = other_problems or {}
@@ -186,14 +185,15 @@ def choose_samples(  # noqa: PLR0913 - what is read, how, and what to say if tha
         if choice.limit is not None and full:
             beyond += 1
             continue
-        name = key_or_place(record, key_of)
+        name = key_or_place(record, id_of)
         missing.discard(name)
         earlier = first.setdefault(name, record.where)
         if earlier != record.where:
             problems = (*problems, f"{key} is that of {earlier}")
         is_chosen = choice.earlier is None or name in choice.earlier
         if problems and (is_chosen or skip_bad):
-            place = record.where if name == record.where else f"{record.where} ({key} {name})"
+            is_shown = key_of is None and name != record.where
+            place = f"{record.where} ({key} {name})" if is_shown else record.where
             bad[place] = problems
         elif sample is not None and is_chosen and not problems:
             samples.append(sample)

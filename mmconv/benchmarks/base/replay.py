@@ -15,20 +15,22 @@ from mmconv.core.types import Outcome, Reply, Score, Skipped, Table
 from mmconv.stats import ScoreFrame
 
 NOT_IN_FILE = "not in the file"
-"""Why there is no score of a call that a file has no reply to."""
+"""Why a call has no score: the file has no reply to it."""
 
 
 def replay(
     benchmark: Benchmark[Any, Any],
     sample: Sample,
     condition: str,
-    texts: Mapping[str, str],
+    replies: Mapping[str, str | Outcome],
 ) -> list[Score]:
-    """The scores of a sample whose calls were replied to by these texts, by call id."""
+    """The scores of a sample whose calls have these replies or failures, by call id."""
     calls = {call.id: call for call in benchmark.plan(sample, condition)}
     absent = Skipped(because=NOT_IN_FILE, reason="absent")
     outcomes: dict[str, Outcome] = dict.fromkeys(calls, absent)
-    outcomes |= {name: Reply(text=text) for name, text in texts.items() if name in calls}
+    for name in calls.keys() & replies.keys():
+        reply = replies[name]
+        outcomes[name] = Reply(text=reply) if isinstance(reply, str) else reply
     return [*benchmark.score(sample, benchmark.results(sample, condition, calls, outcomes))]
 
 

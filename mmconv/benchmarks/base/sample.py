@@ -134,7 +134,14 @@ def images_of(value: object) -> Iterator[Image]:
 
 def problems_of(error: ValidationError) -> tuple[str, ...]:
     """What is wrong with a record, one line for each field: `history[2].user is empty`."""
-    return tuple(_problem(each["loc"], each["type"], each["msg"]) for each in error.errors())
+    errors = error.errors()
+    within = {each["loc"][:depth] for each in errors for depth in range(len(each["loc"]))}
+    return tuple(
+        _problem(each["loc"], each["type"], each["msg"])
+        for each in errors
+        # pydantic counts good items only: if one of them is wrong, the list is not short
+        if each["type"] != "too_short" or each["loc"] not in within
+    )
 
 
 def _problem(place: tuple[int | str, ...], kind: str, message: str) -> str:

@@ -17,7 +17,7 @@ from mmconv.benchmarks.shared.scoring import Scale, ends_of
 from mmconv.core.config import CANDIDATE, RunSpec
 from mmconv.stats import Quantity, ScoreFrame
 
-_DESCRIBED = frozenset({"botchat", "fbbench"})
+_DESCRIBED = frozenset({"botchat"})
 """The benchmarks whose metrics say in what runs are compared."""
 
 ComparedQuantities: TypeAlias = Callable[[ScoreFrame, RunSpec], Iterator[Quantity]]
@@ -32,8 +32,6 @@ def find_quantities(benchmark: str, scale: Scale = None) -> ComparedQuantities:
     """The function of a shipped benchmark, or `plain_means` on the scale of one's own."""
     if benchmark in CLASSES or benchmark not in TITLES:
         return partial(_of_class, benchmark, scale)
-    if benchmark in _DESCRIBED:
-        return partial(_of_metrics, benchmark)
     return cast("ComparedQuantities", find_part(benchmark, "compared:compared_quantities"))
 
 

@@ -4,70 +4,64 @@ Under `free` the second question follows the model's own answer, under `given` t
 `given` adds to `free` is what a wrong first answer costs the second.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator
 
-from mmconv.benchmarks.base import Calls, Fields, FileBenchmark, Outcomes, Scores
-from mmconv.benchmarks.layouts import Context, Layout, make_tables
+from mmconv.benchmarks.base import Benchmark, ImageFile, ImageOptions, Results, Sample
+from mmconv.benchmarks.layouts import Layout
 from mmconv.benchmarks.metrics import Delta, Mean, Metric, Select, share
 from mmconv.core.turns import Turn, chain
-from mmconv.core.types import Call, Outcome, Reply, Sampling, Score, Table, Text
-from mmconv.stats import ScoreFrame
+from mmconv.core.types import Call, Sampling, Score, Text
 
 
-class SecondLook(FileBenchmark):
-    """A sample has the texts of both questions and both answers, and an image."""
+class Look(Sample):
+    image: ImageFile
+    first: str
+    first_answer: str
+    second: str
+    second_answer: str
 
-    name, scale = "second_look", (0, 1)
-    fields = ("first", "first_answer", "second", "second_answer")
-    image_fields = ("image",)
+
+class SecondLook(Benchmark[Look, ImageOptions]):
+    name, title, scale = "second_look", "Second Look", (0, 1)
     conditions = ("free", "given")
 
-    def plan(self, sample: Fields, condition: str) -> tuple[Call, ...]:
+    def plan(self, sample: Look, condition: str) -> Iterator[Call]:
         is_given = condition == "given"
-        turns = (
-            Turn(
-                user=(*sample.images["image"], Text(text=sample["first"])),
-                answer=sample["first_answer"] if is_given else None,
-                generate=not is_given,
-            ),
-            Turn(user=(Text(text=sample["second"]),)),
+        first = Turn(
+            user=(sample.image, Text(text=sample.first)),
+            answer=sample.first_answer if is_given else None,
+            generate=not is_given,
         )
-        return chain(turns, seat="candidate", sampling=Sampling(max_tokens=16))
+        second = Turn(user=(Text(text=sample.second),))
+        yield from chain([first, second], seat="candidate", sampling=Sampling(max_tokens=16))
 
-    def score(self, sample: Fields, condition: str, calls: Calls, outcomes: Outcomes) -> Scores:
-        for call, name in (("turn_1", "first"), ("turn_2", "second")):
-            if call in calls:
-                value, why = _read(outcomes[call], sample[f"{name}_answer"])
-                yield Score(
-                    sample=sample["id"], condition=condition, metric=name, value=value, why=why
-                )
+    def score(self, sample: Look, results: Results) -> Iterator[Score]:
+        """1 for an exact answer, 0 for another."""
+        answers = {"first": sample.first_answer, "second": sample.second_answer}
+        for turn, (name, answer) in enumerate(answers.items(), start=1):
+            if f"turn_{turn}" in results.calls:
+                result = results[f"turn_{turn}"]
+                text = (result.text or "").strip().rstrip(".").casefold()
+                is_exact = None if result.text is None else text == answer.casefold()
+                yield results.score(name, is_exact, result.first_reason)
 
-    def metrics(self, options: Mapping[str, Any]) -> Iterator[Metric]:
+    def metrics(self) -> Iterator[Metric]:
         """The share of exact answers to each question, and what a true first answer changes."""
         exact = share("exact (%)")
         yield Mean("first", of=Select("first", condition="free"), group=exact)
         free, given = (
             Mean(f"second, {condition}", of=Select("second", condition=condition), group=exact)
-            for condition in self.conditions
+            for condition in ("free", "given")
         )
         yield from (free, given)
         yield Delta("given - free", start=free, goal=given, group=exact)
 
-    layouts = (
-        Layout("scores", "Exact answers"),
-        Layout("deltas", "What a true first answer changes", digits=1),
-    )
+    def layouts(self) -> Iterator[Layout]:
+        yield Layout("scores", "Exact answers of {candidate}")
+        yield Layout("deltas", "What a true first answer changes", digits=1)
 
-    def tables(self, scores: Scores) -> Sequence[Table]:
-        """Goes when the base class derives tables from metrics."""
-        context = Context(candidate="candidate", notes=self.notes)
-        frames = {context.candidate: ScoreFrame.of(scores)}
-        return make_tables(self.layouts, [*self.metrics({})], frames, context)
-
-
-def _read(outcome: Outcome, answer: str) -> tuple[float | None, str | None]:
-    """1 for an exact answer, 0 for another; None and the reason if there is none."""
-    if not isinstance(outcome, Reply):
-        return None, outcome.why
-    return float(outcome.text.strip().rstrip(".").casefold() == answer.casefold()), None
+    def leaderboard(self) -> Iterator[Layout]:
+        names = ("second, free", "second, given", "first")
+        yield Layout(
+            "", "Exact answers (%)", of="scores", names=names, groups=("exact (%)",), rank=names[0]
+        )

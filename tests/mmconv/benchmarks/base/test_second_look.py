@@ -98,16 +98,17 @@ async def test_a_true_first_answer_corrects_the_second(tmp_path: Path) -> None:
 
 async def test_runs_are_compared_and_ranked(tmp_path: Path) -> None:
     runs = [await make_run(tmp_path, mistaken) for mistaken in (2, 4)]
-    differences = by_name(compare(runs).tables)["differences"].rows
-    assert {
-        (name, group): cell.value
-        for name, row in differences.items()
-        for group, cell in row.items()
-        if isinstance(cell, Cell)
-    } == {("first", "free"): 0.25, ("second", "free"): 0.25, ("second", "given"): 0.0}
+    tables = by_name(compare(runs).tables)
+    compared = {name: row["exact (%)"] for name, row in tables["differences"].rows.items()}
+    values = {name: cell.value for name, cell in compared.items() if isinstance(cell, Cell)}
+    assert values == {"first": 25.0, "second, free": 25.0, "second, given": 0.0}
+    change = tables["delta_differences"].rows["given - free"]["exact (%)"]
+    assert (change.value, change.n) == (-25.0, SIZE)
     board = make_leaderboard(runs).tables[0]
+    assert board.title == "Exact answers (%)"
     assert [*board.rows] == ["every-4", "every-2"]
-    assert board.rows["every-4"]["first"].value == 75.0
+    columns = {name: board.rows["every-4"][name].value for name in board.columns[1:4]}
+    assert columns == {"second, free": 75.0, "second, given": 100.0, "first": 75.0}
 
 
 def test_the_command_line_runs_it(tmp_path: Path) -> None:

@@ -9,8 +9,7 @@ import orjson
 import pytest
 
 from images import ImageStore
-from mmconv.benchmarks.data_files.records import Record
-from mmconv.benchmarks.fbbench.benchmark import FBBench, Sample, build, read_sample
+from mmconv.benchmarks.fbbench import Dialogue, FBBench
 from mmconv.core.config import ModelSpec, RunSpec
 
 AUTHORS = Path(__file__).parents[5] / "shared" / "data" / "fbbench"
@@ -66,14 +65,20 @@ def write(path: Path, records: list[dict[str, Any]]) -> Path:
     return path
 
 
-def sample(record: dict[str, Any]) -> Sample:
+def sample(record: dict[str, Any]) -> Dialogue:
     """The record as a sample."""
-    return read_sample(Record(where="record 1", fields=record))
+    return Dialogue.model_validate(record)
 
 
-def benchmark(data: Path, prompts: Path | None = None, **options: Any) -> FBBench:
-    """The benchmark on a data file, with fakes."""
+def without_data(prompts: Path | None = None, **options: Any) -> FBBench:
+    """The benchmark with fakes; no data file is read."""
+    options = {"data": "unread", **options}
     seats = {"candidate": FAKE, "judge": FAKE}
-    options = {"data": str(data), **options}
-    spec = RunSpec(benchmark="fbbench", options=options, seats=seats, prompts=prompts)
-    return build(spec, ImageStore())
+    return FBBench(RunSpec(benchmark="fbbench", options=options, seats=seats, prompts=prompts))
+
+
+def benchmark(data: Path, **options: Any) -> FBBench:
+    """The benchmark on a data file, with fakes."""
+    loaded = without_data(data=str(data), **options)
+    loaded.load_data(ImageStore())
+    return loaded

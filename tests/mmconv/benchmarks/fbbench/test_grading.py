@@ -10,60 +10,43 @@ import orjson
 import pytest
 
 from judges import is_settled
-from mmconv.core.graph import check, resolve
-from mmconv.core.types import ANY_OBJECT, Reply
+from mmconv.core.graph import resolve
+from mmconv.core.types import ANY_OBJECT, Call, Reply
 from tests.mmconv.benchmarks.fbbench.samples import (
-    RELEASE,
     benchmark,
     correction,
     maintenance,
-    needs_release,
+    sample,
+    without_data,
     write,
 )
 from tests.mmconv.benchmarks.prompts import text
 
 
-@needs_release
-def test_the_whole_release_is_591_answers_and_591_judgements() -> None:
-    planned = benchmark(RELEASE)
-    roles = [
-        call.seat
-        for sample in planned.load()
-        for call in check(planned.plan(sample, planned.conditions[0]))
-    ]
-    assert planned.size == 591
-    assert (roles.count("candidate"), roles.count("judge"), len(roles)) == (591, 591, 1182)
-
-
-def test_the_candidate_sees_the_preset_answer_and_no_system_prompt(tmp_path: Path) -> None:
-    planned = benchmark(write(tmp_path / "data.json", [correction()]))
-    [sample] = planned.load()
-    answer, _ = planned.plan(sample, "preset")
-    assert answer.id == "turn_2"
-    assert [(message.role, text(message)) for message in answer.messages] == [
-        ("user", "1加1等于几？"),
-        ("assistant", "等于1。"),
-        ("user", "你算错了。"),
-    ]
-    assert answer.sampling.max_tokens == 4096
+def plan(record: dict[str, Any], prompts: Path | None = None, **options: Any) -> tuple[Call, Call]:
+    """The answer and the judgement of a record that no data file has."""
+    answer, judgement = without_data(prompts, **options).plan(sample(record), "preset")
+    return answer, judgement
 
 
 @pytest.mark.parametrize(
     ("task", "temperature"),
     [("Text Creation", 0.7), ("Text Translation", 0.7), ("Knowledge Q&A", 0.1), ("Coding", 0.0)],
 )
-def test_the_task_sets_the_temperature(tmp_path: Path, task: str, temperature: float) -> None:
-    planned = benchmark(write(tmp_path / "data.json", [correction(task_type=task)]))
-    [sample] = planned.load()
-    answer, judgement = planned.plan(sample, "preset")
-    assert answer.sampling.temperature == temperature
-    assert judgement.sampling.temperature == 0.0
+def test_the_candidate_answers_feedback_to_the_preset_answer(task: str, temperature: float) -> None:
+    answer, judgement = plan(correction(task_type=task), max_tokens=7, judge_max_tokens=8)
+    assert answer.id == "turn_2"
+    assert [(message.role, text(message)) for message in answer.messages] == [
+        ("user", "1加1等于几？"),
+        ("assistant", "等于1。"),
+        ("user", "你算错了。"),
+    ]
+    assert (answer.sampling.temperature, answer.sampling.max_tokens) == (temperature, 7)
+    assert (judgement.sampling.temperature, judgement.sampling.max_tokens) == (0.0, 8)
 
 
-def test_the_judge_reads_everything_and_fills_a_form(tmp_path: Path) -> None:
-    planned = benchmark(write(tmp_path / "data.json", [correction()]))
-    [sample] = planned.load()
-    _, judgement = planned.plan(sample, "preset")
+def test_the_judge_reads_everything_and_fills_a_form() -> None:
+    _, judgement = plan(correction())
     [message] = judgement.messages
     prompt = text(message)
     for part in (
@@ -82,9 +65,8 @@ def test_the_judge_reads_everything_and_fills_a_form(tmp_path: Path) -> None:
     assert [fallback.sampling.trial for fallback in judgement.fallbacks] == [1, 2]
 
 
-def test_the_schema_is_the_filled_form(tmp_path: Path) -> None:
-    planned = benchmark(write(tmp_path / "data.json", [correction(), maintenance()]))
-    schemas = [planned.plan(sample, "preset")[1].sampling.schema for sample in planned.load()]
+def test_the_schema_is_the_filled_form() -> None:
+    schemas = [plan(record)[1].sampling.schema for record in (correction(), maintenance())]
     weighed, bare = (orjson.loads(schema or "") for schema in schemas)
     assert weighed["required"] == ["回答是否致歉", "回答是否为2"]
     assert weighed["additionalProperties"] is False
@@ -110,10 +92,7 @@ def test_a_prompt_can_show_checklist_and_form_as_python_writes_them(
     (tmp_path / "judge.md").write_text(
         f"{own}{{{{checklist|repr}}}}\n{{{{form|json4}}}}\n", "utf-8"
     )
-    data = write(tmp_path / "data.json", [record])
-    planned = benchmark(data, tmp_path, reference=False)
-    [sample] = planned.load()
-    call = planned.plan(sample, "preset")[1]
+    _, call = plan(record, tmp_path)
     [message] = resolve(call.messages, {"turn_2": Reply(text='说"对"\n吗')})
     checklist = record["checklist"]
     pairs = [[item, None] if isinstance(item, str) else item for item in checklist]
@@ -127,13 +106,10 @@ def test_a_prompt_can_show_checklist_and_form_as_python_writes_them(
     assert message.text == "\n".join(expected)
 
 
-def test_the_judge_of_the_authors_code_writes_any_json_object(tmp_path: Path) -> None:
-    data = write(tmp_path / "data.json", [correction()])
-    exact = benchmark(data, judge_settings="code-exact")
-    [sample] = exact.load()
-    judgement = exact.plan(sample, "preset")[1]
+def test_the_judge_of_the_authors_code_writes_any_json_object() -> None:
+    _, judgement = plan(correction(), judge_settings="code-exact")
     assert [call.sampling.schema for call in (judgement, *judgement.fallbacks)] == [ANY_OBJECT] * 3
-    guided = benchmark(data).plan(sample, "preset")[1]
+    _, guided = plan(correction())
     assert guided.messages == judgement.messages
     assert "评判理由" in (guided.sampling.schema or "")
 
@@ -150,23 +126,28 @@ def test_the_reference_is_shown_if_all_have_one_or_by_option(
         for number in (1, 2)
     ]
     planned = benchmark(write(tmp_path / "data.json", records), reference=option)
-    sample = next(planned.load())
-    _, judgement = planned.plan(sample, "preset")
+    _, judgement = planned.plan(next(planned.load()), "preset")
     assert ("抱歉，参考。" in text(judgement.messages[0])) is shown
-    assert planned.facts["reference"] is shown
     assert planned.notes == (f"Judged {'with' if shown else 'without'} reference answers.",)
 
 
-def test_a_judgement_that_was_cut_off_is_read_if_its_object_is_whole(tmp_path: Path) -> None:
-    planned = benchmark(write(tmp_path / "data.json", [correction()]))
-    [sample] = planned.load()
-    _, call = planned.plan(sample, "preset")
+@pytest.mark.parametrize(("option", "shown"), [(None, True), (True, True), (False, False)])
+def test_a_sample_alone_shows_its_reference_unless_an_option_forbids_it(
+    option: bool | None, shown: bool
+) -> None:
+    record = correction(reference_second_response="抱歉，参考。")
+    assert ("抱歉，参考。" in text(plan(record, reference=option)[1].messages[0])) is shown
+    assert "<turn_2>" in text(plan(correction(), reference=option)[1].messages[0])
+
+
+def test_a_judgement_that_was_cut_off_is_read_if_its_object_is_whole() -> None:
+    _, call = plan(correction())
     form = {
-        each.text: {"评判理由": "有", "评判结果": "是", "weight": each.weight}
-        for each in sample.checklist
+        name: {"评判理由": "有", "评判结果": "是", "weight": weight}
+        for name, weight in correction()["checklist"]
     }
     whole = orjson.dumps(form, option=orjson.OPT_INDENT_2).decode()
     for said, settled in ((whole, True), (f"{whole}\n以上", True), (whole[:-1], False)):
         assert is_settled(call, Reply(text=said, finish="length")) == settled
-    del form[sample.checklist[1].text]
+    del form["回答是否为2"]
     assert not is_settled(call, Reply(text=orjson.dumps(form).decode()))

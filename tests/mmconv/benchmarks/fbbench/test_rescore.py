@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 import pytest
 
-from mmconv.benchmarks.fbbench.published import rescore
+from mmconv.benchmarks.readers.fbbench import rescore
 from mmconv.core.errors import DataError
 from mmconv.core.types import Table
 from tests.mmconv.benchmarks.fbbench.samples import (
@@ -20,6 +20,7 @@ from tests.mmconv.benchmarks.fbbench.samples import (
     sample,
 )
 
+MODEL = "Ministral-8B-Instruct-2410"
 QUANTITIES = ("error correction", "response maintenance", "overall")
 SCENARIOS = ("Error Correction", "Response Maintenance")
 
@@ -56,39 +57,52 @@ def write(path: Path, *records: dict[str, Any]) -> Path:
 @needs_judged
 def test_the_published_scores_to_the_digit() -> None:
     found = tables(JUDGED)
-    row = found["scores"].rows["Ministral-8B-Instruct-2410"]
+    row = found["scores"].rows[MODEL]
     assert [row[f"authors: {name}"].value for name in QUANTITIES] == [49.77, 51.55, 50.66]
     assert [round(float(row[name].value or 0), 2) for name in QUANTITIES] == [49.77, 51.55, 50.66]
     assert [row[name].n for name in QUANTITIES] == [281, 310, 591]
     assert found["scores"].title.endswith("judged by gpt-4o-2024-08-06")
+    counts = {label: row["samples"].value for label, row in found["faults"].rows.items()}
+    assert counts.pop("criteria missing in the judgement") == 1
+    assert set(counts.values()) == {0.0}
+    [row] = found["fault_samples"].rows.values()
+    assert row["missing"].value == 2.0
+    by_formula = tables(JUDGED, maintenance="all")["scores"].rows[MODEL]
+    assert by_formula["authors: response maintenance"].value == 51.55
+    assert 15 < float(by_formula["response maintenance"].value or 0) < 40
 
 
 @needs_judged
-def test_every_published_breakdown_by_hand() -> None:
+@pytest.mark.parametrize(
+    ("name", "field", "rows"),
+    [
+        ("tasks", "task_type", 8),
+        ("subtasks", "sub_task_type", 24),
+        ("deficiency", "error_type", 5),
+        ("feedback", "feedback_type", 9),
+    ],
+)
+def test_every_published_breakdown_by_hand(name: str, field: str, rows: int) -> None:
     """Task by task and type by type, from the scores that the file itself stores."""
     records = [orjson.loads(line) for line in JUDGED.read_bytes().splitlines()]
-    found = tables(JUDGED)
-    assert len(found["tasks"].rows) == 8
-    assert len(found["subtasks"].rows) == 24
-    assert len(found["deficiency"].rows) == 5
-    assert len(found["feedback"].rows) == 9
-    for task, row in found["tasks"].rows.items():
-        for name, scenario in zip(QUANTITIES, SCENARIOS, strict=False):
-            own = [r for r in records if r["task_type"] == task and r["bench_type"] == scenario]
-            assert row[f"authors: {name}"].value == published(own)
-    for name, scenario in zip(QUANTITIES, SCENARIOS, strict=False):
-        for tag, field in (("deficiency", "error_type"), ("feedback", "feedback_type")):
-            for label, row in found[tag].rows.items():
-                own = [
-                    r for r in records if r["bench_type"] == scenario and label in lists(r, field)
-                ]
-                assert bool(own) == (f"authors: {name}" in row)
-                if own:
-                    assert row[f"authors: {name}"].value == published(own)
+    table = tables(JUDGED)[name]
+    assert len(table.rows) == rows
+    for label, row in table.rows.items():
+        for column, scenario in zip(QUANTITIES, SCENARIOS, strict=False):
+            own = [
+                record
+                for record in records
+                if record["bench_type"] == scenario
+                and label.rpartition(" / ")[2] in lists(record, field)
+            ]
+            assert bool(own) == (f"authors: {column}" in row)
+            if own:
+                assert row[f"authors: {column}"].value == published(own)
 
 
 def lists(record: dict[str, Any], field: str) -> list[str]:
-    return list(record[field] or ())
+    value = record[field] or []
+    return [value] if isinstance(value, str) else value
 
 
 def published(records: list[dict[str, Any]]) -> float:
@@ -99,43 +113,6 @@ def published(records: list[dict[str, Any]]) -> float:
     means = [sum(values, start=Fraction()) / len(values) for values in by_task.values()]
     total: Fraction = sum(means, start=Fraction()) / len(means)
     return float(round(total, 4) * 100)
-
-
-@needs_judged
-def test_what_the_published_file_hides() -> None:
-    found = tables(JUDGED)
-    counts = {label: row["samples"].value for label, row in found["faults"].rows.items()}
-    assert counts.pop("criteria missing in the judgement") == 1
-    assert set(counts.values()) == {0.0}
-    [row] = found["fault_samples"].rows.values()
-    assert row["missing"].value == 2.0
-
-
-@needs_judged
-def test_the_papers_formula_lowers_response_maintenance() -> None:
-    row = tables(JUDGED, maintenance="all")["scores"].rows["Ministral-8B-Instruct-2410"]
-    assert row["authors: response maintenance"].value == 51.55
-    assert 15 < float(row["response maintenance"].value or 0) < 40
-
-
-def test_a_file_of_several_models_is_refused(tmp_path: Path) -> None:
-    first, second = judged(correction(0), "是", "是"), judged(correction(1), "是", "否")
-    file = write(tmp_path / "two.jsonl", first, {**second, "infer_model": "another"})
-    with pytest.raises(DataError) as caught:
-        rescore([file])
-    assert caught.value.problems == (
-        "two.jsonl line 2: infer_model is 'another', and 'some-model' before: "
-        "give each model a file",
-    )
-    rows = tables(file, skip_bad=True)["scores"].rows
-    assert [*rows] == ["some-model"]
-
-
-def test_the_columns_of_odd_samples_are_explained(tmp_path: Path) -> None:
-    file = write(tmp_path / "one.jsonl", judged(correction(0), "是", "是", score=0.3))
-    table = tables(file)["fault_samples"]
-    assert len(table.columns) == 9
-    assert all(any(note.startswith(f"{name}: ") for note in table.notes) for name in table.columns)
 
 
 def test_what_files_hide_is_counted(tmp_path: Path) -> None:
@@ -168,6 +145,9 @@ def test_what_files_hide_is_counted(tmp_path: Path) -> None:
         "criteria that a checklist lists twice": 0.0,
         "stored scores that the judgement does not give": 1.0,
     }
+    odd = found["fault_samples"]
+    assert len(odd.columns) == 9
+    assert all(any(note.startswith(f"{name}: ") for note in odd.notes) for name in odd.columns)
     row = found["scores"].rows["some-model"]
     # Sums to the authors: 1, 0.8, 0.3, 1, 0, 1, 0.5 of seven; three have no score of ours.
     assert row["authors: error correction"].value == 65.71
@@ -177,22 +157,23 @@ def test_what_files_hide_is_counted(tmp_path: Path) -> None:
         "no answer: server": 1,
         "failed: rejected": 1,
     }
-    assert {
-        "some-model: 7 of the 591 samples of release v3, 584 left out.",
-        "No samples of response maintenance, so that overall is error correction alone: "
-        "some-model.",
-    } <= {*found["scores"].notes}
+    note = "some-model: 7 of the 591 samples of release v3, 584 left out."
+    assert note in found["scores"].notes
 
 
 TWICE = "lists a criterion twice. Our score counts both its weights, the authors' score one."
 
 
-def test_a_criterion_that_a_checklist_lists_twice_is_counted_and_explained(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("is_met", "ours", "authors"), [("是", 60.0, 30.0), ("否", 0.0, 0.0)])
+def test_a_criterion_that_a_checklist_lists_twice_is_counted_and_explained(
+    tmp_path: Path, is_met: str, ours: float, authors: float
+) -> None:
+    """It needs no explanation if the two scores are equal."""
     checklist = [["甲", 0.3], ["乙", 0.4], ["甲", 0.3]]
     twice = correction(1, checklist=checklist, task_type="Coding")
     file = write(
         tmp_path / "twice.jsonl",
-        judged(twice, "是", "否", "是", score=0.3),
+        judged(twice, is_met, "否", is_met, score=authors / 100),
         judged(correction(2), "是", "否"),
         judged(maintenance(3, checklist=["丙", "丙"]), "是", "是"),
     )
@@ -203,15 +184,12 @@ def test_a_criterion_that_a_checklist_lists_twice_is_counted_and_explained(tmp_p
     assert counts.pop("criteria that a checklist lists twice") == [2.0, 2.0]
     assert {tuple(each) for each in counts.values()} == {(0.0, 0.0)}
     row = found["tasks"].rows["Coding"]
-    assert (row["error correction"].value, row["authors: error correction"].value) == (60.0, 30.0)
-    assert f"some-model: the checklist of {sample(twice).id} {TWICE}" in found["scores"].notes
-
-
-def test_a_repeated_criterion_that_is_not_met_needs_no_explanation(tmp_path: Path) -> None:
-    twice = correction(checklist=[["甲", 0.3], ["乙", 0.4], ["甲", 0.3]])
-    found = tables(write(tmp_path / "twice.jsonl", judged(twice, "否", "是", "否", score=0.4)))
-    assert found["faults"].rows["criteria that a checklist lists twice"]["samples"].value == 1.0
-    assert not any(note.endswith(TWICE) for table in found.values() for note in table.notes)
+    assert (row["error correction"].value, row["authors: error correction"].value) == (
+        ours,
+        authors,
+    )
+    note = f"some-model: the checklist of {sample(twice).id} {TWICE}"
+    assert (note in found["scores"].notes) == (ours != authors)
 
 
 def test_several_models_are_rows_of_one_table(tmp_path: Path) -> None:
@@ -225,57 +203,44 @@ def test_several_models_are_rows_of_one_table(tmp_path: Path) -> None:
     assert list(again["scores"].rows) == [f"a ({first})", f"a ({other})"]
 
 
-def test_a_file_given_twice_is_refused(tmp_path: Path) -> None:
-    file = write(tmp_path / "a.jsonl", judged(correction(), "是", "是"))
-    with pytest.raises(DataError, match="the same file is given twice"):
-        rescore([file, tmp_path / ".." / tmp_path.name / "a.jsonl"])
-
-
-def test_a_file_of_the_first_release_has_references_throughout(tmp_path: Path) -> None:
-    record = judged(correction(reference_second_response="好。"), "是", "否")
-    found = tables(write(tmp_path / "v1.jsonl", record))
-    note = "some-model: 1 of the 734 samples of release v1, 733 left out."
-    assert note in found["scores"].notes
-
-
 @pytest.mark.parametrize(
-    ("fields", "message"),
+    ("more", "note"),
     [
-        ({"second_response": None}, "second_response must be text"),
-        ({"judgement": "是"}, "judgement must be an object"),
-        ({"infer_model": None}, "infer_model is missing"),
-        ({"checklist": None}, "checklist must be a list of criteria, got None"),
-        ({"task_type": "Chess"}, "task_type must be one of Mathematics"),
+        ([], "1 of the 734 samples of release v1, 733 left out."),
+        ([maintenance(2)], "2 of the 591 samples of release v3, 589 left out."),
     ],
 )
-def test_a_malformed_record_is_refused(
-    tmp_path: Path, fields: dict[str, Any], message: str
+def test_a_file_of_the_first_release_has_references_throughout(
+    tmp_path: Path, more: list[dict[str, Any]], note: str
 ) -> None:
-    record = {**judged(correction(), "是", "是"), **fields}
-    path = write(tmp_path / "judged.jsonl", judged(maintenance(), "是", "否"), record)
-    with pytest.raises(DataError) as refused:
-        rescore([path])
-    assert refused.value.where == str(path)
-    [problem] = refused.value.problems
-    assert problem.startswith("judged.jsonl line 2: ")
-    assert message in problem
+    records = [correction(reference_second_response="好。"), *more]
+    file = write(tmp_path / "a.jsonl", *(judged(record, "是", "否") for record in records))
+    assert f"some-model: {note}" in tables(file)["scores"].notes
 
 
-def test_all_malformed_records_are_named_at_once(tmp_path: Path) -> None:
-    good = judged(maintenance(), "是", "否")
-    path = write(tmp_path / "judged.jsonl", good, good, {**judged(correction(), "是"), "score": 1})
-    with path.open("a", encoding="utf-8") as file:
-        file.write("\n{\n")
-    with pytest.raises(DataError) as refused:
-        rescore([path])
-    assert [problem.split(":")[0] for problem in refused.value.problems] == [
-        "judged.jsonl line 2",
-        "judged.jsonl line 4",
+def test_all_bad_records_are_named_at_once(tmp_path: Path) -> None:
+    first = judged(correction(0), "是", "是")
+    bad: list[tuple[dict[str, Any], str]] = [
+        ({"second_response": None}, "second_response: must be text"),
+        ({"judgement": "是"}, "judgement: Input should be a valid dictionary"),
+        ({"judge_model": None}, "judge_model is empty"),
+        ({"checklist": None}, "checklist: Input should be a valid tuple"),
+        ({"task_type": "Chess"}, "task_type: Input should be 'Mathematics'"),
+        ({"infer_model": "b"}, "infer_model is 'b', and 'some-model' before: give each model a"),
+        ({"user_query": first["user_query"]}, "user_query is that of judged.jsonl line 1"),
     ]
+    records = [
+        {**judged(correction(number), "是", "否"), **fields}
+        for number, (fields, _) in enumerate(bad, start=1)
+    ]
+    file = write(tmp_path / "judged.jsonl", first, *records, judged(maintenance(9), "是", "否"))
+    with pytest.raises(DataError) as refused:
+        rescore([file])
+    assert refused.value.where == str(file)
+    for number, (problem, (_, message)) in enumerate(
+        zip(refused.value.problems, bad, strict=True), start=2
+    ):
+        assert problem.startswith(f"judged.jsonl line {number}: {message}")
     assert "--skip-bad-records goes on with the 2 good records." in str(refused.value)
-
-
-def test_a_sample_judged_twice_is_refused(tmp_path: Path) -> None:
-    record = judged(correction(), "是", "是")
-    with pytest.raises(DataError, match=r"user_query is that of twice\.jsonl line 1"):
-        rescore([write(tmp_path / "twice.jsonl", record, record)])
+    row = tables(file, skip_bad=True)["scores"].rows["some-model"]
+    assert (row["error correction"].n, row["overall"].n) == (1, 2)

@@ -14,12 +14,12 @@ from tests.mmconv.benchmarks.fbbench.samples import RELEASE, mixed, needs_releas
 from tests.mmconv.report.runs import evaluate
 
 ECHO = ModelSpec(provider="fake", model="echo")
-JUDGE = ModelSpec(provider="tests.mmconv.benchmarks.fbbench.judge", model="form")
+JUDGE = ModelSpec(provider="fake", model="judge")
 
 
 def spec(data: Path, candidate: ModelSpec = ECHO, **options: Any) -> RunSpec:
     return RunSpec(
-        benchmark="mmconv.benchmarks.fbbench.benchmark:build",
+        benchmark="fbbench",
         options={"data": str(data), **options},
         seats={"candidate": candidate, "judge": JUDGE},
     )

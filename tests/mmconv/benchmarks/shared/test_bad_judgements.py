@@ -16,8 +16,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from mmconv.benchmarks.botchat.rescore import rescore as rescore_botchat
-from mmconv.benchmarks.fbbench.published import rescore as rescore_fbbench
 from mmconv.benchmarks.readers.cmteval import rescore as rescore_cmteval
+from mmconv.benchmarks.readers.fbbench import rescore as rescore_fbbench
 from mmconv.benchmarks.readers.mtbench101 import rescore as rescore_mtbench101
 from mmconv.cli.judging import rescore_command as command
 from mmconv.core.errors import DataError
@@ -108,7 +108,7 @@ CHECKED = Bad(
     file="judged.jsonl",
     good=(checked(1), checked(2)),
     bad=checked(3, judge_model=None),
-    told="judged.jsonl line 2: judge_model is missing",
+    told="judged.jsonl line 2: judge_model is empty",
 )
 TURNS = Bad(
     benchmark="mtbench101",

@@ -1,1 +1,0 @@
-"""FB-Bench; nothing is exported from here: import the modules."""

@@ -1,0 +1,167 @@
+"""The authors' judgements of FB-Bench (`model_judgment/<judge>/<model>.jsonl`), read as replies.
+
+A record is a sample, a model's answer, the judge's JSON object and the score that the authors' code
+computed. What is odd in a file is counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+from pydantic import ValidationError, field_validator
+
+from judges.parsers.fbbench import OFFICIAL
+from mmconv.benchmarks.base.replay import replay
+from mmconv.benchmarks.base.sample import problems_of
+from mmconv.benchmarks.data_files.records import Record, scan_records
+from mmconv.benchmarks.fbbench import (
+    ANSWER,
+    JUDGEMENT,
+    PRESET,
+    REFUSAL,
+    Dialogue,
+    FBBench,
+    Maintenance,
+)
+from mmconv.benchmarks.layouts import Context, make_tables
+from mmconv.benchmarks.shared.rescore import Rescoring
+from mmconv.core.config import RunSpec
+from mmconv.core.errors import DataError
+from mmconv.core.types import Failure, Outcome, Reply, Score, Table
+from mmconv.stats import ScoreFrame
+
+RELEASES = {"v1": 734, "v3": 591}
+"""How many samples each release has; all of v1's have a reference answer."""
+
+ERROR_TEXTS = ("$ERROR$", "$Since max_tokens is less than 1")
+"""How stored answers begin that the authors' code writes for a failure."""
+
+ADVICE = "Pass the authors' judgement files as they are."
+# stored scores are sums in another order or of another machine: their last places may differ
+TOLERANCE = 1e-9
+
+
+class Judged(Dialogue):
+    """A record of a judgement file; its checklist may be one that no run can score."""
+
+    second_response: Any
+    infer_model: str
+    judge_model: str
+    judgement: dict[str, Any]
+    score: Any = None
+
+    @field_validator("second_response")
+    @classmethod
+    def _is_text(cls, answer: object) -> object:
+        if not isinstance(answer, str):
+            raise ValueError("must be text")
+        return answer
+
+    @property
+    def replies(self) -> dict[str, Outcome]:
+        """The answer and the judgement as a run has them, in which a failure has no text."""
+        answer: Outcome = Reply(text=self.second_response)
+        if self.second_response.startswith(ERROR_TEXTS):
+            answer = Failure(kind="server", message=self.second_response, attempts=1)
+        judgement: Outcome = Reply(text=orjson.dumps(self.judgement).decode())
+        for value in self.judgement.values():
+            if isinstance(value, str) and REFUSAL in value.lower():
+                judgement = Failure(kind="rejected", message=value, attempts=1)
+        return {ANSWER: answer, JUDGEMENT: judgement}
+
+
+def rescore(
+    files: Sequence[Path], maintenance: Maintenance = "any", *, skip_bad: bool = False
+) -> tuple[Table, ...]:
+    """The tables of published judgements, one model per file.
+
+    Raises `DataError` with the line and field of all bad records of a file: malformed ones, those
+    of another model than the records before, and a second judgement of a sample. `skip_bad` leaves
+    them out.
+    """
+    rescoring = Rescoring(skip_bad=skip_bad)
+    options = {"data": str(files[0]), "maintenance": maintenance}
+    benchmark = FBBench(RunSpec(benchmark="fbbench", seats={}, options=options))
+    models = [Model(benchmark) for _ in files]
+    for model, file in zip(models, files, strict=True):
+        rescoring.take(file, scan_records(file), model.add, ADVICE)
+    names = [model.name for model in models]
+    frames = {
+        name if names.count(name) == 1 else f"{name} ({file})": ScoreFrame(model.scores)
+        for name, model, file in zip(names, models, files, strict=True)
+    }
+    context = Context(
+        candidate=", ".join(frames),
+        judge=", ".join(dict.fromkeys(judge for model in models for judge in model.judges)),
+        notes=[note for model in models for note in model.notes()],
+    )
+    tables = make_tables([*benchmark.layouts()], [*benchmark.metrics()], frames, context)
+    return rescoring.rescored(tables)
+
+
+@dataclass(slots=True)
+class Model:
+    """What one file holds: a model's scores, the judges, and the place of each sample."""
+
+    benchmark: FBBench
+    name: str = ""
+    scores: list[Score] = field(default_factory=list)
+    judges: dict[str, None] = field(default_factory=dict)
+    places: dict[str, str] = field(default_factory=dict)
+    references: int = 0
+    counted_twice: list[str] = field(default_factory=list)
+
+    def add(self, record: Record) -> None:
+        """Add a record, or nothing of a bad one, for which `DataError` is raised."""
+        try:
+            judged = Judged.model_validate(record.fields)
+        except ValidationError as error:
+            raise DataError(record.where, problems_of(error), ADVICE) from error
+        if judged.id in self.places:
+            raise DataError(record.where, [f"user_query is that of {self.places[judged.id]}"])
+        self.name = self.name or judged.infer_model
+        if judged.infer_model != self.name:
+            problem = f"infer_model is {judged.infer_model!r}, and {self.name!r} before"
+            raise DataError(record.where, [f"{problem}: give each model a file"], ADVICE)
+        self.places[judged.id] = record.where
+        self.judges[judged.judge_model] = None
+        self.references += judged.reference_second_response is not None
+        replies = judged.replies
+        scores = replay(self.benchmark, judged, PRESET, replies)
+        values = {score.metric: score.value for score in scores}
+        oddities = {
+            "error_text": isinstance(replies[ANSWER], Failure),
+            "off_balance": judged.wrong_sum is not None,
+            "repeated": len(judged.repeated),
+            "misstored": not _agree(values[OFFICIAL], judged.score),
+        }
+        self.scores += scores
+        self.scores += (
+            Score(sample=judged.id, condition=PRESET, metric=name, value=float(value))
+            for name, value in oddities.items()
+        )
+        if judged.repeated and not _agree(values["score"], values[OFFICIAL]):
+            self.counted_twice.append(judged.id)
+
+    def notes(self) -> Iterator[str]:
+        """How many samples of its release the file has, and whose scores need an explanation."""
+        samples = len(self.places)
+        release = "v1" if self.references == samples else "v3"
+        total = RELEASES[release]
+        missing = f", {total - samples} left out" if samples < total else ""
+        yield f"{self.name}: {samples} of the {total} samples of release {release}{missing}."
+        if self.counted_twice:
+            yield (
+                f"{self.name}: the checklist of {', '.join(self.counted_twice)} lists a criterion "
+                "twice. Our score counts both its weights, the authors' score one."
+            )
+
+
+def _agree(own: float | None, other: Any) -> bool:
+    if own is None or not isinstance(other, int | float):
+        return own is other
+    return abs(own - other) < TOLERANCE
