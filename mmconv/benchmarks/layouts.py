@@ -141,6 +141,7 @@ def _build(build: Build, frames: Mapping[str, ScoreFrame], context: Context) -> 
     first = next(iter(tables.values()))
     return replace(
         first,
+        title=_with_names(first.title, context),
         columns=tuple(dict.fromkeys(name for each in tables.values() for name in each.columns)),
         rows={
             f"{prefix}{name}": row

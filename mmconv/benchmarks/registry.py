@@ -23,6 +23,7 @@ TITLES = {
 """Benchmark -> how its authors write it."""
 
 CLASSES = {
+    "botchat": "mmconv.benchmarks.botchat.benchmark:BotChat",
     "dialogue": "mmconv.benchmarks.dialogue:Dialogue",
     "cmteval": "mmconv.benchmarks.cmteval.benchmark:CMTEval",
     "convbench": "mmconv.benchmarks.convbench.benchmark:ConvBench",

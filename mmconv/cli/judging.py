@@ -16,7 +16,7 @@ from mmconv.benchmarks.botchat.dialogues import (
     StoredDialogue,
     stored_dialogues,
 )
-from mmconv.benchmarks.botchat.judging import Similarity, calibrate, highest_similarity
+from mmconv.benchmarks.botchat.loops import Similarity, calibrate, highest_similarity
 from mmconv.benchmarks.registry import RESCORED, find_rescorer
 from mmconv.benchmarks.shared.rescore import as_published
 from mmconv.cli.shared.basics import FILE
@@ -206,11 +206,9 @@ def calibrate_command(
         )
     length = utterances or UTTERANCES
     highest = [highest_similarity(each.utterances[:length], similarity) for each in dialogues]
-    result = calibrate(highest, target)
-    steps = [("above", result.threshold, result.rate)]
-    if result.lower_threshold is not None and result.lower_rate is not None:
-        steps.append(("below", result.lower_threshold, result.lower_rate))
-    _, threshold, rate = min(steps, key=lambda step: abs(step[2] - target))
+    rates = calibrate(highest, target)
+    threshold = min(rates, key=lambda each: abs(rates[each] - target))
+    rate = rates[threshold]
     # between two neighbouring rates, the nearer is at most half a dialogue away
     if abs(rate - target) > 0.5 / len(highest) + 1e-9:
         click.echo(
@@ -222,7 +220,8 @@ def calibrate_command(
     listed = ", ".join(f"{count} of {name}" for name, count in counts)
     click.echo(f"{len(dialogues)} dialogues: {listed}")
     click.echo(f"threshold {threshold!r}: {rate:.1%} of {len(highest)} without a loop")
-    for place, other, other_rate in steps:
+    for other, other_rate in rates.items():
+        place = "above" if other > threshold else "below"
         if other != threshold:
             click.echo(f"next {place}, {other!r}: {other_rate:.1%}")
     setting = f"{{similarity: {similarity}, threshold: {threshold!r}}}"

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from judges.template import Slot
-from mmconv.benchmarks.botchat.dialogues import Participant, Sample, as_lines
-from mmconv.benchmarks.botchat.judging import conversation
+from mmconv.benchmarks.botchat.dialogues import HumanDialogue, Participant, as_lines, conversation
 
 PAIR = frozenset({"conversation_1", "conversation_2"})
 
@@ -26,7 +25,8 @@ HUMAN = (
     "Take mine. I'm staying in anyway.",
 )
 
-GENERATED = Participant(name="", seat="candidate").lines(Sample(index="", human=HUMAN), 4)
+SAMPLE = HumanDialogue(id="1", human=HUMAN)
+GENERATED = Participant(name="", seat="candidate").lines(SAMPLE, 4)
 
 VALUES: dict[str, Slot] = {
     "title": "Umbrellas left behind",

@@ -21,11 +21,12 @@ from pydantic import Field
 
 from judges import Prompt, PromptSet
 from mmconv.benchmarks.base.dataset import Dataset, load_dataset
-from mmconv.benchmarks.base.results import NOT_JUDGED, Results
+from mmconv.benchmarks.base.results import NOT_JUDGED, Results, check_scores
 from mmconv.benchmarks.base.sample import Sample, images_of
 from mmconv.benchmarks.layouts import Build, Context, Layout, make_tables
-from mmconv.benchmarks.metrics import Metric, default_metrics, endings_metrics
+from mmconv.benchmarks.metrics import Metric, default_metrics, endings_metrics, quantities
 from mmconv.benchmarks.shared.endings import METRICS, endings
+from mmconv.benchmarks.shared.leaderboard import Board, Tables, derive_boards
 from mmconv.benchmarks.shared.options import (
     BenchmarkOptions,
     Description,
@@ -41,7 +42,7 @@ from mmconv.core.graph import check
 from mmconv.core.keys import hash_files
 from mmconv.core.protocols import ImageSink
 from mmconv.core.types import UNASKED, Call, Score, Skipped, Table
-from mmconv.stats import ScoreFrame
+from mmconv.stats import Quantity, ScoreFrame
 
 JUDGE = "judge"
 
@@ -342,7 +343,7 @@ class Benchmark(ABC, Generic[SampleT, OptionsT]):
         with noted(where):
             scores = tuple(self.score(sample, results))
         if scores or not self.options.generate_only:
-            _check_scores(where, scores, self.scale)
+            check_scores(where, scores, self.scale)
         kept = (score for score in scores if score.why != NOT_JUDGED)
         return [*self.endings(results), *kept]
 
@@ -379,6 +380,18 @@ class Benchmark(ABC, Generic[SampleT, OptionsT]):
             *endings_metrics("answers"),
         ]
 
+    def layouts_for(self, frame: ScoreFrame) -> Iterable[Layout | Build]:
+        """The tables of these scores; override it if their rows depend on what was scored."""
+        return self.layouts()
+
+    def quantities(self, frame: ScoreFrame) -> Iterator[Quantity]:
+        """What runs are compared in; override it if some scores are those of other models."""
+        return quantities(self.metrics_for(frame), frame)
+
+    def boards(self, runs: Sequence[Tables]) -> Iterable[Board]:
+        """What a leaderboard of runs with these tables shows, by default that of `leaderboard`."""
+        return derive_boards([*self.leaderboard()], [*self.metrics()])
+
     def tables(self, scores: Scores) -> list[Table]:
         """All tables that the scores have something for."""
         frame, seats = ScoreFrame.of(scores), self.spec.seats
@@ -387,8 +400,8 @@ class Benchmark(ABC, Generic[SampleT, OptionsT]):
             judge=seats[JUDGE].label if JUDGE in seats else "no judge",
             notes=self.notes,
         )
-        frames = {context.candidate: frame}
-        made = make_tables([*self.layouts()], self.metrics_for(frame), frames, context)
+        layouts, metrics = self.layouts_for(frame), self.metrics_for(frame)
+        made = make_tables(layouts, metrics, {context.candidate: frame}, context)
         return [*made, *self.dataset.tables()]
 
     def check_plans(self) -> None:
@@ -455,28 +468,6 @@ def _check_class(kind: type[Benchmark[Any, Any]]) -> None:
     conditions: Any = kind.conditions
     if isinstance(conditions, str):
         raise ConfigError(f"{kind.__name__}.conditions must be a tuple: ({conditions!r},)")
-
-
-def _check_scores(where: str, scores: Sequence[Score], scale: Scale) -> None:
-    if not scores:
-        raise ConfigError(
-            f"{where} returned no score; return one without a value and with a reason"
-        )
-    seen = set()
-    for score in scores:
-        this = score.metric, score.turn, frozenset(score.tags.items())
-        if this in seen:
-            raise ConfigError(
-                f"{where}: {score.metric!r} is scored twice; give the scores different turns or "
-                "tags"
-            )
-        seen.add(this)
-        ends = ends_of(scale, score.metric)
-        if score.value is not None and ends is not None and not ends[0] <= score.value <= ends[1]:
-            raise ConfigError(
-                f"{where}: {score.metric!r} is {score.value:g}, but its scale is {ends[0]:g} to "
-                f"{ends[1]:g}; correct the score or `scale`"
-            )
 
 
 def _content(calls: Iterable[Call]) -> list[tuple[Any, ...]]:

@@ -103,7 +103,8 @@ def load_dataset(  # noqa: PLR0913 - where the records and their images are
     with all problems in one message; with `skip_bad` only if no record is left. `images` may be
     called from several threads.
     """
-    required = [name for name, field in kind.model_fields.items() if field.is_required()]
+    fields = {_column(kind, name): field for name, field in kind.model_fields.items()}
+    required = [column for column, field in fields.items() if field.is_required()]
     context = {}
     if has_images(kind) and folder is not None and images is not None:
         context[IMAGES] = ImageFolder(folder, images).open
@@ -115,7 +116,7 @@ def load_dataset(  # noqa: PLR0913 - where the records and their images are
 
     def advice() -> Iterator[str]:
         yield f"Every record needs {', '.join(required)}."
-        if unread := [name for name in columns if name not in kind.model_fields]:
+        if unread := [name for name in columns if name not in fields]:
             yield f"Columns that nothing reads: {', '.join(unread)}."
 
     records = list(scan_records(path, sheet, columns=required))
@@ -125,10 +126,18 @@ def load_dataset(  # noqa: PLR0913 - where the records and their images are
         spec,
         path,
         advice=advice,
-        other_problems=misspelt_columns(path, records, kind.model_fields),
+        key=_column(kind, "id"),
+        other_problems=misspelt_columns(path, records, fields),
         skip_bad=skip_bad,
         threads=bool(context),
     )
+
+
+def _column(kind: type[BaseModel], name: str) -> str:
+    """The column that a field is read from: its alias, or its name."""
+    field = kind.model_fields.get(name)
+    alias = None if field is None else field.validation_alias
+    return alias if isinstance(alias, str) else name
 
 
 def misspelt_columns(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import fsum
 from typing import Literal
 
 from judges import Reading, read_verdict
+from mmconv.benchmarks.shared.scoring import Scale, ends_of
+from mmconv.core.errors import ConfigError
 from mmconv.core.types import Call, Outcome, Reply, Score, Verdict
 
 NOT_JUDGED = "not judged"
@@ -114,3 +116,26 @@ def reduce_scores(
         return results.score(name, None, reason, turn=turn)
     value = min(values) if how == "min" else fsum(values) / len(values)
     return results.score(name, value, turn=turn)
+
+
+def check_scores(where: str, scores: Sequence[Score], scale: Scale) -> None:
+    """Raise `ConfigError` for scores that are off the scale, given twice, or not there at all."""
+    if not scores:
+        raise ConfigError(
+            f"{where} returned no score; return one without a value and with a reason"
+        )
+    seen = set()
+    for score in scores:
+        this = score.metric, score.turn, frozenset(score.tags.items())
+        if this in seen:
+            raise ConfigError(
+                f"{where}: {score.metric!r} is scored twice; give the scores different turns or "
+                "tags"
+            )
+        seen.add(this)
+        ends = ends_of(scale, score.metric)
+        if score.value is not None and ends is not None and not ends[0] <= score.value <= ends[1]:
+            raise ConfigError(
+                f"{where}: {score.metric!r} is {score.value:g}, but its scale is {ends[0]:g} to "
+                f"{ends[1]:g}; correct the score or `scale`"
+            )

@@ -11,16 +11,16 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mmconv.benchmarks.botchat.dialogues import PAIREVAL, named
-from mmconv.benchmarks.botchat.judging import BAD_TIE, GOOD_TIE, LOSS, OURS, WIN
+from mmconv.benchmarks.botchat.scoring import BAD_TIE, GOOD_TIE, LOSS, OURS, WIN
 from mmconv.core.types import Cell, Table
 from mmconv.stats import FEWEST_CLUSTERS, ScoreFrame
 
@@ -40,16 +40,9 @@ RATINGS = (
     "orders (the authors' order is not public). Bradley-Terry: on Elo's scale with a mean of 1000. "
     "A tie is half a win for each. Computed by evalica.",
     "Brackets hold the middle 95 % of the draws of dialogues.",
-)
-
-_UNBOUNDED = (
-    "A Bradley-Terry rating that is not there: no finite one fits, since somebody never wins or "
-    "ties against the others."
-)
-_UNBOUNDED_DRAWS = (
-    "A Bradley-Terry rating without an interval beside an Elo rating with one: too many draws of "
-    "dialogues leave somebody who never wins or ties against the others, and so no finite ratings; "
-    "an end of the interval is infinite."
+    "A Bradley-Terry rating or interval is not there if no finite one fits: a model never wins or "
+    "ties against the others, in the data or in too many draws. Of a model whose games all end "
+    f"alike, Elo shows how far K = {K:.0f} gets, not its strength.",
 )
 
 _TAIL = 0.025
@@ -83,11 +76,8 @@ class Arena:
     def __call__(self, frame: ScoreFrame) -> Table:
         """A row for each model; none without the package that computes ratings."""
         rows: dict[str, dict[str, Cell]] = {}
-        remarks: dict[str, None] = {}
         for group, games in self._games(frame).items() if is_available() else ():
-            ratings = rate_models(games)
-            remarks |= dict.fromkeys(describe_ratings(games, ratings))
-            for model, cells in ratings.items():
+            for model, cells in rate_models(games).items():
                 row = {f"{name}, {group}": cell for name, cell in cells.items()}
                 rows.setdefault(model, {}).update(row)
         return Table(
@@ -96,7 +86,7 @@ class Arena:
             columns=tuple(dict.fromkeys(name for row in rows.values() for name in row)),
             rows=rows,
             digits=1,
-            notes=(*RATINGS, *remarks, *self.notes),
+            notes=(*RATINGS, *self.notes),
         )
 
     def _games(self, frame: ScoreFrame) -> dict[str, list[Game]]:
@@ -139,45 +129,18 @@ def rate_models(
         if (ratings := _bradley_terry(drawn)) is not None:
             terry.append(ratings)
     fitted = _bradley_terry(played)
-    has_interval = len(played.dialogues) >= FEWEST_CLUSTERS
     counts = Counter(name for game in games for name in (game.left, game.right))
     cells = {}
     for place, model in enumerate(played.models):
         by_elo, by_terry = ([each[place] for each in ratings] for ratings in (elo, terry))
-        value = None if fitted is None else fitted[place]
+        median, value = float(np.median(by_elo)), None if fitted is None else fitted[place]
+        if len(played.dialogues) < FEWEST_CLUSTERS:
+            by_elo, by_terry = [], []
         cells[model] = {
-            ELO: _cell(float(np.median(by_elo)), by_elo if has_interval else (), counts[model]),
-            TERRY: _cell(
-                value, by_terry if has_interval else (), counts[model], draws - len(terry)
-            ),
+            ELO: _cell(median, by_elo, counts[model]),
+            TERRY: _cell(value, by_terry, counts[model], draws - len(terry)),
         }
     return cells
-
-
-def describe_ratings(
-    games: Sequence[Game], ratings: Mapping[str, Mapping[str, Cell]]
-) -> Iterator[str]:
-    """What a reader of these ratings must know: which are not finite, or say little."""
-    cells = [(row[ELO], row[TERRY]) for row in ratings.values()]
-    if any(terry.value is None for _, terry in cells):
-        yield _UNBOUNDED
-    if any(
-        terry.value is not None and terry.low is None and elo.low is not None
-        for elo, terry in cells
-    ):
-        yield _UNBOUNDED_DRAWS
-    # each model with the points from its own side
-    sides = [
-        side for game in games for side in ((game.left, game.points), (game.right, -game.points))
-    ]
-    for points, verbs in ((LOSS, "never win or tie"), (WIN, "never lose or tie")):
-        others = {model for model, own in sides if own != points}
-        if models := [model for model in ratings if model not in others]:
-            yield (
-                f"Of models that {verbs} ({', '.join(models)}), Elo shows how far K = {K:.0f} gets "
-                "in their games, not how strong they are; nor does its interval, which is as "
-                "narrow as it is because all their games ended alike."
-            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,27 +179,18 @@ class _Games:
         chosen = random.integers(len(self.dialogues), size=len(self.dialogues))
         drawn = np.concatenate([self.dialogues[place] for place in chosen.tolist()])
         drawn = drawn[random.permutation(len(drawn))]
-        return replace(
-            self,
-            lefts=self.lefts[drawn],
-            rights=self.rights[drawn],
-            winners=self.winners[drawn],
-            dialogues=(),
-        )
+        lefts, rights, winners = (each[drawn] for each in (self.lefts, self.rights, self.winners))
+        return replace(self, lefts=lefts, rights=rights, winners=winners, dialogues=())
 
 
 def _elo(games: _Games) -> list[float]:
     # pandas comes with it, and only the end of a run with an arena needs it
     import evalica
 
+    index = evalica.indexing(range(len(games.models)), ())[-1]
+    winners = games.winners.tolist()
     result = evalica.elo(
-        games.lefts,
-        games.rights,
-        games.winners.tolist(),
-        index=_index(games),
-        initial=START,
-        scale=SCALE,
-        k=K,
+        games.lefts, games.rights, winners, index=index, initial=START, scale=SCALE, k=K
     )
     ratings: list[float] = result.scores.sort_index().tolist()
     return ratings
@@ -257,7 +211,7 @@ def _bradley_terry(games: _Games) -> list[float] | None:
         lefts,
         rights,
         winners.tolist(),
-        index=_index(games),
+        index=evalica.indexing(range(len(games.models)), ())[-1],
         weights=counts[different].astype(float),
         tolerance=_TOLERANCE,
         limit=_ITERATIONS,
@@ -277,13 +231,6 @@ def _is_bounded(lefts: Places, rights: Places, winners: Places, models: int) -> 
     for _ in range(models.bit_length()):
         reached = reached @ reached
     return bool(reached.all())
-
-
-def _index(games: _Games) -> Any:
-    """The models' places as evalica has them."""
-    import evalica
-
-    return evalica.indexing(range(len(games.models)), ())[-1]
 
 
 def _cell(value: float | None, draws: Sequence[float], n: int, unbounded: int = 0) -> Cell:

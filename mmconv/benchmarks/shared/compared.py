@@ -1,7 +1,7 @@
 """Which quantities runs of a benchmark are compared by; a benchmark without its own has its means.
 
 The functions named here hand out the columns and weights behind a benchmark's tables. What is
-subtracted, and from what, is told in `mmconv.stats.contrasts`.
+subtracted, and from what, is described in `mmconv.stats.contrasts`.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from mmconv.benchmarks.metrics import default_metrics, quantities
 from mmconv.benchmarks.registry import CLASSES, TITLES, find_class, find_part
 from mmconv.benchmarks.shared.endings import METRICS
 from mmconv.benchmarks.shared.scoring import Scale, ends_of
-from mmconv.core.config import CANDIDATE, RunSpec
+from mmconv.core.config import RunSpec
 from mmconv.stats import Quantity, ScoreFrame
 
-_DESCRIBED = frozenset({"botchat"})
+_DESCRIBED: frozenset[str] = frozenset()
 """The benchmarks whose metrics say in what runs are compared."""
 
 ComparedQuantities: TypeAlias = Callable[[ScoreFrame, RunSpec], Iterator[Quantity]]
@@ -38,16 +38,13 @@ def find_quantities(benchmark: str, scale: Scale = None) -> ComparedQuantities:
 def _of_class(benchmark: str, scale: Scale, frame: ScoreFrame, spec: RunSpec) -> Iterator[Quantity]:
     """In the metrics of the class; if its code cannot be imported here, in the default ones."""
     try:
-        metrics = find_class(benchmark)(spec).metrics_for(frame)
+        yield from find_class(benchmark)(spec).quantities(frame)
     except ImportError:
         names = [name for name in frame.distinct("metric") if name not in METRICS]
         scales = {name: ends_of(scale, name) for name in names}
         metrics = default_metrics(frame, frame.distinct("condition"), scales, table="")
-    return quantities(metrics, frame)
+        yield from quantities(metrics, frame)
 
 
 def _of_metrics(benchmark: str, frame: ScoreFrame, spec: RunSpec) -> Iterator[Quantity]:
-    if benchmark == "botchat" and frame.distinct("model"):
-        # scores of opponents are not the run's own
-        frame = frame.only(model=spec.seats[CANDIDATE].label)
     return quantities(find_part(benchmark, "metrics:metrics")(spec.options), frame)

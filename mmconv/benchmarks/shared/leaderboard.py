@@ -88,12 +88,12 @@ def find_boards(
         return tuple(find_part(benchmark, "leaderboard:boards")(runs))
     with suppress(ImportError):
         described = find_class(benchmark)(spec)
-        if boards := tuple(_boards([*described.leaderboard()], [*described.metrics()])):
+        if boards := tuple(described.boards(runs)):
             return boards
     return tuple(_plain(benchmark, runs[0], least))
 
 
-def _boards(layouts: Sequence[Layout], metrics: Sequence[Metric]) -> Iterator[Board]:
+def derive_boards(layouts: Sequence[Layout], metrics: Sequence[Metric]) -> Iterator[Board]:
     """A board for each headline and group; layouts with the same ones are parts of it."""
     for (rank, _), parts in groupby(layouts, lambda each: (each.rank, each.name.partition("_")[0])):
         yield Board(headline=rank, parts=[_part(layout, metrics) for layout in parts])

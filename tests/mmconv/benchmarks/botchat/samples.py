@@ -11,14 +11,13 @@ import orjson
 import pytest
 
 from images import ImageStore
-from mmconv.benchmarks.botchat.benchmark import BotChat, build
+from mmconv.benchmarks.botchat.benchmark import BotChat
 from mmconv.core.config import ModelSpec, RunSpec
 
 MUTUAL = Path(__file__).parents[5] / "shared" / "data" / "botchat" / "MuTual_test.xlsx"
 
 needs_mutual = pytest.mark.skipif(not MUTUAL.is_file(), reason="the authors' data is not there")
 
-BENCHMARK = "mmconv.benchmarks.botchat.benchmark:build"
 SPEAKER = ModelSpec(provider="tests.mmconv.benchmarks.botchat.speaker", model="first")
 OTHER = SPEAKER.model_copy(update={"model": "second"})
 JUDGE = ModelSpec(provider="fake", model="judge")
@@ -92,15 +91,17 @@ def compared(
 
 
 def spec(data: Path, **fields: Any) -> RunSpec:
-    """A run over `data`; fields that are none of the run's own are options."""
-    known = ("seats", "conditions", "limit", "samples")
+    """A run over `data`; fields that are not the run's own are options."""
+    known = ("seats", "conditions", "limit", "samples", "prompts", "trials")
     own = {name: fields.pop(name) for name in known if name in fields}
     seats = {"candidate": SPEAKER, "judge": JUDGE}
     return RunSpec(
-        benchmark=BENCHMARK, options={"data": str(data), **fields}, **{"seats": seats, **own}
+        benchmark="botchat", options={"data": str(data), **fields}, **{"seats": seats, **own}
     )
 
 
 def built(data: Path, **fields: Any) -> BotChat:
     """The benchmark of such a run."""
-    return build(spec(data, **fields), ImageStore())
+    benchmark = BotChat(spec(data, **fields))
+    benchmark.load_data(ImageStore())
+    return benchmark

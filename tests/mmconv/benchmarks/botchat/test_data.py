@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from mmconv.benchmarks.botchat.dialogues import stored_dialogues
-from mmconv.benchmarks.botchat.rescore import split_conversation
+from mmconv.benchmarks.readers.botchat import split_conversation
 from mmconv.core.errors import DataError
 from tests.mmconv.benchmarks.botchat.samples import (
     MUTUAL,
@@ -34,7 +34,7 @@ def test_the_authors_file() -> None:
     assert (min(lengths), max(lengths)) == (2, 15)
     long = [len(sample.human) for sample in samples if sample.is_compared]
     assert round(sum(long) / len(long), 2) == 7.40
-    assert samples[0].index == "MT-1"
+    assert samples[0].id == "MT-1"
     assert samples[0].seed[0] == "You look rather pale. Are you feeling well?"
 
 
@@ -43,8 +43,7 @@ def test_a_record_is_read_whole(tmp_path: Path) -> None:
     benchmark = built(write(tmp_path / "data.jsonl", rows))
     first, second = benchmark.load()
     assert first.human == tuple(dialogue("Human 1", 4))
-    assert first.document is not None
-    assert (first.document.title, first.document.text) == ("Tea", "About tea.")
+    assert (first.title, first.text) == ("Tea", "About tea.")
     assert (first.is_compared, second.is_compared) == (True, False)
     assert benchmark.conditions == ("uncon", "con")
 
@@ -56,49 +55,38 @@ def test_utterances_may_be_a_plain_list(tmp_path: Path) -> None:
 
 
 BAD: list[tuple[dict[str, Any], str]] = [
-    ({"conv-GT": None}, "conv-GT is missing"),
-    ({"conv-GT": "['a', 'b']"}, "conv-GT is not a JSON list of utterances"),
-    ({"conv-GT": "[]"}, "conv-GT is not a JSON list of utterances"),
+    ({"conv-GT": None}, "conv-GT is empty"),
+    ({"conv-GT": "['a', 'b']"}, "conv-GT: not a JSON list of utterances: "),
+    ({"conv-GT": "[]"}, "conv-GT: not a JSON list of utterances: '[]'"),
     ({"conv-GT": '["a", "", "b"]'}, "conv-GT: utterance 2 is empty"),
     ({"conv-GT": '["a", 3]'}, "conv-GT: utterance 2 is not a text: 3"),
-    ({"conv-GT": '["a"]', "nround": 1}, "conv-GT has 1 utterance; the seed alone takes 2"),
+    ({"conv-GT": '["a"]', "nround": 1}, "conv-GT: has 1 utterance; the seed alone takes 2"),
     ({"index": " "}, "index is empty"),
     ({"index": True}, "index holds True, which is not text"),
     ({"index": "MT-1"}, "index is that of data.jsonl line 1"),
     ({"nround": 7}, "nround is 7, but conv-GT has 5 utterances"),
-    ({"title": "Tea"}, "title stands without text"),
+    ({"title": "Tea"}, "title is there without text"),
 ]
 
 
-@pytest.mark.parametrize(("fields", "told"), BAD, ids=[told for _, told in BAD])
-def test_a_malformed_record_is_named(tmp_path: Path, fields: dict[str, Any], told: str) -> None:
+@pytest.mark.parametrize(("fields", "message"), BAD, ids=[message for _, message in BAD])
+def test_a_malformed_record_is_named(tmp_path: Path, fields: dict[str, Any], message: str) -> None:
     path = write(tmp_path / "data.jsonl", [record(1), record(2) | fields])
     with pytest.raises(DataError) as refused:
         built(path)
-    message = str(refused.value)
-    assert "data.jsonl line 2: " in message
-    assert told in message
-    assert "--skip-bad-records goes on with the 1 good records" in message
-
-
-def test_bad_records_can_be_left_out(tmp_path: Path) -> None:
-    path = write(tmp_path / "data.jsonl", [record(1), record(2, nround=9), record(3)])
-    benchmark = built(path, skip_bad_records=True)
-    assert [bad["where"] for bad in benchmark.facts["left_out"]] == ["data.jsonl line 2"]
-    assert [sample.index for sample in benchmark.load()] == ["MT-1", "MT-3"]
-
-
-def test_nothing_is_left_to_run(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="holds no records"):
-        built(write(tmp_path / "none.jsonl", []), skip_bad_records=True)
-    with pytest.raises(DataError, match="nround is 9"):
-        bad = write(tmp_path / "bad.jsonl", [record(1, nround=9)])
-        built(bad, skip_bad_records=True)
+    for part in (
+        "data.jsonl line 2",
+        message,
+        "--skip-bad-records goes on with the 1 good records",
+    ):
+        assert part in str(refused.value)
 
 
 def test_conditioned_dialogues_need_their_documents(tmp_path: Path) -> None:
     path = write(tmp_path / "data.jsonl", [record(1, text="Tea."), record(2)])
-    with pytest.raises(DataError, match="line 2: text is missing, and the condition con needs it"):
+    with pytest.raises(
+        DataError, match=r"line 2 \(index MT-2\): text is missing, and the condition con needs it"
+    ):
         built(path, conditions=("con",))
     assert built(path).conditions == ("uncon",)
 
@@ -111,22 +99,22 @@ def test_tab_separated_files_hold_long_dialogues(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("index\tgpt\nMT-1\n", "1 cells, but the header has 2"),
         ("index\tindex\nMT-1\t2\n", "row 1 names 'index' twice"),
         ("index\tgpt\n\t[]\n", "no index"),
-        ("index\tgpt\nMT-1\thello\n", "gpt is not a JSON list of utterances: 'hello'"),
+        ("index\tgpt\nMT-1\thello\n", "gpt: not a JSON list of utterances: 'hello'"),
         ('index\tgpt\nMT-1\t["a"]\nMT-1\t["a"]\n', "index 'MT-1' is that of convs.tsv row 2"),
         ("index\tnround\nMT-1\t3\n", "holds no dialogues"),
     ],
 )
-def test_what_holds_no_dialogues_is_refused(tmp_path: Path, text: str, told: str) -> None:
+def test_what_holds_no_dialogues_is_refused(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "convs.tsv"
     path.write_text(text.replace('["a"]', '"[""a""]"'), encoding="utf-8")
     with pytest.raises(DataError) as refused:
         list(stored_dialogues(path))
-    assert told in str(refused.value)
+    assert message in str(refused.value)
 
 
 def test_conversations_are_taken_apart_as_they_were_laid_out() -> None:

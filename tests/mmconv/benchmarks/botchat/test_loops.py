@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from mmconv.benchmarks.botchat.judging import (
+from mmconv.benchmarks.botchat.loops import (
     DupDetect,
     Similarity,
     calibrate,
@@ -89,19 +89,19 @@ def test_long_utterances_are_compared_whole() -> None:
     assert highest_similarity(near, "characters") == 1.0
 
 
-def test_the_threshold_gives_the_wanted_rate() -> None:
-    highest = [place / 10 for place in range(10)]
-    found = calibrate(highest, 0.9)
-    assert (found.threshold, found.rate) == (0.8, 0.9)
-    assert (found.lower_threshold, found.lower_rate) == (0.7, 0.8)
-    assert sum(value <= found.threshold for value in highest) == 9
-
-
-def test_ties_cannot_be_split() -> None:
-    found = calibrate([0.2, 0.5, 0.5, 0.5], 0.5)
-    assert (found.threshold, found.rate) == (0.5, 1.0)
-    assert (found.lower_threshold, found.lower_rate) == (0.2, 0.25)
-    assert calibrate([0.2], 1.0).lower_threshold is None
+@pytest.mark.parametrize(
+    ("highest", "rate", "steps"),
+    [
+        ([place / 10 for place in range(10)], 0.9, [(0.8, 0.9), (0.7, 0.8)]),
+        # ties cannot be split
+        ([0.2, 0.5, 0.5, 0.5], 0.5, [(0.5, 1.0), (0.2, 0.25)]),
+        ([0.2], 1.0, [(0.2, 1.0)]),
+    ],
+)
+def test_the_threshold_gives_the_wanted_rate(
+    highest: list[float], rate: float, steps: list[tuple[float, float]]
+) -> None:
+    assert [*calibrate(highest, rate).items()] == steps
 
 
 def test_nothing_to_calibrate() -> None:
@@ -114,7 +114,7 @@ def test_nothing_to_calibrate() -> None:
 def test_a_calibrated_threshold_leaves_what_it_says() -> None:
     dialogues = [repeating(3, 4), repeating(), (*FRESH[:4], "eeeeeeeeef", *FRESH[5:])]
     highest = [highest_similarity(each, "characters") for each in dialogues]
-    found = calibrate(highest, 2 / 3)
-    settings = DupDetect(threshold=found.threshold)
+    threshold, *_ = rates = calibrate(highest, 2 / 3)
+    settings = DupDetect(threshold=threshold)
     free = [first_repeat(each, settings) is None for each in dialogues]
-    assert sum(free) / 3 == pytest.approx(found.rate)
+    assert sum(free) / 3 == pytest.approx(rates[threshold])

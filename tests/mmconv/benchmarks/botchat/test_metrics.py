@@ -8,20 +8,21 @@ from typing import Any
 
 import pytest
 
-from mmconv.benchmarks.botchat.judging import (
+from mmconv.benchmarks.botchat.layouts import Provenance, layouts
+from mmconv.benchmarks.botchat.loops import DupDetect
+from mmconv.benchmarks.botchat.metrics import CHANGE, metrics
+from mmconv.benchmarks.botchat.scoring import (
     AUTHORS,
     BAD_TIE,
-    DUP,
+    DUP_FIRST,
     GOOD_TIE,
-    JUDGE,
+    JUDGE_ALONE,
     LOSS,
     OURS,
     UNKNOWN,
     WIN,
-    DupDetect,
 )
-from mmconv.benchmarks.botchat.metrics import CHANGE, Provenance, build_tables
-from mmconv.benchmarks.layouts import Context
+from mmconv.benchmarks.layouts import Context, make_tables
 from mmconv.benchmarks.shared.compared import find_quantities
 from mmconv.core.types import SAME_TEXT, Cell, Score, Table
 from mmconv.engine.run import Place, open_evaluation
@@ -73,8 +74,9 @@ def generated(*conditions: str, model: str = "first") -> Iterator[Score]:
 def tables(*found: Iterable[Score]) -> dict[str, Table]:
     frame = ScoreFrame(score for each in found for score in each)
     provenance = Provenance(dup_detect=DupDetect(), compared="8 of the 8")
-    context = Context(candidate="first", judge="judged by j")
-    return {table.name: table for table in build_tables(frame, {}, provenance, context)}
+    arranged = layouts(frame, provenance)
+    made = make_tables(arranged, [*metrics(16)], {"first": frame}, Context(candidate="first"))
+    return {table.name: table for table in made}
 
 
 def rates(**counts: int) -> dict[str, Cell]:
@@ -88,7 +90,9 @@ def rates(**counts: int) -> dict[str, Cell]:
         for value in values
     ]
     ours, theirs = read[: len(values)], read[len(values) :]
-    made = tables(points(OURS, JUDGE, "1", uncon=ours), points(AUTHORS, JUDGE, "1", uncon=theirs))
+    made = tables(
+        points(OURS, JUDGE_ALONE, "1", uncon=ours), points(AUTHORS, JUDGE_ALONE, "1", uncon=theirs)
+    )
     return {**made["gteval"].rows["first"], **made["points"].rows["GTEval: first"]}
 
 
@@ -160,9 +164,9 @@ def test_comparisons_are_paired_in_each_order() -> None:
     won, lost = [WIN] * 6, [LOSS] * 6
     found = tables(
         generated(*BOTH),
-        points(OURS, JUDGE, "1", uncon=lost, con=won),
-        points(OURS, JUDGE, "2", uncon=lost, con=[WIN, *lost[1:]]),
-        points(OURS, DUP, "1", uncon=won, con=lost),
+        points(OURS, JUDGE_ALONE, "1", uncon=lost, con=won),
+        points(OURS, JUDGE_ALONE, "2", uncon=lost, con=[WIN, *lost[1:]]),
+        points(OURS, DUP_FIRST, "1", uncon=won, con=lost),
     )
     row = found["conditions"].rows["first"]
     cell = row["GTEval win+tie"]
@@ -190,9 +194,7 @@ async def test_a_run_of_both_conditions_and_a_comparison_of_two(tmp_path: Path) 
     folders = []
     for candidate in (SPEAKER, OTHER):
         chosen = spec(data)
-        chosen = chosen.model_copy(
-            update={"benchmark": "botchat", "seats": {**chosen.seats, "candidate": candidate}}
-        )
+        chosen = chosen.model_copy(update={"seats": {**chosen.seats, "candidate": candidate}})
         async with open_evaluation(chosen, Place(out=tmp_path / "runs")) as evaluation:
             result = await evaluation.run(evaluation.runner())
         folders.append(result.folder)

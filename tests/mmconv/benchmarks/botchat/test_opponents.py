@@ -1,4 +1,4 @@
-"""Earlier runs as opponents: what they may lack, and which runs against them are compared."""
+"""Earlier runs as opponents, what may be missing in them, and which runs are compared."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from typing import Any
 
 import orjson
 import pytest
+from click.testing import CliRunner
 
+from mmconv.benchmarks.botchat.dialogues import stored_dialogues
+from mmconv.cli.judging import calibrate_command as command
 from mmconv.core.config import RunSpec
 from mmconv.core.errors import ConfigError, DataError
 from mmconv.core.types import Table
@@ -17,11 +20,13 @@ from mmconv.report.changed_inputs import tell_changed
 from mmconv.report.comparison.differences import compare
 from mmconv.report.page.provenance import provenance
 from mmconv.run_folder.saved_run import read_finished
+from mmconv.run_folder.transcripts import CallRecord
 from tests.mmconv.benchmarks.botchat.samples import (
     JUDGE,
     OTHER,
     SPEAKER,
     built,
+    dialogue,
     record,
     spec,
     write,
@@ -45,12 +50,7 @@ async def rival(data: Path, out: Path, **fields: Any) -> Path:
 
 def against(data: Path, folder: Path, **fields: Any) -> RunSpec:
     chosen: dict[str, Any] = {"protocols": ["unieval", "paireval"]} | fields
-    return shipped(spec(data, opponents=[str(folder)], **chosen))
-
-
-def shipped(chosen: RunSpec) -> RunSpec:
-    """By the name under which runs are compared quantity by quantity."""
-    return chosen.model_copy(update={"benchmark": "botchat"})
+    return spec(data, opponents=[str(folder)], **chosen)
 
 
 def change(folder: Path, edit: Callable[[dict[str, Any]], object]) -> None:
@@ -87,8 +87,8 @@ async def test_pairs_that_lack_a_dialogue_are_missing_with_a_reason(
         for name in ("paireval", "paireval_dupdetect"):
             cell = found[name].rows[f"first - second, N={length}"]["win"]
             assert (cell.n, cell.missing) == (2, {LACKING: 4})
-    told = "second lacks a whole dialogue of 2 of the 3 compared samples: its pairs of them are"
-    assert any(note.startswith(told) for note in found["paireval"].notes)
+    message = "second lacks a whole dialogue of 2 of the 3 compared samples: its pairs of them are"
+    assert any(note.startswith(message) for note in found["paireval"].notes)
     loops = found["loops"].rows["second"]["non-loop (%)"]
     assert (loops.n, loops.missing) == (1, {"unfinished dialogue": 2})
     words = found["lengths"].rows["second"]["words"]
@@ -105,7 +105,7 @@ async def test_a_model_without_any_whole_dialogue_is_refused(data: Path, tmp_pat
 async def test_runs_are_compared_whoever_else_their_opponents_are(
     data: Path, tmp_path: Path
 ) -> None:
-    """And the opponent may have been scored again, which writes its files anew."""
+    """And the opponent may have been scored again, which writes its files again."""
     folder = await rival(data, tmp_path / "runs")
     first = (await evaluate(against(data, folder), tmp_path / "runs")).folder
     change(folder, lambda call: call.update(stored=True))
@@ -113,17 +113,17 @@ async def test_runs_are_compared_whoever_else_their_opponents_are(
     second = (await evaluate(against(data, folder, seats=third), tmp_path / "runs")).folder
     rows = named(compare([first, second]).tables, "differences").rows
     assert rows["PairEval against second, N=16: win"]["%"].n == 3 * 2
-    [told] = dict(provenance(read_finished(first)).lists)["Hashes: opponents"]
-    assert re.fullmatch("second [0-9a-f]{64}", " ".join(told))
+    [hashes] = dict(provenance(read_finished(first)).lists)["Hashes: opponents"]
+    assert re.fullmatch("second [0-9a-f]{64}", " ".join(hashes))
     alone = spec(data, seats=third, protocols=["unieval"])
-    other = (await evaluate(shipped(alone), tmp_path / "runs")).folder
+    other = (await evaluate(alone, tmp_path / "runs")).folder
     rows = named(compare([first, other]).tables, "differences").rows
     assert "UniEval, N=16" in rows
     assert not any(name.startswith("PairEval") for name in rows)
 
 
 async def test_another_text_of_an_opponent_is_other_data(data: Path, tmp_path: Path) -> None:
-    """Where both runs have a dialogue of a sample; one that is lacking is no other one."""
+    """Where both runs have a dialogue of a sample; a missing one does not count as another."""
     folder = await rival(data, tmp_path / "runs")
     change(folder, fail("MT-1 utterance_12"))
     runs = [(await evaluate(against(data, folder, limit=2), tmp_path / "runs")).folder]
@@ -141,13 +141,13 @@ async def test_another_text_of_an_opponent_is_other_data(data: Path, tmp_path: P
     change(whole, reword)
     seats["candidate"] = THIRD.model_copy(update={"name": "fourth"})
     runs.append((await evaluate(against(data, whole, seats=seats), tmp_path / "runs")).folder)
-    told = "the opponent second differs: 1 of its dialogues are others in first than in fourth"
-    with pytest.raises(ConfigError, match=told):
+    message = "the opponent second differs: 1 of its dialogues are others in first than in fourth"
+    with pytest.raises(ConfigError, match=message):
         compare([runs[0], runs[2]])
     [changed] = tell_changed(runs[1], read_finished(runs[2]).manifest)
     assert "the dialogues of second are not those that the run was made against" in changed
     warned = compare([runs[0], runs[2]], despite=("data",)).warnings
-    assert any(told in each for each in warned)
+    assert any(message in each for each in warned)
     # manifests had only the names of opponents once
     manifest = runs[0] / "manifest.json"
     document = orjson.loads(manifest.read_bytes())
@@ -159,3 +159,136 @@ async def test_another_text_of_an_opponent_is_other_data(data: Path, tmp_path: P
 def named(tables: tuple[Table, ...], name: str) -> Table:
     [table] = (table for table in tables if table.name == name)
     return table
+
+
+async def test_a_run_is_the_opponent_of_another(tmp_path: Path) -> None:
+    data = write(tmp_path / "data.jsonl", [record(number, 3 + number) for number in range(1, 5)])
+    earlier = await evaluate(spec(data, protocols=["gteval"]), tmp_path / "runs")
+    seats = {"candidate": OTHER, "judge": JUDGE}
+    later = spec(data, seats=seats, opponents=str(earlier.folder), protocols="paireval")
+    result = await evaluate(later, tmp_path / "runs")
+    tables = {table.name: table for table in result.tables}
+    assert tables["paireval"].rows["second - first, N=16"]["win"].n == 4 * 2
+    assert result.stats.seats["candidate"].ended == 4 * 14
+
+
+async def test_its_dialogues_are_read_whole_and_calibrate(tmp_path: Path) -> None:
+    data = write(tmp_path / "data.jsonl", [record(number) for number in (1, 2)])
+    chosen = spec(data, protocols=["unieval"]).model_copy(update={"trials": 2})
+    result = await evaluate(chosen, tmp_path / "runs")
+    found = list(stored_dialogues(result.folder))
+    assert [(each.model, each.index) for each in found] == [("first", "MT-1"), ("first", "MT-2")]
+    assert [len(each.utterances) for each in found] == [16, 16]
+    assert list(found[1].utterances[:2]) == dialogue("Human 2", 5)[:2]
+    arguments = ["botchat", "--dialogues", str(result.folder), "--non-loop-rate", "1"]
+    assert "of 2 without a loop" in CliRunner().invoke(command, arguments).output
+
+
+async def test_a_run_of_both_conditions_is_no_opponent(tmp_path: Path) -> None:
+    rows = [record(1, title="Tea", text="About tea.")]
+    result = await evaluate(spec(write(tmp_path / "data.jsonl", rows)), tmp_path / "runs")
+    with pytest.raises(DataError, match="the conditions uncon and con"):
+        list(stored_dialogues(result.folder))
+
+
+def test_another_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no run found"):
+        list(stored_dialogues(tmp_path))
+
+
+def change_first(path: Path, **fields: Any) -> None:
+    """Change the first record of a file."""
+    first, *others = path.read_bytes().splitlines()
+    path.write_bytes(b"\n".join([orjson.dumps(orjson.loads(first) | fields), *others, b""]))
+
+
+def cut(path: Path) -> None:
+    data = path.read_bytes().rstrip()
+    path.write_bytes(data[:-10])
+
+
+SPOILT: dict[str, tuple[str, Callable[[Path], object], str]] = {
+    "transcripts cut short": ("transcripts.jsonl", cut, "line 30: cut short, or not"),
+    "transcripts gone": ("transcripts.jsonl", Path.unlink, "the run is not finished"),
+    "a text that is none": (
+        "transcripts.jsonl",
+        lambda path: change_first(path, text=3),
+        "line 1: text: ",
+    ),
+    "messages that are none": (
+        "transcripts.jsonl",
+        lambda path: change_first(path, messages=[{"role": "user"}]),
+        "line 1: messages.0.parts is needed and not set; another version of mmconv wrote it",
+    ),
+    "no object": ("transcripts.jsonl", lambda path: path.write_text("[]"), "line 1: holds a list"),
+    "specification cut short": ("spec.json", cut, "spec.json: 1 problem\n  cut short, or not"),
+    "specification of another kind": (
+        "spec.json",
+        lambda path: path.write_text("{}"),
+        "spec is needed and not set",
+    ),
+    "a seat that is not named": (
+        "transcripts.jsonl",
+        lambda path: path.write_text(path.read_text().replace('"candidate"', '"stranger"')),
+        "spec.json names no seat 'stranger', which speaks",
+    ),
+}
+"""A file of a run, how it is spoilt, and the message."""
+
+
+@pytest.mark.parametrize(("name", "spoil", "message"), SPOILT.values(), ids=SPOILT)
+async def test_a_spoilt_run_is_refused(
+    tmp_path: Path, name: str, spoil: Callable[[Path], object], message: str
+) -> None:
+    data = write(tmp_path / "data.jsonl", [record(1), record(2)])
+    folder = (await evaluate(spec(data, protocols=["unieval"]), tmp_path / "runs")).folder
+    spoil(folder / name)
+    with pytest.raises(DataError, match=re.escape(message)) as caught:
+        list(stored_dialogues(folder))
+    assert folder.name in str(caught.value)
+    assert "the replies are cached" in str(caught.value)
+
+
+async def test_a_run_that_was_only_scored_is_read_too(tmp_path: Path) -> None:
+    data = write(tmp_path / "data.jsonl", [record(1)])
+    result = await evaluate(spec(data, protocols=["unieval"]), tmp_path / "runs")
+    (result.folder / "summary.json").unlink()
+    assert [each.model for each in stored_dialogues(result.folder)] == ["first"]
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "message"),
+    [("convbench", "this is a run of convbench"), ("own.riddles:Riddles", "holds no dialogues")],
+)
+def test_a_run_of_another_benchmark_is_refused(
+    tmp_path: Path, benchmark: str, message: str
+) -> None:
+    seat = {"provider": "fake", "model": "echo"}
+    run_spec = {"benchmark": benchmark, "seats": {"candidate": seat}}
+    call = {"sample": "1", "condition": "free", "call": "turn_1", "seat": "candidate"}
+    picture = {"role": "user", "parts": [{"image": "ab", "width": 1, "height": 1}]}
+    (tmp_path / "spec.json").write_bytes(orjson.dumps({"spec": run_spec}))
+    nothing = dict.fromkeys(CallRecord.model_fields)
+    line = orjson.dumps(
+        {
+            **nothing,
+            **call,
+            "text": "A kite.",
+            "messages": [picture],
+            "stored": False,
+            "state": "reply",
+            "dropped": 0,
+            "seen": [],
+        }
+    )
+    hinted = line.replace(b'"free"', b'"hinted"')
+    (tmp_path / "transcripts.jsonl").write_bytes(line + b"\n" + hinted)
+    with pytest.raises(DataError, match=message):
+        list(stored_dialogues(tmp_path))
+
+
+def test_paireval_that_is_asked_for_needs_opponents(tmp_path: Path) -> None:
+    data = write(tmp_path / "data.jsonl", [record(1)])
+    with pytest.raises(ConfigError, match="PairEval needs opponents"):
+        built(data, protocols="paireval")
+    assert built(data).size == 1

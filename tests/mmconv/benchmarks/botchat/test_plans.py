@@ -10,7 +10,6 @@ import pytest
 
 from judges import is_settled
 from mmconv.benchmarks.botchat.benchmark import UTTERANCE_TOKENS
-from mmconv.core.config import RunSpec
 from mmconv.core.errors import ConfigError, DataError, PromptError
 from mmconv.core.graph import check, refs
 from mmconv.core.types import Call, Reply
@@ -25,7 +24,6 @@ from tests.mmconv.benchmarks.botchat.samples import (
     needs_mutual,
     opponents,
     record,
-    spec,
     write,
 )
 from tests.mmconv.benchmarks.prompts import text
@@ -34,7 +32,7 @@ from tests.mmconv.benchmarks.prompts import text
 def planned(data: Path, **fields: Any) -> dict[str, Call]:
     benchmark = built(data, **fields)
     sample = next(benchmark.load())
-    calls = check(benchmark.plan(sample, benchmark.conditions[0]))
+    calls = check(benchmark.calls(sample, benchmark.conditions[0]))
     return {call.id: call for call in calls}
 
 
@@ -49,7 +47,7 @@ def test_the_whole_file_has_the_papers_counts() -> None:
     assert benchmark.conditions == ("uncon",)
     counts: Counter[str] = Counter()
     for sample in benchmark.load():
-        for call in check(benchmark.plan(sample, "uncon")):
+        for call in check(benchmark.calls(sample, "uncon")):
             counts[call.id.split("/")[0].split("_")[0]] += 1
     assert counts == {"utterance": 547 * 14, "unieval": 547, "gteval": 444}
 
@@ -88,12 +86,12 @@ def test_the_document_stands_in_the_system_prompt_of_con_only(tmp_path: Path) ->
     assert benchmark.conditions == ("uncon", "con")
     [sample] = benchmark.load()
     plain, document = (
-        text(benchmark.plan(sample, condition)[0].messages[0]) for condition in ("uncon", "con")
+        text(benchmark.calls(sample, condition)[0].messages[0]) for condition in ("uncon", "con")
     )
     assert "Title: Tea" in document
     assert "Text: Leaves and water." in document
     assert "Leaves" not in plain
-    assert len(benchmark.plan(sample, "con")) == len(benchmark.plan(sample, "uncon"))
+    assert len(benchmark.calls(sample, "con")) == len(benchmark.calls(sample, "uncon"))
 
 
 def test_the_judge_reads_the_whole_dialogue(data: Path) -> None:
@@ -169,7 +167,7 @@ def test_generate_only_asks_the_candidate_alone(data: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "told"),
+    ("fields", "message"),
     [
         ({"seats": {"candidate": SPEAKER}}, "needs a judge"),
         ({"conditions": ("free",)}, "no condition 'free'; there are: uncon, con"),
@@ -184,8 +182,8 @@ def test_generate_only_asks_the_candidate_alone(data: Path) -> None:
         ),
     ],
 )
-def test_wrong_options_are_told(data: Path, fields: dict[str, Any], told: str) -> None:
-    with pytest.raises(ConfigError, match=told):
+def test_wrong_options_are_refused(data: Path, fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
         built(data, **fields)
 
 
@@ -200,11 +198,11 @@ def test_opponents_must_have_every_dialogue(tmp_path: Path) -> None:
     )
 
 
-def test_a_file_without_any_of_them_is_told_with_what_to_name(tmp_path: Path) -> None:
+def test_a_file_without_any_of_them_is_refused(tmp_path: Path) -> None:
     path = write(tmp_path / "data.jsonl", [record(7)])
     convs = opponents(tmp_path / "c.tsv", {"gpt": [dialogue("g", 16)]})
-    told = "holds no dialogue of any sample that is compared\nName the folder of a BotChat run"
-    with pytest.raises(DataError, match=told):
+    message = "holds no dialogue of any sample that is compared\nName the folder of a BotChat run"
+    with pytest.raises(DataError, match=message):
         built(path, opponents=[str(convs)])
 
 
@@ -238,12 +236,8 @@ def test_a_users_prompt_for_utterances_is_checked_before_the_run(
     folder = tmp_path / "prompts"
     folder.mkdir()
     (folder / "generate.md").write_text("# system\nBe brief.\n# user\nGo on.\n", encoding="utf-8")
-    from images import ImageStore
-    from mmconv.benchmarks.botchat.benchmark import build
-
-    chosen: RunSpec = spec(data).model_copy(update={"prompts": folder})
     with pytest.raises(PromptError, match="holds one message, not 2"):
-        build(chosen, ImageStore())
+        built(data, prompts=folder)
 
 
 def test_dupdetect_is_a_matter_of_scoring_so_it_can_be_set_after_a_run(data: Path) -> None:

@@ -60,7 +60,7 @@ async def test_the_authors_file_runs_to_its_end(tmp_path: Path) -> None:
 async def test_longer_dialogues_have_no_rate_of_the_authors(tmp_path: Path) -> None:
     """Their code takes a dialogue without AI for one of 16 human utterances, however long it is."""
     data = write(tmp_path / "data.jsonl", [record(1)])
-    told = "has no rate beyond"
+    message = "has no rate beyond"
     for utterances, beyond in ((20, True), (16, False), (8, False)):
         chosen = spec(data, utterances=utterances, protocols=["unieval"])
         table = tables(await evaluate(chosen, tmp_path / "runs"))["unieval"]
@@ -68,23 +68,10 @@ async def test_longer_dialogues_have_no_rate_of_the_authors(tmp_path: Path) -> N
         assert row[f"N={utterances}"].n == 1
         assert (f"authors: N={utterances}" not in table.columns) is beyond
         assert row.keys() == set(table.columns)
-        assert any(told in note for note in table.notes) is beyond
+        assert any(message in note for note in table.notes) is beyond
 
 
-async def test_notes_say_whose_samples_a_row_has(tmp_path: Path) -> None:
-    seats = {"candidate": SPEAKER, "judge": JUDGE, "rival": OTHER}
-    differing, alike = "Rows are not of the same samples", "GT is the human dialogue"
-    for shortest, count in ((2, 1), (4, 0)):
-        records = [record(number, shortest + number) for number in range(3)]
-        data = write(tmp_path / f"{shortest}.jsonl", records)
-        found = tables(await evaluate(spec(data, seats=seats), tmp_path / str(shortest)))
-        for name in ("loops", "lengths", "lengths_by_utterance"):
-            notes = found[name].notes
-            assert sum(note.startswith(differing) for note in notes) == count
-            assert sum(note.startswith(alike) for note in notes) == 1
-
-
-async def test_notes_tell_the_data_and_what_is_cut_of_it(tmp_path: Path) -> None:
+async def test_notes_say_the_data_and_what_is_cut_of_it(tmp_path: Path) -> None:
     data = write(tmp_path / "data.jsonl", [record(number, 2 * number) for number in (1, 2, 5)])
     whole = tables(await evaluate(spec(data), tmp_path / "whole"))
     cut = tables(await evaluate(spec(data, utterances=8), tmp_path / "cut"))
@@ -93,11 +80,13 @@ async def test_notes_tell_the_data_and_what_is_cut_of_it(tmp_path: Path) -> None
             assert any("(2 of the 3 of the data)" in note for note in found[name].notes)
     assert whole["loops"].rows["GT"]["non-loop utterances"].value == (4 + 10) / 2
     assert cut["loops"].rows["GT"]["non-loop utterances"].value == (4 + 8) / 2
-    assert "GT is the human dialogue, of whatever length it has." in whole["loops"].notes
-    assert "GT is the human dialogue, cut after 8 utterances." in cut["loops"].notes
-    told = "Of human dialogues with more utterances (1 of 3), the first 8 count."
+    for found, length in ((whole, "of whatever length it has"), (cut, "cut after 8 utterances")):
+        for name in ("loops", "lengths", "lengths_by_utterance"):
+            [note] = [note for note in found[name].notes if note.startswith("GT is the human")]
+            assert f"dialogue, {length}. A run takes opponents and GT only for" in note
+    message = "Of human dialogues with more utterances (1 of 3), the first 8 count."
     for name in ("gteval", "points"):
-        assert (told in whole[name].notes, told in cut[name].notes) == (False, True)
+        assert (message in whole[name].notes, message in cut[name].notes) == (False, True)
     [note] = [note for note in cut["unieval"].notes if note.startswith("Human length")]
     assert "the length of the human dialogue, 8 at most, for samples" in note
     assert all("at most" not in note for note in whole["unieval"].notes)
@@ -106,14 +95,14 @@ async def test_notes_tell_the_data_and_what_is_cut_of_it(tmp_path: Path) -> None
 async def test_a_run_without_opponents_says_that_paireval_is_left_out(tmp_path: Path) -> None:
     data = write(tmp_path / "data.jsonl", [record(1)])
     seats = {"candidate": SPEAKER, "judge": JUDGE, "rival": OTHER}
-    for chosen, told in (
+    for chosen, expected in (
         (spec(data), True),
         (spec(data, protocols=["unieval"]), False),
         (spec(data, seats=seats), False),
     ):
         found = tables(await evaluate(chosen, tmp_path / "runs"))
         left_out = any(note.startswith("PairEval is left out") for note in found["unieval"].notes)
-        assert left_out is told
+        assert left_out is expected
 
 
 async def test_a_limited_run_is_the_opponent_of_a_limited_run(tmp_path: Path) -> None:

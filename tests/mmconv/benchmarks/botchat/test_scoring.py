@@ -3,32 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from judges.parsers.botchat import UniEvalParser, comparison
-from mmconv.benchmarks.botchat.dialogues import Comparison, as_lines
-from mmconv.benchmarks.botchat.judging import DUP, JUDGE, DupDetect, Scorer
+from mmconv.benchmarks.base.results import Results
+from mmconv.benchmarks.botchat.dialogues import Comparison, Line, as_lines
+from mmconv.benchmarks.botchat.loops import DupDetect
+from mmconv.benchmarks.botchat.scoring import (
+    DUP_FIRST,
+    JUDGE_ALONE,
+    UNIEVAL,
+    score_comparison,
+    score_dialogue,
+    score_unieval,
+)
 from mmconv.core.types import Call, Failure, Outcome, Ref, Reply, Score, Skipped
-from tests.mmconv.benchmarks.botchat.samples import dialogue
+from tests.mmconv.benchmarks.botchat.samples import built, dialogue, record, write
 
-SCORER = Scorer(sample="MT-1", condition="uncon", model="m", settings=DupDetect())
+SETTINGS = DupDetect()
 LOOP = (*dialogue("l", 2), "the same again", "what?", "the same again")
 FRESH = tuple(dialogue("f", 5))
-OTHER = tuple(dialogue("o", 5))
+STRANGE = tuple(dialogue("o", 5))
+
+
+def results(outcomes: Mapping[str, Outcome], *calls: Call) -> Results:
+    return Results(
+        sample="MT-1",
+        condition="uncon",
+        calls={call.id: call for call in calls},
+        outcomes=outcomes,
+        tags=lambda _: {},
+    )
 
 
 def alone(*replies: Outcome, human_length: int | None = None) -> dict[tuple[Any, ...], Score]:
-    calls = [
-        Call(id=f"u{number}", seat="judge", messages=(), parser=UniEvalParser(utterances=16))
-        for number in range(len(replies))
-    ]
-    first = Call(
-        id="u0", seat="judge", messages=(), parser=calls[0].parser, fallbacks=tuple(calls[1:])
-    )
-    outcomes = {f"u{number}": reply for number, reply in enumerate(replies)}
-    scores = SCORER.unieval(first, outcomes, (4, 8, 16), human_length)
+    parser = UniEvalParser(utterances=16)
+    ids = [UNIEVAL, *(f"again{number}" for number in range(1, len(replies)))]
+    again = tuple(Call(id=each, seat="judge", messages=(), parser=parser) for each in ids[1:])
+    call = Call(id=UNIEVAL, seat="judge", messages=(), parser=parser, fallbacks=again)
+    found = results(dict(zip(ids, replies, strict=True)), call)
+    scores = score_unieval(found, "m", (4, 8, 16), human_length)
     return {(score.metric, score.turn, score.tags["reading"]): score for score in scores}
 
 
@@ -72,11 +89,11 @@ def duel(
         searched=(as_lines(own), as_lines(other)),
     )
     outcomes: Mapping[str, Outcome] = {"last": Reply(text=own[-1])}
-    call = None
+    calls = []
     if reply is not None:
-        call = Call(id=compared.call_id, seat="judge", messages=(), parser=comparison)
-        outcomes = {**outcomes, call.id: reply}
-    scores = SCORER.comparison(compared, call, outcomes)
+        calls.append(Call(id=compared.call_id, seat="judge", messages=(), parser=comparison))
+        outcomes = {**outcomes, compared.call_id: reply}
+    scores = score_comparison(results(outcomes, *calls), compared, SETTINGS)
     return {(score.tags["reading"], score.tags["dup"]): score for score in scores}
 
 
@@ -92,7 +109,7 @@ def duel(
     ],
 )
 def test_the_one_not_taken_for_a_machine_wins(choice: str, order: str, points: float) -> None:
-    scores = duel(FRESH, OTHER, Reply(text=f"Choice: {choice}\nReason: style."), order)
+    scores = duel(FRESH, STRANGE, Reply(text=f"Choice: {choice}\nReason: style."), order)
     assert {score.value for score in scores.values()} == {points}
     assert {score.tags["order"] for score in scores.values()} == {order}
 
@@ -106,17 +123,19 @@ def test_dupdetect_goes_before_the_judge(
 ) -> None:
     scores = duel(own, other, Reply(text="Choice: Neither"))
     for reading in ("ours", "authors"):
-        assert scores[reading, JUDGE].value == 1
-        assert scores[reading, DUP].value == points
+        assert scores[reading, JUDGE_ALONE].value == 1
+        assert scores[reading, DUP_FIRST].value == points
 
 
 def test_readings_differ_in_what_they_cannot_read() -> None:
-    scores = duel(FRESH, OTHER, Reply(text="**Choice:** Both\nReason: alike."))
-    assert scores["ours", JUDGE].value == -1
-    assert scores["authors", JUDGE].why == "unknown"
-    quoted = duel(FRESH, OTHER, Reply(text="Choice: Both; Reason: unlike Conversation 1, no one."))
-    assert quoted["ours", JUDGE].value == -1
-    assert quoted["authors", JUDGE].value == -3
+    scores = duel(FRESH, STRANGE, Reply(text="**Choice:** Both\nReason: alike."))
+    assert scores["ours", JUDGE_ALONE].value == -1
+    assert scores["authors", JUDGE_ALONE].why == "unknown"
+    quoted = duel(
+        FRESH, STRANGE, Reply(text="Choice: Both; Reason: unlike Conversation 1, no one.")
+    )
+    assert quoted["ours", JUDGE_ALONE].value == -1
+    assert quoted["authors", JUDGE_ALONE].value == -3
 
 
 def test_a_pair_of_the_same_text_has_no_points_whatever_a_judge_says() -> None:
@@ -129,22 +148,42 @@ def test_a_pair_of_the_same_text_has_no_points_whatever_a_judge_says() -> None:
 
 def test_a_comparison_that_failed_says_why() -> None:
     failed = Failure(kind="rate_limit", message="slow down", attempts=8)
-    scores = duel(FRESH, OTHER, failed)
+    scores = duel(FRESH, STRANGE, failed)
     assert {score.why for score in scores.values()} == {"failed: rate_limit"}
 
 
-def test_the_repeating_utterance_is_the_last_that_does_not_loop() -> None:
-    looped = {score.metric: score.value for score in SCORER.loop(LOOP)}
-    assert looped == {"non_loop": 0, "non_loop_utterances": 5}
-    free = {score.metric: score.value for score in SCORER.loop(FRESH)}
-    assert free == {"non_loop": 1, "non_loop_utterances": 5}
+@pytest.mark.parametrize(("utterances", "is_free"), [(LOOP, 0), (FRESH, 1)])
+def test_the_repeating_utterance_is_the_last_that_does_not_loop(
+    utterances: tuple[str, ...], is_free: int
+) -> None:
+    lines = as_lines(utterances)
+    scores = list(score_dialogue(results({}), "m", lines, 5, SETTINGS))
+    values = {(score.metric, score.turn): score.value for score in scores}
+    assert values["non_loop", None] == is_free
+    assert values["non_loop_utterances", None] == 5
+    assert values["words", 5] == len(utterances[4].split())
+    assert {score.turn for score in scores} == {None, 3, 4, 5}
 
 
-def test_an_utterance_is_measured() -> None:
+def test_a_missing_dialogue_has_a_reason_for_each_score() -> None:
+    scores = list(score_dialogue(results({}), "m", (), 4, SETTINGS))
+    assert {(score.value, score.why) for score in scores} == {(None, "unfinished dialogue")}
+    assert len(scores) == 2 + 2 * 2
+
+
+def test_an_utterance_is_measured(tmp_path: Path) -> None:
+    benchmark = built(write(tmp_path / "data.jsonl", [record(1)]))
+    call = Call(id="utterance_3", seat="candidate", messages=())
+    lines: tuple[Line, ...] = (*as_lines(FRESH[:2]), Ref(call=call.id))
+
+    def measure(outcome: Outcome) -> list[Score]:
+        found = results({call.id: outcome}, call)
+        scored = score_dialogue(found, "first", lines, 3, SETTINGS)
+        return [*benchmark.endings(found), *(score for score in scored if score.turn is not None)]
+
     reply = Reply(text="Well, bye.", finish="length", dropped=2)
-    scores = {score.metric: score for score in SCORER.utterance(7, reply)}
-    values = {metric: score.value for metric, score in scores.items()}
-    assert values == {
+    scores = {score.metric: score for score in measure(reply)}
+    assert {metric: score.value for metric, score in scores.items()} == {
         "characters": 10,
         "words": 2,
         "tokens": None,
@@ -154,6 +193,6 @@ def test_an_utterance_is_measured() -> None:
         "dropped": 2,
     }
     assert scores["tokens"].why == "not told by the server"
-    assert {score.turn for score in scores.values()} == {7}
-    lost = list(SCORER.utterance(7, Skipped(because="utterance_5")))
+    assert {(score.turn, score.tags["model"]) for score in scores.values()} == {(3, "first")}
+    lost = measure(Skipped(because="utterance_5"))
     assert {(score.value, score.why) for score in lost} == {(None, "skipped: utterance_5")}

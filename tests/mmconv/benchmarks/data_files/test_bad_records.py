@@ -86,10 +86,12 @@ NO_OBJECT = "holds a list, not an object"
 BAD: dict[str, Bad] = {
     "botchat, no index": talk("a.jsonl line 3: index is empty", index=None),
     "botchat, wrong JSON in a cell": talk(
-        "a.jsonl line 3: conv-GT is not a JSON list of utterances", **{"conv-GT": '["Hi", '}
+        "a.jsonl line 3 (index MT-3): conv-GT: not a JSON list of utterances",
+        **{"conv-GT": '["Hi", '},
     ),
     "botchat, an empty utterance": talk(
-        "a.jsonl line 3: conv-GT: utterance 2 is empty", **{"conv-GT": '["Hi", " ", "So?"]'}
+        "a.jsonl line 3 (index MT-3): conv-GT: utterance 2 is empty",
+        **{"conv-GT": '["Hi", " ", "So?"]'},
     ),
     "botchat, wrong JSON": instead(talk(""), "{", "a.jsonl line 3: not JSON"),
     "fbbench, no field": sample("a.json item 3: feedback is empty", feedback=None),

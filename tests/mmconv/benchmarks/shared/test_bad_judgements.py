@@ -15,7 +15,7 @@ import orjson
 import pytest
 from click.testing import CliRunner, Result
 
-from mmconv.benchmarks.botchat.rescore import rescore as rescore_botchat
+from mmconv.benchmarks.readers.botchat import rescore as rescore_botchat
 from mmconv.benchmarks.readers.cmteval import rescore as rescore_cmteval
 from mmconv.benchmarks.readers.fbbench import rescore as rescore_fbbench
 from mmconv.benchmarks.readers.mtbench101 import rescore as rescore_mtbench101
@@ -143,7 +143,7 @@ BAD: Mapping[str, Bad] = {
         file="convs.jsonl",
         good=(talk(1), talk(2)),
         bad=talk(3, vic="hello"),
-        told="convs.jsonl line 2: vic is not a JSON list of utterances",
+        told="convs.jsonl line 2: vic: not a JSON list of utterances",
     ),
     "fbbench": CHECKED,
     "fbbench, not JSON": replace(CHECKED, bad=b"{", told="judged.jsonl line 2: not JSON"),

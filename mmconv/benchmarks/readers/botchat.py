@@ -1,7 +1,8 @@
-"""BotChat rescored: published judgements through the parsers, scores and tables of a live run.
+"""BotChat's published judgements, through the parsers, scores and tables of a run.
 
 `UniEval.tsv` has one row per model and dialogue, `GTEval.tsv` and files like it one per comparison;
-the judge's reply is in a column named after the judge. What the files hide is in one more table.
+the judge's reply is in a column named after the judge. Files of dialogues have loops and lengths.
+Oddities of the files are counted in one more table.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from functools import partial
 from pathlib import Path
 
 from judges.parsers.botchat import UniEvalParser, comparison
+from mmconv.benchmarks.base.results import Results
 from mmconv.benchmarks.botchat.dialogues import (
+    END,
     GTEVAL,
     HUMAN,
     INDEX,
@@ -27,15 +30,23 @@ from mmconv.benchmarks.botchat.dialogues import (
     from_json,
     model_columns,
     record_dialogues,
+    speaker,
 )
-from mmconv.benchmarks.botchat.judging import END, UNIEVAL, DupDetect, Scorer, speaker
-from mmconv.benchmarks.botchat.metrics import Provenance, build_tables
+from mmconv.benchmarks.botchat.layouts import Provenance, layouts
+from mmconv.benchmarks.botchat.loops import DupDetect
+from mmconv.benchmarks.botchat.metrics import metrics
+from mmconv.benchmarks.botchat.scoring import (
+    UNIEVAL,
+    score_comparison,
+    score_dialogue,
+    score_unieval,
+)
 from mmconv.benchmarks.data_files.records import Record, scan_records, text
-from mmconv.benchmarks.layouts import Context
+from mmconv.benchmarks.layouts import Context, make_tables
 from mmconv.benchmarks.shared.rescore import Rescoring
 from mmconv.core.errors import DataError
 from mmconv.core.score_rows import ScoreRows
-from mmconv.core.types import Call, Cell, Outcome, Reply, Score, Skipped, Table
+from mmconv.core.types import Call, Cell, Outcome, Parser, Reply, Score, Skipped, Table
 from mmconv.stats import ScoreFrame
 
 EXACT_MATCH = "EM"
@@ -50,58 +61,55 @@ SHORT, OPAQUE = "dialogues of fewer utterances", "conversations in no known form
 FAULTS = (ROWS, MISSING, EMPTY, EXACT, UNEQUAL, SHORT, OPAQUE)
 """What is counted of every model's rows, by the name of its column."""
 
+ADVICE = "Give the authors' files as they are."
+
 _UNIEVAL = ("model", INDEX, "conversation")
 _COMPARISON = ("cmp_index", "A", "B", "conversation1", "conversation2")
 _OTHER_COLUMNS = {"qidx", INDEX, "nround", "result", "match", "winner"}
-_ADVICE = "Give the authors' files as they are."
+_DUP_DETECT = DupDetect()
 
 
-def rescore(
-    files: Sequence[Path], dup_detect: DupDetect | None = None, *, skip_bad: bool = False
-) -> tuple[Table, ...]:
+def rescore(files: Sequence[Path], *, skip_bad: bool = False) -> tuple[Table, ...]:
     """The tables of the authors' files: UniEval, GTEval, comparisons of models, dialogues.
 
     Raises `DataError` for a file of another kind, and for rows that are malformed or repeat
     another; `skip_bad` leaves those out.
     """
     rescoring = Rescoring(skip_bad=skip_bad)
-    reader = _Reader(settings=dup_detect or DupDetect())
+    reader = _Reader()
+    judges: dict[str, None] = {}
     for path in files:
         read, judge = reader.recognise(path)
-        rescoring.take(path, scan_records(path), read, _ADVICE)
-        reader.judges += [judge] if judge else []
-    judges = ", ".join(dict.fromkeys(reader.judges))
-    provenance = Provenance(
-        dup_detect=reader.settings, compared=f"{len(reader.compared)} in the files"
-    )
-    context = Context(
-        candidate="the files", judge=f"judged by {judges}" if judges else "not judged"
-    )
-    tables = build_tables(ScoreFrame(reader.rows), {}, provenance, context)
+        rescoring.take(path, scan_records(path), read, ADVICE)
+        judges |= {judge: None} if judge else {}
+    frame = ScoreFrame(reader.rows)
+    compared = f"{len(reader.compared)} in the files"
+    provenance = Provenance(dup_detect=_DUP_DETECT, compared=compared)
+    context = Context(candidate="the files", judge=", ".join(judges))
+    arranged = layouts(frame, provenance)
+    tables = make_tables(arranged, [*metrics(UTTERANCES)], {context.candidate: frame}, context)
     return rescoring.rescored((*tables, *_faults_table(reader.counts)))
 
 
 @dataclass(slots=True, kw_only=True)
 class _Reader:
-    """Scores of the rows read so far, the judges, and counts of oddities by protocol and model.
+    """Scores of the rows read so far, and counts of oddities by protocol and model.
 
     `places` says where each judgement or dialogue was read, `models` which of a pair is the model
     and not the opponent; `compared` are the indexes of the samples that comparisons are of.
     """
 
-    settings: DupDetect
     rows: ScoreRows = field(default_factory=ScoreRows)
-    judges: list[str] = field(default_factory=list)
     counts: dict[tuple[str, str], Counter[str]] = field(default_factory=dict)
     places: dict[tuple[str, ...], str] = field(default_factory=dict)
     models: dict[frozenset[str], str] = field(default_factory=dict)
     compared: set[str] = field(default_factory=set)
 
     def recognise(self, path: Path) -> tuple[Callable[[Record], None], str]:
-        """What reads the file's rows, by its columns, and the column of the judge's replies."""
+        """The function that reads the file's rows, and the column of the judge's replies."""
         first = next((row for row in scan_records(path) if isinstance(row, Record)), None)
         if first is None:
-            raise DataError(str(path), ["holds no rows"], _ADVICE)
+            raise DataError(str(path), ["holds no rows"], ADVICE)
         columns = tuple(first.fields)
         kinds = ((_COMPARISON, self._read_comparison), (_UNIEVAL, self._read_unieval))
         for needed, read in kinds:
@@ -121,15 +129,12 @@ class _Reader:
         model, index, conversation = _texts(record, _UNIEVAL)
         reply = text(record, judge)
         self._once(record.where, (UNIEVAL, model, index))
-        utterances = _utterances(conversation)
+        count = len(_utterances(conversation))
         self._count(UNIEVAL, model, reply).update(
-            {OPAQUE: len(utterances) < SEED, SHORT: SEED <= len(utterances) < UTTERANCES}
+            {OPAQUE: count < SEED, SHORT: SEED <= count < UTTERANCES}
         )
-        parser = UniEvalParser(utterances=UTTERANCES)
-        call = Call(id=UNIEVAL, seat="judge", messages=(), parser=parser)
-        outcomes = {UNIEVAL: _outcome(reply)}
-        lengths = checkpoints(UTTERANCES)
-        self._add(self._scorer(index, model).unieval(call, outcomes, lengths, None))
+        results = _results(index, UNIEVAL, UniEvalParser(utterances=UTTERANCES), reply)
+        self._add(score_unieval(results, model, checkpoints(UTTERANCES)))
 
     def _read_comparison(self, record: Record, judge: str) -> None:
         name, left, right, first, second = _texts(record, _COMPARISON)
@@ -152,10 +157,9 @@ class _Reader:
                 OPAQUE: min(map(len, conversations)) < SEED,
             }
         )
-        call = Call(id=compared.call_id, seat="judge", messages=(), parser=comparison)
-        judged = None if is_match or first == second else call
-        outcomes = {call.id: _outcome(reply)}
-        self._add(self._scorer(index, compared.model).comparison(compared, judged, outcomes))
+        parser = None if is_match or first == second else comparison
+        results = _results(index, compared.call_id, parser, reply)
+        self._add(score_comparison(results, compared, _DUP_DETECT))
 
     def _comparison(
         self, left: str, right: str, conversations: tuple[tuple[str, ...], tuple[str, ...]]
@@ -180,10 +184,8 @@ class _Reader:
         dialogues = record_dialogues(record, places)
         self._once(record.where, *(("dialogue", each.model, each.index) for each in dialogues))
         for dialogue in dialogues:
-            scorer = self._scorer(dialogue.index, dialogue.model)
-            self._add(scorer.loop(dialogue.utterances))
-            for number, utterance in enumerate(dialogue.utterances[SEED:], start=SEED + 1):
-                self._add(scorer.length(number, utterance))
+            results, lines = _results(dialogue.index), as_lines(dialogue.utterances)
+            self._add(score_dialogue(results, dialogue.model, lines, len(lines), _DUP_DETECT))
 
     def _once(self, where: str, *names: tuple[str, ...]) -> None:
         """Note where these were read; raises `DataError` if one was read before."""
@@ -200,12 +202,24 @@ class _Reader:
         counts.update({ROWS: 1, EMPTY: reply is None})
         return counts
 
-    def _scorer(self, index: str, model: str) -> Scorer:
-        return Scorer(sample=index, condition=UNCON, model=model, settings=self.settings)
-
     def _add(self, scores: Iterable[Score]) -> None:
         for score in scores:
             self.rows.append(score)
+
+
+def _results(
+    index: str, call_id: str = "", parser: Parser | None = None, reply: str | None = None
+) -> Results:
+    """The results of a sample with at most one call, to which the file has the reply."""
+    call = Call(id=call_id, seat="judge", messages=(), parser=parser)
+    outcome: Outcome = Skipped(because="a judgement") if reply is None else Reply(text=reply)
+    return Results(
+        sample=index,
+        condition=UNCON,
+        calls={} if parser is None else {call_id: call},
+        outcomes={call_id: outcome},
+        tags=lambda _: {},
+    )
 
 
 def _judge_column(path: Path, columns: Iterable[str], known: Sequence[str]) -> str:
@@ -217,7 +231,7 @@ def _judge_column(path: Path, columns: Iterable[str], known: Sequence[str]) -> s
     raise DataError(
         str(path),
         [f"which column holds the judge's replies: {', '.join(others) or 'there is none'}?"],
-        "Leave one column beside the authors' own.",
+        "Leave one column besides the authors' own.",
     )
 
 
@@ -253,10 +267,6 @@ def split_conversation(conversation: str) -> tuple[str, ...]:
     )
 
 
-def _outcome(reply: str | None) -> Outcome:
-    return Skipped(because="a judgement") if reply is None else Reply(text=reply)
-
-
 def _faults_table(counts: Mapping[tuple[str, str], Counter[str]]) -> Iterator[Table]:
     """How many oddities of each kind every model's rows have."""
     if not counts:
@@ -269,7 +279,7 @@ def _faults_table(counts: Mapping[tuple[str, str], Counter[str]]) -> Iterator[Ta
         rows[f"{model}, {protocol}"] = row
     yield Table(
         name="faults",
-        title="What the files hide",
+        title="What the files do not show at once",
         columns=FAULTS,
         rows=rows,
         notes=("Missing rows: against the 547 dialogues and 222 x 2 comparisons of MuTual-Test.",),
