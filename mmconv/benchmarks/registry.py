@@ -1,42 +1,25 @@
-"""The benchmarks that are shipped, and where the parts of each lie.
-
-Each is a package beside this module: `benchmark:build` makes it for a run, `options:DESCRIPTION`
-describes its options, `compared:compared_quantities` yields what its runs are compared in,
-`leaderboard:boards` what they are ranked by, and `rescore:rescore`, if it has one, reads the
-judgements that its authors made. A small package has them in fewer modules.
-"""
+"""The shipped benchmarks, a line each; a benchmark's module is imported when it is used."""
 
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
-TITLES = {
-    "botchat": "BotChat",
-    "cmteval": "CMT-Eval",
-    "convbench": "ConvBench",
-    "dialogue": "Dialogues",
-    "fbbench": "FB-Bench",
-    "mtbench101": "MT-Bench-101",
+BENCHMARKS = {
+    "botchat": ("BotChat", "mmconv.benchmarks.botchat.benchmark:BotChat"),
+    "cmteval": ("CMT-Eval", "mmconv.benchmarks.cmteval.benchmark:CMTEval"),
+    "convbench": ("ConvBench", "mmconv.benchmarks.convbench.benchmark:ConvBench"),
+    "dialogue": ("Dialogues", "mmconv.benchmarks.dialogue:Dialogue"),
+    "fbbench": ("FB-Bench", "mmconv.benchmarks.fbbench:FBBench"),
+    "mtbench101": ("MT-Bench-101", "mmconv.benchmarks.mtbench101:MTBench101"),
 }
-"""Benchmark -> how its authors write it."""
+"""Name -> how its authors write it, and its class."""
 
-CLASSES = {
-    "botchat": "mmconv.benchmarks.botchat.benchmark:BotChat",
-    "dialogue": "mmconv.benchmarks.dialogue:Dialogue",
-    "cmteval": "mmconv.benchmarks.cmteval.benchmark:CMTEval",
-    "convbench": "mmconv.benchmarks.convbench.benchmark:ConvBench",
-    "mtbench101": "mmconv.benchmarks.mtbench101:MTBench101",
-    "fbbench": "mmconv.benchmarks.fbbench:FBBench",
-}
-"""Benchmark -> its class, for those that declare themselves as one."""
+TITLES = {name: title for name, (title, _) in BENCHMARKS.items()}
+CLASSES = {name: path for name, (_, path) in BENCHMARKS.items()}
 
 RESCORED = ("botchat", "cmteval", "fbbench", "mtbench101")
-"""The benchmarks whose authors' judgements can be read."""
-
-_ELSEWHERE = {"options": "benchmark", "rescore": "published"}
-"""Module -> where its parts are in a package that does not have it."""
+"""The benchmarks with a reader of published judgements in `mmconv.benchmarks.readers`."""
 
 
 def find_class(benchmark: str) -> Any:
@@ -51,18 +34,4 @@ def find_class(benchmark: str) -> Any:
 
 def find_rescorer(benchmark: str) -> Any:
     """The function that makes tables of published judgements, of one of `RESCORED`."""
-    if benchmark in CLASSES:
-        return import_module(f"{__package__}.readers.{benchmark}").rescore
-    return find_part(benchmark, "rescore:rescore")
-
-
-def find_part(benchmark: str, part: str) -> Any:
-    """A part of a shipped benchmark, such as `options:DESCRIPTION`, imported when it is needed.
-
-    A benchmark without such a module has the part in its module `benchmark`.
-    """
-    module, _, name = part.partition(":")
-    package = f"{__package__}.{benchmark}"
-    if find_spec(f"{package}.{module}") is None:
-        module = _ELSEWHERE.get(module, "benchmark")
-    return getattr(import_module(f"{package}.{module}"), name)
+    return import_module(f"{__package__}.readers.{benchmark}").rescore

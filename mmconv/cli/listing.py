@@ -9,7 +9,6 @@ from typing import Any, TypeAlias
 import click
 from pydantic import BaseModel
 
-from mmconv.benchmarks.base import Benchmark
 from mmconv.benchmarks.registry import TITLES
 from mmconv.benchmarks.shared.options import Description, describe
 from mmconv.cli.shared.options import BENCHMARKS, SHORT_FORMS
@@ -167,10 +166,7 @@ def _describe(target: str) -> Description:
         name = str(document["benchmark"])
     if name in TITLES or ":" not in name:
         return describe(name)
-    builder = find_benchmark(name)
-    if isinstance(builder, type) and issubclass(builder, Benchmark):
-        return builder.describe()
-    raise ConfigError(f"{name} is not a subclass of mmconv.benchmarks.base.Benchmark")
+    return find_benchmark(name).describe()
 
 
 def print_sections(sections: Iterable[tuple[str, Iterable[Entry]]]) -> None:

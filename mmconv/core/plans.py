@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from mmconv.core.protocols import Benchmark, Sample
 from mmconv.core.types import Call, Message, Outcome, Ref, Reply, Sampling, Score
@@ -123,8 +123,7 @@ def score_finished(
     plan = finished.plan
     calls = {call.id: call for call in plan.calls}
     is_named = plan.sample == benchmark.key(sample)
-    read: Any = getattr(benchmark, "scores", None) or getattr(benchmark, "score")  # noqa: B009
-    for score in read(sample, plan.condition, calls, finished.outcomes):
+    for score in benchmark.scores(sample, plan.condition, calls, finished.outcomes):
         yield score if is_named else replace(score, sample=plan.sample)
 
 

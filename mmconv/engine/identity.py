@@ -17,12 +17,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from mmconv.benchmarks.base import Benchmark as BaseBenchmark
-from mmconv.benchmarks.registry import TITLES
-from mmconv.benchmarks.shared.options import describe, file_options
+from mmconv.benchmarks.base import Benchmark
+from mmconv.benchmarks.shared.options import file_options
 from mmconv.core.config import CANDIDATE, RunSpec
 from mmconv.core.keys import hash_json
-from mmconv.core.protocols import Benchmark
 from mmconv.run_folder.layout import Shard
 
 OPERATIONAL = frozenset(
@@ -44,7 +42,7 @@ _NEWER = ("shuffle", "samples")
 
 
 def identify(
-    spec: RunSpec, benchmark: Benchmark[Any], fingerprints: Mapping[str, str], shard: Shard
+    spec: RunSpec, benchmark: Benchmark[Any, Any], fingerprints: Mapping[str, str], shard: Shard
 ) -> str:
     """The run's name: benchmark, candidate, a hash of its identity, and the shard.
 
@@ -56,13 +54,13 @@ def identify(
     return f"{name}-{_digest(spec, benchmark, fingerprints)[:8]}{part}"
 
 
-def depends_on_folder(spec: RunSpec, benchmark: Benchmark[Any]) -> bool:
+def depends_on_folder(spec: RunSpec, benchmark: Benchmark[Any, Any]) -> bool:
     """Whether options name files in the working directory, which differ in another one."""
     located = (_located(spec.options[name]) for name in _file_names(spec, benchmark))
     return any(not Path(path).is_absolute() for each in located for path in _leaves(each))
 
 
-def _digest(spec: RunSpec, benchmark: Benchmark[Any], fingerprints: Mapping[str, str]) -> str:
+def _digest(spec: RunSpec, benchmark: Benchmark[Any, Any], fingerprints: Mapping[str, str]) -> str:
     identity = spec.model_dump(mode="json")
     for name in _NEWER:
         if identity[name] is None:
@@ -82,13 +80,9 @@ def _digest(spec: RunSpec, benchmark: Benchmark[Any], fingerprints: Mapping[str,
     return hash_json(identity)
 
 
-def _file_names(spec: RunSpec, benchmark: Benchmark[Any]) -> frozenset[str]:
-    """The options that name files or folders; not every user's benchmark declares them."""
-    if spec.benchmark in TITLES:
-        return file_options(describe(spec.benchmark).options) & spec.options.keys()
-    if isinstance(benchmark, BaseBenchmark):
-        return file_options(benchmark.describe().options) & spec.options.keys()
-    return frozenset()
+def _file_names(spec: RunSpec, benchmark: Benchmark[Any, Any]) -> frozenset[str]:
+    """The options of the run that name files or folders."""
+    return file_options(benchmark.options_type) & spec.options.keys()
 
 
 def _located(value: Any) -> Any:

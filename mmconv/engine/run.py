@@ -401,8 +401,7 @@ class Evaluation:
         return name_trial(self.benchmark.key(sample), trial + 1)
 
     def _calls(self, sample: Any, condition: str, trial: int) -> tuple[Call, ...]:
-        plan: Any = getattr(self.benchmark, "calls", None) or getattr(self.benchmark, "plan")  # noqa: B009
-        calls = plan(sample, condition)
+        calls = self.benchmark.calls(sample, condition)
         return tuple(_repeated(call, trial) for call in calls) if trial else calls
 
 

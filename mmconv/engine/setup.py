@@ -8,46 +8,34 @@ Shipped benchmarks are listed in `mmconv.benchmarks.registry`, shipped providers
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol, cast
+from typing import Any
 
-from mmconv.benchmarks.base import Benchmark as BaseBenchmark
-from mmconv.benchmarks.registry import CLASSES, TITLES
+from mmconv.benchmarks.base import Benchmark
+from mmconv.benchmarks.registry import CLASSES
 from mmconv.core.config import ModelSpec, RunSpec, SamplingSpec
 from mmconv.core.documents import nearest
 from mmconv.core.errors import BackendError, ConfigError
 from mmconv.core.imports import find_named
-from mmconv.core.protocols import Backend, Benchmark, ImageSink, ImageSource
+from mmconv.core.protocols import Backend, ImageSink, ImageSource
 from mmconv.core.types import Call, Reply
 from mmconv.engine import Model, Seat
 from model_zoo.providers import REPLAY, provider_of
 from model_zoo.replay import read_replies
 
 
-class BenchmarkBuilder(Protocol):
-    """Builds a benchmark from a run's specification, and checks all of its data."""
-
-    def __call__(self, spec: RunSpec, images: ImageSink) -> Benchmark[Any]:
-        """Raises `InputError` for options or data that cannot be used."""
-        ...
-
-
-def find_benchmark(name: str) -> BenchmarkBuilder:
-    """The builder of a benchmark; raises `ConfigError` that lists the known ones."""
-    shipped = {name: f"mmconv.benchmarks.{name}.benchmark:build" for name in TITLES} | CLASSES
-    builder = find_named(name, "benchmark", shipped)
-    if not callable(builder):
-        raise ConfigError(f"benchmark {name!r} builds none: name its class, as in MODULE:CLASS")
-    if missing := getattr(builder, "__abstractmethods__", ()):
+def find_benchmark(name: str) -> type[Benchmark[Any, Any]]:
+    """The class of a benchmark; raises `ConfigError` that lists the known ones."""
+    found = find_named(name, "benchmark", CLASSES)
+    if not (isinstance(found, type) and issubclass(found, Benchmark)):
+        raise ConfigError(f"{name} is not a subclass of mmconv.benchmarks.base.Benchmark")
+    if missing := getattr(found, "__abstractmethods__", ()):
         raise ConfigError(f"benchmark {name!r} does not define {' and '.join(sorted(missing))}")
-    return cast("BenchmarkBuilder", builder)
+    return found
 
 
-def build_benchmark(spec: RunSpec, images: ImageSink) -> Benchmark[Any]:
+def build_benchmark(spec: RunSpec, images: ImageSink) -> Benchmark[Any, Any]:
     """The benchmark of a run, its options and data checked."""
-    build: Any = find_benchmark(spec.benchmark)
-    if spec.benchmark in TITLES and spec.benchmark not in CLASSES:
-        return cast("Benchmark[Any]", build(spec, images))
-    benchmark: BaseBenchmark[Any, Any] = build(spec)
+    benchmark = find_benchmark(spec.benchmark)(spec)
     benchmark.load_data(images)
     if spec.benchmark not in CLASSES:
         benchmark.check_plans()

@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from mmconv.benchmarks.layouts import Layout
 from mmconv.benchmarks.metrics import Delta, Metric
-from mmconv.benchmarks.registry import CLASSES, TITLES, find_class, find_part
+from mmconv.benchmarks.registry import find_class
 from mmconv.core.config import RunSpec
 from mmconv.core.types import Cell, Table
 
@@ -83,14 +83,11 @@ def find_boards(
     One that declares none has the first table of the first run, a column for each number; of its
     rows `least` the least is best.
     """
-    benchmark = spec.benchmark
-    if benchmark in TITLES and benchmark not in CLASSES:
-        return tuple(find_part(benchmark, "leaderboard:boards")(runs))
     with suppress(ImportError):
-        described = find_class(benchmark)(spec)
+        described = find_class(spec.benchmark)(spec)
         if boards := tuple(described.boards(runs)):
             return boards
-    return tuple(_plain(benchmark, runs[0], least))
+    return tuple(_plain(spec.benchmark, runs[0], least))
 
 
 def derive_boards(layouts: Sequence[Layout], metrics: Sequence[Metric]) -> Iterator[Board]:

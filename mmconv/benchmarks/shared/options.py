@@ -14,7 +14,7 @@ from typing import Annotated, Any, TypeAlias, TypeVar, cast, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
-from mmconv.benchmarks.registry import CLASSES, TITLES, find_class, find_part
+from mmconv.benchmarks.registry import TITLES, find_class
 from mmconv.core.config import RunSpec
 from mmconv.core.documents import validate
 from mmconv.core.errors import ConfigError
@@ -127,9 +127,7 @@ def describe(benchmark: str) -> Description:
     """The description of a shipped benchmark; raises `ConfigError` that lists them."""
     if benchmark not in TITLES:
         raise ConfigError(f"no options of {benchmark!r} are known; there are: {', '.join(TITLES)}")
-    if benchmark in CLASSES:
-        return cast("Description", find_class(benchmark).describe())
-    return cast("Description", find_part(benchmark, "options:DESCRIPTION"))
+    return cast("Description", find_class(benchmark).describe())
 
 
 def display_of(benchmark: str) -> Display:

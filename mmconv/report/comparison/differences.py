@@ -249,7 +249,7 @@ def compare(folders: Sequence[Path], *, despite: Collection[str] = ()) -> Compar
 
 def quantities_by_key(frame: ScoreFrame, run: FinishedRun) -> dict[_Key, Quantity]:
     """What a run, of which these are the scores, is compared by; by name and group."""
-    found = find_quantities(run.spec.benchmark, run.manifest.facts.get("scale"))(frame, run.spec)
+    found = find_quantities(frame, run.spec, run.manifest.facts.get("scale"))
     return {(each.name, each.group): each for each in found}
 
 

@@ -205,9 +205,7 @@ async def test_a_run_of_both_conditions_and_a_comparison_of_two(tmp_path: Path) 
         assert [row[f"UniEval, N={length}"].n for length in (4, 8, 12, 16)] == [7] * 4
         assert row["GTEval win+tie"].n == 14
         frame = ScoreFrame(read_scores(result.folder / "scores.jsonl"))
-        quantities = [
-            each for each in find_quantities("botchat")(frame, chosen) if each.kind == "change"
-        ]
+        quantities = [each for each in find_quantities(frame, chosen) if each.kind == "change"]
         assert [each.name for each in quantities] == list(row)
         for each in quantities:
             summary = measure(each)

@@ -91,7 +91,7 @@ def test_quantities_are_the_numbers_of_the_benchmarks_own_tables(
     run, _ = pair(benchmark)
     tables = {table.name: table for table in read_tables(run / "tables")}
     frame = ScoreFrame(read_scores(run / "scores.jsonl"))
-    found = list(find_quantities(benchmark)(frame, read_finished(run).spec))
+    found = list(find_quantities(frame, read_finished(run).spec))
     assert found
     for quantity in found:
         cell = as_cell(measure(quantity), quantity.scale)
@@ -296,7 +296,7 @@ def test_all_rules_for_intervals_are_told_beside_differences(pair: Pair) -> None
 
 def test_a_benchmark_without_contrasts_of_its_own_is_compared_by_its_means() -> None:
     spec = RunSpec(benchmark="mine.riddles:Riddles", seats={"candidate": ALPHA})
-    means = find_quantities(spec.benchmark)(ScoreFrame(_riddles()), spec)
+    means = find_quantities(ScoreFrame(_riddles()), spec)
     found = {(each.name, each.group): each for each in means}
     assert found.keys() == {("fit", "free"), ("length, turn 1", "free"), ("length", "free")}
     [column] = found["fit", "free"].columns.values()
