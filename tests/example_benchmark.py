@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from judges import Judge, parse_prompt, parsers
+from judges import Judge, Slot, parse_prompt, parsers
 from mmconv.benchmarks.base import Benchmark, Options, Results, Sample
 from mmconv.core.types import Call, Message, Ref, Sampling, Score, Text
 
@@ -21,7 +21,7 @@ class Riddles(Benchmark[Riddle, Options]):
     def plan(self, sample: Riddle, condition: str) -> Iterator[Call]:
         question = Message(role="user", parts=(Text(text=sample.riddle),))
         yield Call(id="answer", seat="candidate", messages=(question,))
-        slots = {"riddle": sample.riddle, "answer": Ref(call="answer")}
+        slots: dict[str, Slot] = {"riddle": sample.riddle, "answer": Ref(call="answer")}
         yield JUDGE.call("fit", self.prompt("fit"), slots)
 
     def score(self, sample: Riddle, results: Results) -> Iterator[Score]:

@@ -23,8 +23,8 @@ class Doubts(Benchmark[Doubt, ImageOptions]):
         first = Turn(user=(sample.image, Text(text=sample.question)))
         second = Turn(user=(Text(text="Are you sure?"),))
         yield from chain([first, second], seat="candidate", sampling=Sampling())
-        slots = {"question": sample.question, "truth": sample.truth, "answer": Ref(call="turn_2")}
-        yield self.judge.call("fit", self.prompt("fit"), slots)
+        texts, answer = self.metadata(sample), Ref(call="turn_2")
+        yield self.judge.call("fit", self.prompt("fit"), {**texts, "answer": answer})
 
     def score(self, sample: Doubt, results: Results) -> Iterator[Score]:
         yield results["fit"].score("fit", of="rating")

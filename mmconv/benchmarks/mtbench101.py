@@ -7,22 +7,18 @@ section 4.2). The authors' own reading of the same judgements has columns of its
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property, partial
+from itertools import product
+from statistics import fmean
 from typing import Literal, NamedTuple
 
 from pydantic import Field, field_validator, model_validator
 
 from judges import Judge, Slot
 from judges.parsers.mtbench101 import bracketed_rating, first_bracketed_integer, is_out_of_range
-from mmconv.benchmarks.base.benchmark import (
-    CANDIDATE_AND_JUDGE,
-    Benchmark,
-    ChatOptions,
-    Condition,
-)
+from mmconv.benchmarks.base.benchmark import CANDIDATE_AND_JUDGE, Benchmark, ChatOptions, Condition
 from mmconv.benchmarks.base.results import Result, Results, reduce_scores
 from mmconv.benchmarks.base.sample import Fields, Sample
 from mmconv.benchmarks.layouts import Build, Layout, Rows
@@ -40,7 +36,7 @@ from mmconv.benchmarks.shared.options import Display, Ratings
 from mmconv.core.errors import Unparsed
 from mmconv.core.turns import Turn, chain
 from mmconv.core.types import UNPARSED, Call, Cell, Part, Ref, Sampling, Score, Table, Text
-from mmconv.stats import Column, ScoreFrame
+from mmconv.stats import Column, Kind, ScoreFrame
 
 LOWEST, HIGHEST = 1, 10
 
@@ -112,10 +108,9 @@ class Dialogue(Sample):
     @model_validator(mode="after")
     def _has_a_judged_turn(self) -> Dialogue:
         if not self.judged:
-            first = TASKS[self.task].first
+            count, first = len(self.history), TASKS[self.task].first
             raise ValueError(
-                f"history: has {len(self.history)} turns, but {self.task} is judged from turn "
-                f"{first} on"
+                f"history has {count} turns, but {self.task} is judged from {first} on"
             )
         return self
 
@@ -141,8 +136,7 @@ class MTBench101Options(ChatOptions):
 
 
 AUTHORS_TITLE = "authors: first [n], unread turns dropped"
-MEAN_TITLE = "mean of turns"
-MINIMUM_TITLE = "minimum of turns"
+MEAN_TITLE, MINIMUM_TITLE = "mean of turns", "minimum of turns"
 HISTORIES = "own history - golden"
 GOLDEN, SELF = "golden", "self"
 HISTORY_TITLES = {GOLDEN: "", SELF: ", self history"}
@@ -151,8 +145,7 @@ HISTORY_TITLES = {GOLDEN: "", SELF: ", self history"}
 MOST_TURNS = 20
 """Histories are compared up to this turn; the authors' dialogues have at most 7."""
 
-OUT_OF_RANGE = "out of range"
-NO_INTEGER = "no [n]"
+OUT_OF_RANGE, NO_INTEGER = "out of range", "no [n]"
 SAME, OTHER = "same as ours", "another number"
 ONLY_AUTHORS, NEITHER = "read by the authors only", "not read"
 """The tag `reading` of an `authors` score: how it compares with our reading."""
@@ -205,8 +198,7 @@ class MTBench101(Benchmark[Dialogue, MTBench101Options]):
         """The statistics of the paper's Table 6; golden answers count among the words."""
         samples = self.dataset.samples
         tasks = {task: [each for each in samples if each.task == task] for task in TASKS}
-        rows = {task: _statistics(each) for task, each in tasks.items() if each}
-        rows["all"] = _statistics(samples)
+        rows = {task: _statistics(each) for task, each in {**tasks, "all": samples}.items() if each}
         title = "The data by task (paper, Table 6)"
         return Table(name="data", title=title, columns=tuple(rows["all"]), rows=rows)
 
@@ -237,9 +229,7 @@ class MTBench101(Benchmark[Dialogue, MTBench101Options]):
             if n in sample.judged:
                 yield self._judgement(sample, n, history)
             answer = Ref(call=f"turn_{n}") if turn.answer is None else turn.answer
-            slots: dict[str, Slot] = {"history": history, "user": each.user, "answer": answer}
-            [message] = self.prompt("turn").fill(slots)
-            history = message.parts
+            history = self._text("turn", history=history, user=each.user, answer=answer)
 
     @cached_property
     def _judge(self) -> Judge:
@@ -267,18 +257,16 @@ class MTBench101(Benchmark[Dialogue, MTBench101Options]):
             prompt += "_without_guidelines"
         return self._judge.call(f"judge/turn_{n}", self.prompt(prompt), slots)
 
-    def _text(self, name: str) -> tuple[Part, ...]:
-        [message] = self.prompt(name).fill({})
+    def _text(self, name: str, **slots: Slot) -> tuple[Part, ...]:
+        [message] = self.prompt(name).fill(slots)
         return message.parts
 
     def _reference(self, sample: Dialogue, n: int) -> str:
         if self.options.reference == "answer":
             return sample.history[n - 1].bot
-        messages = []
-        for each in sample.history[:n]:
-            messages.append({"role": "user", "content": each.user})
-            messages.append({"role": "assistant", "content": each.bot})
-        return repr(messages)
+        turns = sample.history[:n]
+        said = [pair for each in turns for pair in (("user", each.user), ("assistant", each.bot))]
+        return repr([{"role": role, "content": text} for role, text in said])
 
     def score(self, sample: Dialogue, results: Results) -> Iterator[Score]:
         """Each turn by our reading and the authors', then the dialogue."""
@@ -288,8 +276,7 @@ class MTBench101(Benchmark[Dialogue, MTBench101Options]):
             ratings.append(_rating(judgement, n))
             yield ratings[-1]
             yield authors_rating(judgement, n, ours=ratings[-1].value)
-        how: Literal["min", "mean"] = "min" if self.options.minimum else "mean"
-        yield reduce_scores(results, "dialogue", ratings, how)
+        yield reduce_scores(results, "dialogue", ratings, "min" if self.options.minimum else "mean")
 
     def metrics(self) -> Iterator[Metric]:
         """Tasks and their means by three readings; turns; what the history changes."""
@@ -298,16 +285,17 @@ class MTBench101(Benchmark[Dialogue, MTBench101Options]):
                 dialogues = Select("dialogue", condition=condition, reduce="rows")
                 yield from _means(dialogues, f"{MINIMUM_TITLE}{after}")
             yield from _means(Select("rating", condition=condition), f"{MEAN_TITLE}{after}")
+            group = Group(title=f"{AUTHORS_TITLE}{after}")
             for name in (*MEANS, *TASKS):
-                compute = AuthorsScore(name=name, condition=condition)
-                group = Group(title=f"{AUTHORS_TITLE}{after}")
+                digits = 2 if name == AVERAGE else None  # they round nothing else
+                compute = partial(authors_score, name=name, condition=condition, digits=digits)
                 yield Official(name, compute=compute, group=group, meaning=MEANINGS[name])
         ratings = Select("rating", reduce="rows")
         yield Mean("rating", of=ratings, group=_group("rating"), table="turns", compare=None)
-        yield _history_effect(HISTORIES, table="histories")
-        for task in TASKS:
-            for turn in range(1, MOST_TURNS + 1):
-                yield _history_effect(f"{task}, turn {turn}", turn=turn, where={"task": task})
+        yield _history_effect(HISTORIES, Select("rating"), table="histories", compare=None)
+        for task, turn in product(TASKS, range(1, MOST_TURNS + 1)):
+            ratings = Select("rating", turn=turn, where={"task": task})
+            yield _history_effect(f"{task}, turn {turn}", ratings)
         yield from endings_metrics("answers")
 
     def layouts(self) -> Iterator[Layout | Build]:
@@ -319,48 +307,41 @@ class MTBench101(Benchmark[Dialogue, MTBench101Options]):
             remarks=_gaps,
         )
         own = MINIMUM_TITLE if self.options.minimum else MEAN_TITLE
-        for condition, after in HISTORY_TITLES.items():
-            for name, title in {"paper": own, "paper_authors": AUTHORS_TITLE}.items():
-                yield Layout(
-                    _named(name, condition),
-                    f"The paper's layout, {title}{after}",
-                    of="scores",
-                    rows="candidate",
-                    columns="name",
-                    names=(AVERAGE, *TASKS),
-                    groups=(f"{title}{after}",),
-                    notes=(CONVENTION,),
-                    detail=True,
-                )
-        for condition, after in HISTORY_TITLES.items():
-            rows = {"task": tuple(TASKS), "condition": (condition,)}
+        for condition, name in product(HISTORY_TITLES, ("paper", "paper_authors")):
+            title = f"{own if name == 'paper' else AUTHORS_TITLE}{HISTORY_TITLES[condition]}"
             yield Layout(
-                _named("turns", condition),
-                f"Mean rating by turn{after}",
-                of="turns",
-                rows=rows,
-                row_label="{task}",
-                columns={"turn": None},
-                column_label="turn {turn}",
+                _named(name, condition),
+                f"The paper's layout, {title}",
+                of="scores",
+                rows="candidate",
+                columns="name",
+                names=(AVERAGE, *TASKS),
+                groups=(title,),
+                notes=(CONVENTION,),
+                detail=True,
             )
-        yield Layout(
-            "histories",
-            "What the candidate's own history changes, against the golden one",
-            rows={"task": tuple(TASKS)},
+        turns = Layout(
+            "turns",
+            "Mean rating by turn",
+            of="turns",
             columns={"turn": None},
+            row_label="{task}",
             column_label="turn {turn}",
+        )
+        yield from _by_history(turns)
+        yield replace(
+            turns,
+            name="histories",
+            title="What the candidate's own history changes, against the golden one",
+            of="",
+            rows={"task": tuple(TASKS)},
             notes=("Differences are paired by dialogue.",),
         )
         yield _unscored
-        for condition, after in HISTORY_TITLES.items():
-            yield Layout(
-                _named("answers", condition),
-                f"How the answers of {{candidate}} ended{after}",
-                of="answers",
-                rows={"task": tuple(TASKS), "condition": (condition,)},
-                row_label="{task}",
-                columns="name",
-            )
+        title = "How the answers of {candidate} ended"
+        yield from _by_history(
+            Layout("answers", title, of="answers", columns="name", row_label="{task}")
+        )
 
     def leaderboard(self) -> Iterator[Layout]:
         """The groups and the abilities, for each history."""
@@ -387,17 +368,16 @@ def _statistics(dialogues: Sequence[Dialogue]) -> dict[str, Cell]:
     ]
     totals = [sum(turns) for turns in words]
     count = sum(map(len, words))
-    numbers: dict[str, str | float] = {
-        "dialogues": str(len(dialogues)),
-        "turns": str(count),
-        "judged turns": str(sum(len(dialogue.judged) for dialogue in dialogues)),
-        "turns/dialogue": count / len(dialogues),
-        "words/dialogue": sum(totals) / len(dialogues),
-        "words/turn": sum(totals) / count,
-        "max words/dialogue": str(max(totals)),
-        "max words/turn": str(max(map(max, words))),
+    return {
+        "dialogues": Cell(value=str(len(dialogues))),
+        "turns": Cell(value=str(count)),
+        "judged turns": Cell(value=str(sum(len(dialogue.judged) for dialogue in dialogues))),
+        "turns/dialogue": Cell(value=count / len(dialogues)),
+        "words/dialogue": Cell(value=sum(totals) / len(dialogues)),
+        "words/turn": Cell(value=sum(totals) / count),
+        "max words/dialogue": Cell(value=str(max(totals))),
+        "max words/turn": Cell(value=str(max(map(max, words)))),
     }
-    return {name: Cell(value=number) for name, number in numbers.items()}
 
 
 def _rating(judgement: Result, turn: int) -> Score:
@@ -430,40 +410,37 @@ def _group(title: str) -> Group:
 def _means(select: Select, title: str) -> Iterator[Metric]:
     group = _group(title)
     tasks = {
-        code: Mean(code, of=replace(select, where={"task": code}), group=group, meaning=meaning)
-        for code, meaning in MEANINGS.items()
-        if code in TASKS
+        code: Mean(code, of=replace(select, where={"task": code}), group=group, meaning=task.name)
+        for code, task in TASKS.items()
     }
     for name, codes in MEANS.items():
         of = [tasks[code] for code in codes]
         yield MeanOf(name, of=of, group=group, meaning=MEANINGS[name])
-    yield from (tasks[code] for code in TASKS)
+    yield from tasks.values()
 
 
 def _history_effect(
-    name: str, *, table: str = "", turn: int | None = None, where: Mapping[str, str] | None = None
+    name: str, ratings: Select, *, table: str = "", compare: Kind | None = "change"
 ) -> Delta:
     """What the candidate's own history changes, paired by dialogue (paper, Figure 6)."""
     golden, own = (
-        Mean(
-            name,
-            of=Select("rating", condition=condition, turn=turn, where={**(where or {})}),
-            group=_group(condition),
-        )
+        Mean(name, of=replace(ratings, condition=condition), group=_group(condition))
         for condition in (GOLDEN, SELF)
     )
-    return Delta(
-        name,
-        start=golden,
-        goal=own,
-        group=_group(HISTORIES),
-        table=table,
-        compare=None if turn is None else "change",  # turn by turn, as in the paper
-    )
+    group = _group(HISTORIES)
+    return Delta(name, start=golden, goal=own, group=group, table=table, compare=compare)
 
 
 def _named(table: str, condition: str) -> str:
     return table if condition == GOLDEN else f"{table}_{condition}"
+
+
+def _by_history(layout: Layout) -> Iterator[Layout]:
+    """The table of each history, with a row for each task."""
+    for condition, after in HISTORY_TITLES.items():
+        rows = {"task": tuple(TASKS), "condition": (condition,)}
+        name, title = _named(layout.name, condition), f"{layout.title}{after}"
+        yield replace(layout, name=name, title=title, rows=rows)
 
 
 def _gaps(rows: Rows) -> Iterator[str]:
@@ -476,47 +453,25 @@ def _gaps(rows: Rows) -> Iterator[str]:
             yield f"{model}{judged} of {len(TASKS)} tasks were judged; means are over those."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuthorsScore:
-    """A number by the authors' convention.
+def authors_score(
+    frame: ScoreFrame, name: str, condition: str, digits: int | None = None
+) -> Cell | None:
+    """A number by the authors' convention; None if no dialogue of its tasks was judged.
 
     Unread turns do not take part in a dialogue's minimum, unread dialogues in a task, unread tasks
-    in a mean. Source: `get_final_results` in the authors' code, which rounds the average.
+    in a mean. Source: `get_final_results` in the authors' code.
     """
-
-    name: str
-    condition: str
-
-    def __call__(self, frame: ScoreFrame) -> Cell | None:
-        """The score; None if no dialogue of its tasks was judged."""
-        columns = self._columns(frame)
-        if not columns:
-            return None
-        dialogues = Column.joined(columns)
-        mean = self.mean(frame)
-        if mean is not None and self.name == AVERAGE:
-            mean = round(mean, 2)
-        return Cell(value=mean, n=int(dialogues.present.sum()), missing=dialogues.missing)
-
-    def mean(self, frame: ScoreFrame) -> float | None:
-        """The mean before it is rounded; None if nothing was read."""
-        numbers = [each.numbers[each.present].tolist() for each in self._columns(frame)]
-        means = [math.fsum(values) / len(values) for values in numbers if values]
-        return math.fsum(means) / len(means) if means else None
-
-    def _columns(self, frame: ScoreFrame) -> list[Column]:
-        """The dialogues of each task: the least turn that has a number."""
-        columns = [
-            Select(
-                "authors",
-                condition=self.condition,
-                where={"task": task},
-                reduce="min",
-                partial=True,
-            )(frame)
-            for task in MEANS.get(self.name, (self.name,))
-        ]
-        return [column for column in columns if len(column)]
+    authors = Select("authors", condition=condition, reduce="min", partial=True)
+    tasks = [replace(authors, where={"task": each})(frame) for each in MEANS.get(name, (name,))]
+    tasks = [dialogues for dialogues in tasks if len(dialogues)]
+    if not tasks:
+        return None
+    means = [fmean(each.numbers[each.present].tolist()) for each in tasks if each.present.any()]
+    mean = fmean(means) if means else None
+    if mean is not None and digits is not None:
+        mean = round(mean, digits)
+    dialogues = Column.joined(tasks)
+    return Cell(value=mean, n=int(dialogues.present.sum()), missing=dialogues.missing)
 
 
 def _unscored(frame: ScoreFrame) -> Table:
@@ -524,39 +479,34 @@ def _unscored(frame: ScoreFrame) -> Table:
     rows = {}
     for condition in frame.distinct("condition"):
         before = "" if condition == GOLDEN else f"{condition} history: "
-        judged = [
-            task
-            for task in TASKS
-            if len(frame.select(metric="rating", condition=condition, task=task))
-        ]
+        run = frame.only(condition=condition)
+        judged = [task for task in TASKS if len(run.select(metric="rating", task=task))]
         groups = {task: (task,) for task in judged} | ({"all": tuple(judged)} if judged else {})
         for name, tasks in groups.items():
-            counts = _counts(frame, condition, tasks)
-            rows[before + name] = {what: Cell(value=float(n)) for what, n in counts.items()}
+            counts = _count_turns(run.only(task=tasks))
+            rows[before + name] = {column: Cell(value=float(n)) for column, n in counts.items()}
     fixed = ("turns", "scored", UNPARSED, OUT_OF_RANGE)
     columns = dict.fromkeys((*fixed, *(column for row in rows.values() for column in row)))
     title = "Turns scored and not scored"
     return Table(name="unscored", title=title, columns=tuple(columns), rows=rows, digits=0)
 
 
-def _counts(frame: ScoreFrame, condition: str, tasks: tuple[str, ...]) -> dict[str, int]:
-    frame = frame.only(condition=condition, task=tasks)
-    ratings = frame.select(metric="rating")
+def _count_turns(frame: ScoreFrame) -> dict[str, int]:
+    ratings, authors = (frame.select(metric=name) for name in ("rating", "authors"))
     counts = {"turns": len(ratings), "scored": int(ratings.present.sum())}
     counts |= {UNPARSED: 0, OUT_OF_RANGE: 0}
     for why, number in ratings.missing.items():
         # other tables list "failed: timeout" and "skipped: turn_2" one by one
         reason = why.partition(":")[0]
         counts[reason] = counts.get(reason, 0) + number
-    authors: Iterable[float | None] = frame.select(metric="authors").values
-    outside = [n for n in authors if n is not None and not LOWEST <= n <= HIGHEST]
 
     def read(reading: str) -> int:
         return len(frame.select(metric="authors", reading=reading))
 
+    numbers = [number for number in authors.values if number is not None]
     return counts | {
         "authors: dropped": read(NEITHER),
-        "authors: outside 1-10": len(outside),
+        "authors: outside 1-10": sum(not LOWEST <= number <= HIGHEST for number in numbers),
         "authors: another number than ours": read(OTHER),
         "authors: read, and not by us": read(ONLY_AUTHORS),
     }

@@ -53,6 +53,8 @@ ELSEWHERE = {"serve": ("mmconv.service.command", "command")}
 PACKAGES = ("images", "judges", "model_zoo")
 """The packages that are installed with this one."""
 
+WHOLE_TRACEBACK = "`mmconv --traceback COMMAND ...` shows the whole traceback."
+
 CLOSED_PIPE = 141
 """The exit code of a program that SIGPIPE ends, as `head` does once it has read enough."""
 
@@ -91,8 +93,9 @@ class LazyGroup(click.Group):
             # otherwise Python reports the rest of the buffer as an error when it exits
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             ctx.exit(CLOSED_PIPE)
-        except (MmconvError, OSError) as error:
-            if ctx.params["traceback"]:
+        except Exception as error:
+            signals = (click.ClickException, click.Abort, click.exceptions.Exit)
+            if ctx.params["traceback"] and not isinstance(error, signals):
                 print_exc()
             if ctx.params["all_problems"] and isinstance(error, DataError):
                 raise InputError(error.in_full) from error
@@ -173,23 +176,30 @@ def main() -> None:
     except MmconvError as error:
         click.echo(visible(f"Error: {error}"), err=True)
         if isinstance(error, UserCodeError):
-            click.echo("`mmconv --traceback COMMAND ...` shows the whole traceback.", err=True)
+            click.echo(WHOLE_TRACEBACK, err=True)
         if isinstance(error, DataError) and error.is_cut:
             click.echo("`mmconv --all-problems COMMAND ...` lists every problem.", err=True)
         sys.exit(2)
     except click.ClickException as error:
         error.show()
         sys.exit(2)
-    except OSError as error:
-        message = describe_file_error(error)
-        if message is None:
-            raise
-        click.echo(f"Error: {message}", err=True)
-        sys.exit(2)
     except (click.Abort, KeyboardInterrupt):
-        # imported late: it imports asyncio, two fifths of the start-up time of every command
+        # imported late: asyncio takes two fifths of the start-up time of every command
         from model_zoo.loading_threads import end_with_loads
 
         click.echo("interrupted", err=True)
         end_with_loads(130)
         sys.exit(130)
+    except Exception as error:
+        # imported late: it imports asyncio
+        from mmconv.core.user_code import user_traceback
+
+        message = user_traceback(error)
+        if message:
+            message += f"\n{WHOLE_TRACEBACK}"
+        elif isinstance(error, OSError) and (reason := describe_file_error(error)):
+            message = f"Error: {reason}"
+        else:
+            raise
+        click.echo(visible(message), err=True)
+        sys.exit(2)

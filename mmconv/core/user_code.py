@@ -15,11 +15,23 @@ from traceback import StackSummary, format_exception_only, walk_tb
 from types import SimpleNamespace
 from typing import Any, get_args
 
-from mmconv.core.errors import ConfigError, MmconvError, UserCodeError
+from mmconv.core.errors import (
+    ConfigError,
+    MmconvError,
+    PlanError,
+    PromptError,
+    UserCodeError,
+)
 from mmconv.core.protocols import Backend, ImageSource
 from mmconv.core.types import Finish, Message, Reply, Sampling
 
 _MACHINERY = frozenset({"mmconv", "judges", "images", "model_zoo", "importlib"})
+
+_CALLERS = frozenset({"mmconv.benchmarks.base.benchmark", "mmconv.engine.setup", "judges.judging"})
+"""The modules that call methods and parsers of benchmarks."""
+
+RAISED = "raised for"
+"""How a note of `noted` begins."""
 
 _BACKEND = ("max_concurrency", "generate", "aclose")
 """What a backend must have."""
@@ -62,6 +74,41 @@ def telling(what: str, advice: str = "") -> Iterator[None]:
         raised = "".join(format_exception_only(error)).strip()
         told = f"{what} fails\n{lines}{raised}"
         raise UserCodeError("\n".join(filter(None, (told, advice)))) from error
+
+
+@contextmanager
+def noted(where: str) -> Iterator[None]:
+    """Add to an exception where in a benchmark it was raised.
+
+    Errors of mmconv say it in their message. Others get a note; their traceback stays as it is.
+    """
+    try:
+        yield
+    except (ConfigError, PlanError, PromptError) as error:
+        raise type(error)(f"{where}: {error}") from error
+    except Exception as error:
+        error.add_note(f"{RAISED} {where}")
+        raise
+
+
+def user_traceback(error: Exception) -> str:
+    """The traceback of an error that a benchmark's code raised or caused, with its notes.
+
+    It begins at the first line that is not mmconv's, if there is one. It is empty for other errors.
+    """
+    frames = [*walk_tb(error.__traceback__)]
+    callers = [str(frame.f_globals.get("__name__")) for frame, _ in frames]
+    starts = [
+        place
+        for place, (frame, _) in enumerate(frames)
+        if place and callers[place - 1] in _CALLERS and not _is_machinery(frame)
+    ]
+    notes = getattr(error, "__notes__", ())
+    if not starts and not any(note.startswith(RAISED) for note in notes):
+        return ""
+    lines = StackSummary.extract(iter(frames[min(starts, default=0) :])).format()
+    heading = "Traceback (most recent call last):\n"
+    return "".join([heading, *lines, *format_exception_only(error)]).rstrip()
 
 
 def checked(what: str, made: Any, kind: type) -> Any:

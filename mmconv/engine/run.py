@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from mmconv.benchmarks.shared.options import options_in_force
 from mmconv.core.config import CANDIDATE, RunSpec, database_url
-from mmconv.core.errors import ConfigError, InputError, StoreError, UserCodeError
+from mmconv.core.errors import ConfigError, StoreError
 from mmconv.core.plans import Finished, Plan, name_trial, score_finished
 from mmconv.core.protocols import Benchmark
 from mmconv.core.run_stats import RunStats
@@ -287,7 +287,7 @@ class Evaluation:
                 if runner.offline:
                     self._check_kept(runner.stats)
                 await asyncio.to_thread(results.enter_context, output.alone())
-        except (InputError, UserCodeError, StoreError):
+        except Exception:
             if not runner.stats.replies:
                 output.withdraw()
             raise

@@ -11,7 +11,7 @@ import re
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from functools import cached_property
 from itertools import product
 from pathlib import Path
@@ -42,6 +42,7 @@ from mmconv.core.graph import check
 from mmconv.core.keys import hash_files
 from mmconv.core.protocols import ImageSink
 from mmconv.core.types import UNASKED, Call, Score, Skipped, Table
+from mmconv.core.user_code import noted
 from mmconv.stats import Quantity, ScoreFrame
 
 JUDGE = "judge"
@@ -325,7 +326,7 @@ class Benchmark(ABC, Generic[SampleT, OptionsT]):
 
     def calls(self, sample: SampleT, condition: str) -> tuple[Call, ...]:
         """The calls of `plan` that this run makes; without a judge only the candidate's."""
-        with noted(f"sample {sample.id}, condition {condition}, {type(self).__name__}.plan"):
+        with self._noted(sample, condition, "plan"):
             calls = tuple(self.plan(sample, condition))
         if self.options.generate_only:
             return tuple(call for call in calls if call.seat == CANDIDATE)
@@ -339,11 +340,10 @@ class Benchmark(ABC, Generic[SampleT, OptionsT]):
         Raises `ConfigError` for scores that are off the scale, given twice, or not there at all.
         """
         results = self.results(sample, condition, calls, outcomes)
-        where = f"sample {sample.id}, condition {condition}, {type(self).__name__}.score"
-        with noted(where):
+        with self._noted(sample, condition, "score"):
             scores = tuple(self.score(sample, results))
-        if scores or not self.options.generate_only:
-            check_scores(where, scores, self.scale)
+            if scores or not self.options.generate_only:
+                check_scores(scores, self.scale)
         kept = (score for score in scores if score.why != NOT_JUDGED)
         return [*self.endings(results), *kept]
 
@@ -400,8 +400,10 @@ class Benchmark(ABC, Generic[SampleT, OptionsT]):
             judge=seats[JUDGE].label if JUDGE in seats else "no judge",
             notes=self.notes,
         )
-        layouts, metrics = self.layouts_for(frame), self.metrics_for(frame)
-        made = make_tables(layouts, metrics, {context.candidate: frame}, context)
+        frames = {context.candidate: frame}
+        with noted(f"the tables of {type(self).__name__}"):
+            layouts, metrics = self.layouts_for(frame), self.metrics_for(frame)
+            made = make_tables(layouts, metrics, frames, context)
         return [*made, *self.dataset.tables()]
 
     def check_plans(self) -> None:
@@ -413,18 +415,30 @@ class Benchmark(ABC, Generic[SampleT, OptionsT]):
         needed: dict[str, str] = {}
         for sample, condition in product(self.load(), self.conditions):
             calls = self.calls(sample, condition)
-            where = f"{type(self).__name__}.plan of sample {sample.id!r}, {condition}"
-            with noted(where):
+            is_first = sample is self.dataset.samples[0]
+            again = self.calls(sample, condition) if is_first else calls
+            with self._noted(sample, condition, "plan"):
                 check(calls)
+                if _content(calls) != _content(again):
+                    raise ConfigError(
+                        "not deterministic: it returned different calls the second time, so cached "
+                        "replies cannot be found"
+                    )
             needed |= _roles(calls)
-            if sample is self.dataset.samples[0]:
-                self._check_first(sample, condition, calls, where)
+            if is_first:
+                by_id = {call.id: call for call in calls}
+                skipped = Skipped(because=UNASKED, reason="unasked")
+                self.scores(sample, condition, by_id, dict.fromkeys(by_id, skipped))
+                self.metadata(sample)
+        self._check_roles(needed)
+
+    def _check_roles(self, needed: Mapping[str, str]) -> None:
+        """Raise `ConfigError` for a role without a model, and for a model without a role."""
         known = dict(needed)
         if not known.keys() >= self.spec.seats.keys():
             # a role may be one of a condition that this run leaves out
-            for sample in self.load():
-                for condition in type(self).conditions:
-                    known |= _roles(self.plan(sample, condition))
+            for sample, condition in product(self.load(), type(self).conditions):
+                known |= _roles(self.plan(sample, condition))
         for role in self.spec.seats:
             if role not in known and not self.dataset.is_part:
                 raise ConfigError(f"{self.name} has no role {role!r}{nearest(role, list(known))}")
@@ -432,28 +446,8 @@ class Benchmark(ABC, Generic[SampleT, OptionsT]):
             if role not in self.spec.seats:
                 raise ConfigError(f"{self.name} needs a model: name a {role} (for call {call!r})")
 
-    def _check_first(
-        self, sample: SampleT, condition: str, calls: tuple[Call, ...], where: str
-    ) -> None:
-        if _content(calls) != _content(self.calls(sample, condition)):
-            raise ConfigError(
-                f"{where} is not deterministic: it returned different calls the second time, so "
-                "cached replies cannot be found"
-            )
-        by_id = {call.id: call for call in calls}
-        skipped = Skipped(because=UNASKED, reason="unasked")
-        self.scores(sample, condition, by_id, dict.fromkeys(by_id, skipped))
-        self.metadata(sample)
-
-
-@contextmanager
-def noted(where: str) -> Iterator[None]:
-    """Add to an exception where in a benchmark it was raised; its traceback stays as it is."""
-    try:
-        yield
-    except Exception as error:
-        error.add_note(f"raised for {where}")
-        raise
+    def _noted(self, sample: SampleT, condition: str, method: str) -> AbstractContextManager[None]:
+        return noted(f"sample {sample.id}, condition {condition}, {type(self).__name__}.{method}")
 
 
 def _check_class(kind: type[Benchmark[Any, Any]]) -> None:

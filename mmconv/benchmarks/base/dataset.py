@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeAlias, TypeVar
 
@@ -179,7 +180,7 @@ def choose_samples(  # noqa: PLR0913 - what is read, how, and what to say if tha
     `other_problems` are those of other places than these records. With `threads`, several records
     are read at a time. Raises as `load_dataset` does.
     """
-    id_of = key_of or (lambda record: text(record, key))
+    id_of = key_of or partial(text, name=key)
     choice = choose(spec, (key_or_place(record, id_of) for record in records))
     chosen = [record for record in records if choice.takes(record, id_of)]
     samples: list[S] = []
@@ -188,12 +189,12 @@ def choose_samples(  # noqa: PLR0913 - what is read, how, and what to say if tha
     first: dict[str, str] = {}
     missing = {*(choice.earlier or ())}
     beyond = 0
-    for record, sample, problems in _read_all(chosen, read, threads=threads):
+    for number, (record, sample, problems) in enumerate(_read_all(chosen, read, threads=threads)):
         taken = len(samples) if skip_bad else len(samples) + len(bad)
         full = not missing if choice.earlier is not None else taken >= (choice.limit or taken + 1)
         if choice.limit is not None and full:
-            beyond += 1
-            continue
+            beyond = len(chosen) - number
+            break
         name = key_or_place(record, id_of)
         missing.discard(name)
         earlier = first.setdefault(name, record.where)

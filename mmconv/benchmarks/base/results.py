@@ -94,7 +94,7 @@ class Result:
 
     @property
     def reason(self) -> str | None:
-        """Why there is no verdict."""
+        """The reason for a missing verdict."""
         return self.reading.why
 
     def score(
@@ -118,24 +118,21 @@ def reduce_scores(
     return results.score(name, value, turn=turn)
 
 
-def check_scores(where: str, scores: Sequence[Score], scale: Scale) -> None:
+def check_scores(scores: Sequence[Score], scale: Scale) -> None:
     """Raise `ConfigError` for scores that are off the scale, given twice, or not there at all."""
     if not scores:
-        raise ConfigError(
-            f"{where} returned no score; return one without a value and with a reason"
-        )
+        raise ConfigError("missing score; return one without a value and with a reason")
     seen = set()
     for score in scores:
         this = score.metric, score.turn, frozenset(score.tags.items())
         if this in seen:
             raise ConfigError(
-                f"{where}: {score.metric!r} is scored twice; give the scores different turns or "
-                "tags"
+                f"{score.metric!r} is scored twice; give the scores different turns or tags"
             )
         seen.add(this)
         ends = ends_of(scale, score.metric)
         if score.value is not None and ends is not None and not ends[0] <= score.value <= ends[1]:
             raise ConfigError(
-                f"{where}: {score.metric!r} is {score.value:g}, but its scale is {ends[0]:g} to "
+                f"{score.metric!r} is {score.value:g}, but its scale is {ends[0]:g} to "
                 f"{ends[1]:g}; correct the score or `scale`"
             )

@@ -92,8 +92,17 @@ def _open_image(name: Any, info: ValidationInfo) -> Any:
 
 
 def _open_images(names: Any, info: ValidationInfo) -> Any:
-    listed = names if isinstance(names, list | tuple) else [names]
-    return tuple(_open_image(name, info) for name in listed)
+    images, problems = [], []
+    for name in names if isinstance(names, list | tuple) else [names]:
+        try:
+            images.append(_open_image(name, info))
+        except PydanticCustomError as error:
+            if error.type != "image":
+                raise
+            problems.append(error.message())
+    if problems:
+        raise PydanticCustomError("image", "{message}", {"message": "; ".join(problems)})
+    return tuple(images)
 
 
 _NAME = {"type": "string", "description": "An image: its file name in the images folder."}
@@ -109,15 +118,11 @@ ImageFiles: TypeAlias = Annotated[
 """A field with a file name or a list of file names; [] means no image."""
 
 
-def has_images(kind: type[BaseModel]) -> bool:
-    """Whether a model, or one inside it, has a field of images."""
-    types = [
-        each
-        for field in kind.model_fields.values()
-        for each in (field.annotation, *get_args(field.annotation))
-    ]
-    nested = [each for each in types if isinstance(each, type) and issubclass(each, BaseModel)]
-    return Image in types or any(map(has_images, nested))
+def has_images(kind: Any) -> bool:
+    """Whether a type is that of images, or contains it, such as a model with a field of images."""
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        return any(has_images(field.annotation) for field in kind.model_fields.values())
+    return kind is Image or any(map(has_images, get_args(kind)))
 
 
 def images_of(value: object) -> Iterator[Image]:

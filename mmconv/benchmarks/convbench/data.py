@@ -34,6 +34,7 @@ from mmconv.benchmarks.data_files.records import Record, Unreadable, scan_record
 from mmconv.core.config import RunSpec
 from mmconv.core.errors import DataError, ImageError
 from mmconv.core.protocols import ImageSink
+from mmconv.core.types import Image
 
 Triple: TypeAlias = tuple[str | None, str | None, str | None]
 Texts: TypeAlias = dict[str, str]
@@ -106,21 +107,7 @@ def load_rows(source: Source, spec: RunSpec, library: ImageSink) -> Dataset[Row]
             problems.append(str(error))
         if problems or image is None or row_id is None:
             raise DataError(record.where, problems)
-        fields = {
-            "id": row_id,
-            "image": image,
-            "instructions": [texts[column] for column in INSTRUCTIONS],
-            "caption": texts.get(CAPTION),
-            "references": [texts.get(column) for column in REFERENCES],
-            "focus_points": texts.get(FOCUS_POINTS),
-            "categories": [
-                (name := texts.get(column)) and (as_listed(turn, name) or name)
-                for turn, column in enumerate(CATEGORIES, start=1)
-            ],
-            "position": sides.get(int(row_id)),
-            "draft": texts.get(STATUS) == "draft",
-        }
-        return Row.model_validate(fields)
+        return _make_row(row_id, image, texts, sides.get(int(row_id)))
 
     other_problems = misspelt_columns(source.data, records, COLUMNS)
     if source.annotations is not None:
@@ -144,6 +131,25 @@ def load_rows(source: Source, spec: RunSpec, library: ImageSink) -> Dataset[Row]
         skip_bad=source.skip_bad,
         threads=True,
     )
+
+
+def _make_row(row_id: str, image: Image, texts: Texts, position: Side | None) -> Row:
+    categories = [
+        (name := texts.get(column)) and (as_listed(turn, name) or name)
+        for turn, column in enumerate(CATEGORIES, start=1)
+    ]
+    fields = {
+        "id": row_id,
+        "image": image,
+        "instructions": [texts[column] for column in INSTRUCTIONS],
+        "caption": texts.get(CAPTION),
+        "references": [texts.get(column) for column in REFERENCES],
+        "focus_points": texts.get(FOCUS_POINTS),
+        "categories": categories,
+        "position": position,
+        "draft": texts.get(STATUS) == "draft",
+    }
+    return Row.model_validate(fields)
 
 
 def filled_columns(source: Source, columns: Collection[str]) -> set[str]:

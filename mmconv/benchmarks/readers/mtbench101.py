@@ -26,11 +26,11 @@ from mmconv.benchmarks.mtbench101 import (
     AVERAGE,
     GOLDEN,
     TASKS,
-    AuthorsScore,
     Dialogue,
     Exchange,
     MTBench101,
     authors_rating,
+    authors_score,
 )
 from mmconv.benchmarks.shared.rescore import Rescoring
 from mmconv.core.config import RunSpec
@@ -326,7 +326,8 @@ def _unknown_note(model: Model) -> Iterator[str]:
 def _other_means(model: Model, frame: ScoreFrame) -> Iterator[str]:
     """The means that a file states and that its judgements do not give."""
     for name, stated in model.means.items():
-        value = AuthorsScore(name=AVERAGE if name == "avg" else name, condition=GOLDEN).mean(frame)
-        if value is None or abs(value - stated) > ROUNDING:
+        cell = authors_score(frame, AVERAGE if name == "avg" else name, GOLDEN)
+        value = None if cell is None else cell.value
+        if not isinstance(value, float) or abs(value - stated) > ROUNDING:
             given = "none" if value is None else f"{value:.4f}"
             yield f"{model.name} states {name} {stated:.4f}; its judgements give {given}."

@@ -18,7 +18,7 @@ from mmconv.cli.shared.progress import counted, line, progress
 from mmconv.cli.shared.run_folders import open_new
 from mmconv.cli.shared.table_output import print_result
 from mmconv.core.config import RunSpec
-from mmconv.core.errors import UserCodeError
+from mmconv.core.errors import ConfigError, MmconvError, UserCodeError
 from mmconv.core.run_stats import RunStats, StopReason
 from mmconv.engine import Runner
 from mmconv.engine.garbage import collect_rarely
@@ -113,10 +113,12 @@ async def evaluate(
 
 @contextmanager
 def _advised(evaluation: Evaluation, stats: RunStats) -> Iterator[None]:
-    """Add to an `UserCodeError` how to go on once that code is fixed."""
+    """Say in errors of a user's code how to go on."""
     try:
         yield
-    except UserCodeError as error:
+    except Exception as error:
+        if isinstance(error, MmconvError) and not isinstance(error, ConfigError | UserCodeError):
+            raise
         if stats.finished == evaluation.plan_count:
             then = f"`mmconv score {evaluation.folder}` makes the results without asking anything"
             told = f"All that was asked is kept. Mend it; {then}."
@@ -124,7 +126,10 @@ def _advised(evaluation: Evaluation, stats: RunStats) -> Iterator[None]:
             told = "What was answered is kept. Mend it, and give the same command again."
         else:
             raise
-        raise UserCodeError(f"{error}\n{told}") from error
+        if isinstance(error, MmconvError):
+            raise type(error)(f"{error}\n{told}") from error
+        error.add_note(told)
+        raise
 
 
 def _losses(result: Result) -> Iterator[str]:

@@ -123,7 +123,7 @@ def test_records_after_the_first_ones_are_not_checked(tmp_path: Path, name: str)
     assert keys(benchmark) == [*whole[:2], whole[3]]
     assert benchmark.size == 3
     told = f"The first 3 good samples of the data (--limit); the {COUNT - 4} records after them"
-    assert f"{told} were not looked at." in benchmark.notes
+    assert any(note.startswith(told) for note in benchmark.notes)
     assert any(note.startswith("1 of the first 4 records is") for note in benchmark.notes)
 
 
@@ -216,22 +216,6 @@ def test_rows_without_any_reference_are_answered_all_the_same(tmp_path: Path) ->
     options = half_annotated_scenes(tmp_path) | {"skip_bad_records": True, "generate_only": True}
     del options["annotations"]
     assert len(keys(built("convbench", options))) == COUNT
-
-
-class TakingAll:
-    """A benchmark of one's own that reads its data by itself."""
-
-    name = "all"
-    size = 9
-
-    def __init__(self, spec: RunSpec, images: Any) -> None:
-        self.spec = spec
-
-
-@pytest.mark.parametrize("chosen", [{"limit": 2, "shuffle": 1}, {"samples": ["a"]}])
-def test_a_benchmark_that_would_run_others_is_refused(chosen: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match=r"^all takes samples by itself"):
-        built(f"{__name__}:TakingAll", {}, **chosen)
 
 
 async def test_shards_have_the_drawn_samples_among_them(tmp_path: Path) -> None:

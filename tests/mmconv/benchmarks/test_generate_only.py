@@ -44,7 +44,8 @@ def test_prompts_of_ones_own_are_checked_where_none_is_asked(
     shutil.copytree(PROMPTS / benchmark, own)
     made = built(benchmark, tmp_path, own)
     assert made.facts["prompts"] == {}
-    calls = made.plan(next(iter(made.load())), made.conditions[0])
+    plan: Any = getattr(made, "calls", None) or getattr(made, "plan")  # noqa: B009
+    calls = plan(next(iter(made.load())), made.conditions[0])
     assert {call.seat for call in calls} == {"candidate"}
     (own / "joke.md").write_text("# user\nTell one.\n", encoding="utf-8")
     with pytest.raises(PromptError, match=f"{benchmark} has no prompt 'joke'"):

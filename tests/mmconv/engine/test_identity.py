@@ -134,7 +134,8 @@ def test_so_are_lists_of_files_mappings_to_them_and_prompts(here: Path) -> None:
             prompts=prompts,
             seats={"candidate": MODEL},
         )
-        riddles = Riddles(run(), ImageStore())
+        riddles = Riddles(run())
+        riddles.load_data(ImageStore())
         return identify(spec, riddles, {"candidate": "f"}, Shard())
 
     for benchmark in ("botchat", "cmteval"):

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from pkgutil import resolve_name
 
 import orjson
 import pytest
 
-from mmconv.benchmarks.base import Fields
 from mmconv.core.config import ModelSpec, RunSpec
 from mmconv.core.errors import ConfigError, PlanError
 from mmconv.core.types import Call, Message, Ref
 from mmconv.engine.run import Place, open_evaluation
 from mmconv.run_folder.saved_run import find_unfinished
-from tests.example_benchmark import Riddles
+from tests.example_benchmark import Riddle, Riddles
 
 RECORDS = 500
 SEATS = {seat: ModelSpec(provider="fake", model="judge") for seat in ("candidate", "judge")}
@@ -30,12 +30,11 @@ class Broken(Riddles):
     def check_plans(self) -> None:
         """The runner has plans of other benchmarks too."""
 
-    def plan(self, sample: Fields, condition: str) -> tuple[Call, ...]:
-        calls = super().plan(sample, condition)
-        if sample["id"] != str(RECORDS - 1):
-            return calls
-        nobody = Message(role="user", parts=(Ref(call="nobody"),))
-        return (*calls, Call(id="more", seat="candidate", messages=(nobody,)))
+    def plan(self, sample: Riddle, condition: str) -> Iterator[Call]:
+        yield from super().plan(sample, condition)
+        if sample.id == str(RECORDS - 1):
+            nobody = Message(role="user", parts=(Ref(call="nobody"),))
+            yield Call(id="more", seat="candidate", messages=(nobody,))
 
 
 def spec(

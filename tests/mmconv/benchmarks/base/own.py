@@ -1,4 +1,4 @@
-"""A data file and a specification for benchmarks of one's own that tests define."""
+"""A data file, a specification and a benchmark for tests that define benchmarks."""
 
 from __future__ import annotations
 
@@ -8,25 +8,40 @@ from typing import Any
 import orjson
 
 from images import ImageStore
-from mmconv.benchmarks.base import FileBenchmark
+from mmconv.benchmarks.base import Benchmark
 from mmconv.core.config import ModelSpec, RunSpec
 from mmconv.engine.setup import build_benchmark
 
 JUDGE = ModelSpec(provider="fake", model="judge")
 
+RIDDLES = tuple({"id": name, "riddle": f"Who is {name}?"} for name in "abc")
 
-def spec(folder: Path, kind: type[FileBenchmark], *seats: str, **fields: Any) -> RunSpec:
-    """A run over the riddles a, b and c; by default a candidate and a judge are seated."""
-    data = folder / "riddles.jsonl"
-    data.write_bytes(
-        b"\n".join(orjson.dumps({"id": name, "riddle": f"Who is {name}?"}) for name in "abc")
+
+def write(path: Path, *records: object) -> Path:
+    """A .jsonl file of these records."""
+    path.write_bytes(b"".join(orjson.dumps(record) + b"\n" for record in records))
+    return path
+
+
+def spec(folder: Path, kind: type[Benchmark[Any, Any]], *roles: str, **fields: Any) -> RunSpec:
+    """A run over the riddles a, b and c; by default with a candidate and a judge."""
+    options = fields.pop("options", {})
+    if "data" not in options:
+        options = {"data": str(write(folder / "riddles.jsonl", *RIDDLES)), **options}
+    return RunSpec(
+        benchmark=f"{kind.__module__}:{kind.__name__}",
+        options=options,
+        seats=dict.fromkeys(roles or ("candidate", "judge"), JUDGE),
+        **fields,
     )
-    options = {"data": str(data), **fields.pop("options", {})}
-    everyone = dict.fromkeys(seats or ("candidate", "judge"), JUDGE)
-    name = f"{kind.__module__}:{kind.__name__}"
-    return RunSpec(benchmark=name, options=options, seats=everyone, **fields)
 
 
-def build(folder: Path, kind: type[FileBenchmark], *seats: str, **fields: Any) -> Any:
-    """The benchmark as a run builds it, its plans checked."""
-    return build_benchmark(spec(folder, kind, *seats, **fields), ImageStore())
+def build(
+    folder: Path,
+    kind: type[Benchmark[Any, Any]],
+    *roles: str,
+    library: ImageStore | None = None,
+    **fields: Any,
+) -> Any:
+    """The benchmark as a run builds it, its data and plans checked."""
+    return build_benchmark(spec(folder, kind, *roles, **fields), library or ImageStore())

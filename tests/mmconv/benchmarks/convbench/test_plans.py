@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,12 +28,12 @@ def prompt_of(call: Call) -> str:
     return texts(resolve(call.messages, replies()))[-1][1]
 
 
-def candidate_calls(condition: str, **options: object) -> list[Call]:
+def candidate_calls(condition: str, **options: Any) -> list[Call]:
     planned = benchmark(generate_only=True, **options).plan(ROW, condition)
     return list(check(tuple(planned)))
 
 
-def calls(condition: str, **options: object) -> dict[str, Call]:
+def calls(condition: str, **options: Any) -> dict[str, Call]:
     """The judgements, by id."""
     planned = check(tuple(benchmark(**options).plan(ROW, condition)))
     return {call.id: call for call in planned if call.seat == "judge"}

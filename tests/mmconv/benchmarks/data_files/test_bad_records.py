@@ -106,9 +106,11 @@ BAD: dict[str, Bad] = {
     "fbbench, wrong JSON": instead(
         sample(""), '{"bench_type": ', "a.jsonl line 3: not JSON", "a.jsonl"
     ),
-    "mtbench101, an unknown task": golden("a.jsonl line 3: task: 'XX' is none of", task="XX"),
+    "mtbench101, an unknown task": golden(
+        "a.jsonl line 3 (id 3): task: 'XX' must be one of", task="XX"
+    ),
     "mtbench101, an empty utterance": golden(
-        "a.jsonl line 3: history, turn 1, user: no text", history=[{"user": "", "bot": "b"}] * 2
+        "a.jsonl line 3 (id 3): history[1].user is empty", history=[{"user": "", "bot": "b"}] * 2
     ),
     "mtbench101, wrong JSON": instead(golden(""), "{'id': 3}", "a.jsonl line 3: not JSON"),
     "cmteval, an unknown speech act": dialogue(

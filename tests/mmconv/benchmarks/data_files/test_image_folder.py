@@ -1,13 +1,21 @@
+"""Images by their file names: opened once, side by side, and refused with a hint."""
+
+from __future__ import annotations
+
 from collections import Counter
-from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier, Lock
 
 import pytest
 
-from mmconv.benchmarks.data_files.image_folder import ImageFolder, check_ahead
+from mmconv.benchmarks.base import ImageFile, Sample
+from mmconv.benchmarks.base.dataset import load_dataset
+from mmconv.benchmarks.data_files.image_folder import ImageFolder
+from mmconv.core.config import RunSpec
 from mmconv.core.errors import ImageError
 from mmconv.core.types import Image
+from tests.mmconv.benchmarks.base.own import write
 
 
 class Sink:
@@ -37,9 +45,20 @@ class Meeting(Sink):
         return super().add_file(path)
 
 
-def alone(name: str) -> tuple[str]:
-    """The names of an item that is its one image's name."""
-    return (name,)
+class Slow(Sink):
+    """Fails if two threads take a file of one name at a time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.busy: Counter[str] = Counter()
+        self.most = 0
+
+    def add_file(self, path: str) -> Image:
+        self.busy[path] += 1
+        self.most = max(self.most, self.busy[path])
+        image = super().add_file(path)
+        self.busy[path] -= 1
+        return image
 
 
 def fill(folder: Path, *names: str) -> Path:
@@ -48,88 +67,71 @@ def fill(folder: Path, *names: str) -> Path:
     return folder
 
 
-def test_good_images_have_no_fault(tmp_path: Path) -> None:
-    folder = ImageFolder(fill(tmp_path, "a.png", "b.png"), Sink())
-    assert list(check_ahead(["a.png", "b.png"], alone, folder)) == [("a.png", ()), ("b.png", ())]
+def problem(folder: ImageFolder, name: str) -> str:
+    with pytest.raises(ImageError) as caught:
+        folder.open(name)
+    return str(caught.value)
 
 
-def test_the_librarys_refusal_is_the_fault(tmp_path: Path) -> None:
-    (tmp_path / "a.png").touch()
-    assert ImageFolder(tmp_path, Sink()).add("a.png") == f"{tmp_path / 'a.png'}: empty"
+def test_an_image_is_opened_or_refused_by_the_library(tmp_path: Path) -> None:
+    folder = ImageFolder(fill(tmp_path, "a.png"), Sink())
+    assert folder.open("a.png").sha256 == str(tmp_path / "a.png")
+    (tmp_path / "b.png").touch()
+    assert problem(folder, "b.png") == f"{tmp_path / 'b.png'}: empty"
+    assert not folder.missing
 
 
-def test_a_folder_is_no_image(tmp_path: Path) -> None:
+def test_a_folder_is_not_an_image(tmp_path: Path) -> None:
     for name in ("a.png", "b"):
         (tmp_path / name).mkdir()
     folder = ImageFolder(tmp_path, Sink())
-    assert folder.add("a.png") == "image a.png is a folder, not a file"
-    assert folder.add("b.png") == f"image b.png is not in {tmp_path.name}"
+    assert problem(folder, "a.png") == "image a.png is a folder, not a file"
+    assert problem(folder, "b.png") == f"image b.png is not in {tmp_path.name}"
+    assert folder.missing == {f"image b.png is not in {tmp_path.name}"}
 
 
-def test_nothing_outside_the_folder_is_taken(tmp_path: Path) -> None:
+def test_nothing_outside_the_folder_is_opened(tmp_path: Path) -> None:
     inside = tmp_path / "in"
     inside.mkdir()
     fill(tmp_path, "a.png")
     sink = Sink()
     folder = ImageFolder(inside, sink)
     for name in ("../a.png", str(tmp_path / "a.png")):
-        assert folder.add(name) == f"image {name!r} does not lie inside the images folder"
+        assert problem(folder, name) == f"image {name!r} does not lie inside the images folder"
     assert not sink.given
 
 
-def test_an_image_shared_by_rows_is_added_once(tmp_path: Path) -> None:
-    sink = Sink()
-    folder = ImageFolder(fill(tmp_path, "a.png", "b.png"), sink)
-    names = ["a.png", "a.png", "b.png", "a.png"]
-    assert [name for name, _ in check_ahead(names, alone, folder)] == names
-    assert sink.given == {"a.png": 1, "b.png": 1}
-
-
-def test_images_are_checked_side_by_side(tmp_path: Path) -> None:
-    names = [f"{number}.png" for number in range(16)]
-    folder = ImageFolder(fill(tmp_path, *names), Meeting())
-    assert [faults for _, faults in check_ahead(names, alone, folder)] == [()] * 16
-
-
-def test_items_of_many_images_are_checked_side_by_side_too(tmp_path: Path) -> None:
-    items = [tuple(f"{item}_{number}.png" for number in range(20)) for item in range(2)]
-    folder = ImageFolder(fill(tmp_path, *items[0], *items[1]), Meeting())
-    assert [faults for _, faults in check_ahead(items, tuple, folder)] == [(), ()]
-
-
-def test_what_can_be_no_files_name_is_told(tmp_path: Path) -> None:
+def test_a_name_that_a_file_cannot_have_is_refused(tmp_path: Path) -> None:
     picture = "iVBORw0KGgo" * 30
-    fault = ImageFolder(tmp_path, Sink()).add(picture)
-    told = f"image {picture[:60]}... cannot be looked for (File name too long)"
-    assert fault == f"{told}: name a file in the images folder"
+    reason = f"image {picture[:60]}... cannot be looked for (File name too long)"
+    advice = ": name a file in the images folder"
+    assert problem(ImageFolder(tmp_path, Sink()), picture) == reason + advice
 
 
-def test_an_item_has_all_its_images_faults_in_their_order(tmp_path: Path) -> None:
-    sink = Sink()
+def test_one_image_is_opened_by_one_thread_at_a_time(tmp_path: Path) -> None:
+    sink = Slow()
     folder = ImageFolder(fill(tmp_path, "a.png"), sink)
-    items = [("c.png", "a.png", "b.png", "a.png"), (), ("a.png",)]
-    [several, none, good] = [faults for _, faults in check_ahead(items, tuple, folder)]
-    assert several == tuple(f"image {name}.png is not in {tmp_path.name}" for name in "cb")
-    assert none == good == ()
-    assert sink.given == {"a.png": 1}
+    with ThreadPoolExecutor(4) as pool:
+        [*pool.map(folder.open, ["a.png"] * 200)]
+    assert (sink.given["a.png"], sink.most) == (200, 1)
 
 
-def test_order_is_kept_and_little_is_read_ahead(tmp_path: Path) -> None:
-    pulled: list[str] = []
+class Shown(Sample):
+    image: ImageFile
 
-    def names() -> Iterator[str]:
-        for number in range(500):
-            pulled.append(f"{number}.png")
-            yield pulled[-1]
 
-    checked = check_ahead(names(), alone, ImageFolder(tmp_path, Sink()))
-    assert next(checked) == ("0.png", (f"image 0.png is not in {tmp_path.name}",))
-    assert len(pulled) < 50
-    assert [name for name, _ in checked] == [f"{number}.png" for number in range(1, 500)]
+def test_images_of_a_dataset_are_opened_side_by_side(tmp_path: Path) -> None:
+    names = [f"{number}.png" for number in range(16)]  # two groups, so two threads
+    fill(tmp_path, *names)
+    records = ({"id": name, "image": name} for name in names)
+    data = write(tmp_path / "data.jsonl", *records)
+    spec = RunSpec(benchmark="shown", seats={})
+    dataset = load_dataset(Shown, spec, data, folder=tmp_path, images=Meeting())
+    assert [sample.id for sample in dataset.samples] == names
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "hint"),
     [
         ("a.jpg", ", but a.png is: the suffix differs"),
         ("A.PNG", ", but a.png is: the case differs"),
@@ -139,6 +141,8 @@ def test_order_is_kept_and_little_is_read_ahead(tmp_path: Path) -> None:
         ("caf%C3%A9.png", ", but caf\u00e9.png is: the URL encoding differs"),
     ],
 )
-def test_a_name_that_is_nearly_that_of_a_file_is_told(tmp_path: Path, name: str, told: str) -> None:
+def test_a_name_that_is_nearly_that_of_a_file_has_a_hint(
+    tmp_path: Path, name: str, hint: str
+) -> None:
     folder = ImageFolder(fill(tmp_path, "a.png", "caf\u00e9.png"), Sink())
-    assert folder.add(name) == f"image {name} is not in {tmp_path.name}{told}"
+    assert problem(folder, name) == f"image {name} is not in {tmp_path.name}{hint}"

@@ -13,7 +13,8 @@ def scored(*judgements: str | Outcome, retry: str = "", minimum: bool = True) ->
     """All scores of a dialogue whose turns were judged so; `retry` answers the first one's."""
     benchmark = MTBench101(spec(Path("unread.jsonl"), minimum=minimum, judge_retries=bool(retry)))
     turn = {"user": "u", "bot": "b"}
-    sample = Dialogue(id="5", task="SI", history=[turn] * len(judgements))  # type: ignore[arg-type]
+    history = [turn] * len(judgements)
+    sample = Dialogue.model_validate({"id": "5", "task": "SI", "history": history})
     calls = {call.id: call for call in benchmark.plan(sample, "golden")}
     outcomes: dict[str, Outcome] = {"judge/turn_1~retry_1": Reply(text=retry)}
     for number, judgement in enumerate(judgements, start=1):

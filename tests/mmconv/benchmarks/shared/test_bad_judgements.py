@@ -115,7 +115,7 @@ TURNS = Bad(
     file="judged.jsonl",
     good=(turn(1), turn(2)),
     bad=turn(3, task="XX"),
-    told="judged.jsonl line 2: task: 'XX' is none of",
+    told="judged.jsonl line 2: task 'XX' must be one of",
 )
 SCORED = Bad(
     benchmark="cmteval",

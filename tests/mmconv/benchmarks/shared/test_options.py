@@ -64,7 +64,7 @@ def run(benchmark: str, folder: Path, **fields: Any) -> RunSpec:
 @each_benchmark
 def test_grading_needs_a_judge(benchmark: str, tmp_path: Path) -> None:
     alone = run(benchmark, tmp_path, seats={"candidate": FAKE})
-    message = r"^grading needs a judge: name one( \(.+\))?, or give --generate-only$"
+    message = r"needs a judge: name one( \(.+\))?, or give --(no-judge|generate-only)$"
     with pytest.raises(ConfigError, match=message):
         build_benchmark(alone, ImageStore())
 
@@ -105,6 +105,7 @@ def test_of_a_benchmark_of_ones_own_no_options_are_told() -> None:
 def test_options_that_name_files_are_known_by_their_types() -> None:
     assert {name: set(file_options(describe(name).options)) for name in TITLES} == {
         "convbench": {"data", "images", "annotations", "positions"},
+        "dialogue": {"data", "images"},
         "mtbench101": {"data"},
         "botchat": {"data", "opponents"},
         "fbbench": {"data"},

@@ -1,0 +1,215 @@
+"""The tables and comparisons of a benchmark that declares no metrics: means of its scores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mmconv.benchmarks.base import Results
+from mmconv.benchmarks.layouts import Layout
+from mmconv.benchmarks.metrics import Mean, Select, quantities, share
+from mmconv.benchmarks.shared.compared import find_quantities
+from mmconv.core.types import UNASKED, Cell, Reply, Score, Skipped
+from mmconv.stats import (
+    Quantity,
+    ScoreFrame,
+    as_cell,
+    contrast,
+    measure,
+    paired_share_difference,
+    summarise,
+    summarise_share,
+)
+from tests.example_benchmark import Riddle, Riddles
+from tests.mmconv.benchmarks.base.own import build
+
+
+def scores(metric: str, values: Iterable[float], condition: str = "free") -> Iterator[Score]:
+    for number, value in enumerate(values):
+        yield Score(sample=str(number), condition=condition, metric=metric, value=value)
+
+
+SHARE = [1.0] * 25 + [0.0] * 15
+"""25 of 40; Wilson's interval of their share is the textbook's, 0.47 to 0.76."""
+
+
+class Scaled(Riddles):
+    conditions = ("free", "hinted")
+    scale = {  # type: ignore[assignment]  # noqa: RUF012
+        "fit": (1, 10),
+        "rating": (1, 10),
+        "correct": (0, 1),
+        "win": (0, 1),
+        "errors": None,
+    }
+
+
+def cells(benchmark: Any, given: Iterable[Score], condition: str = "free") -> dict[str, Cell]:
+    """The first table's cells of a condition, by score."""
+    table = benchmark.tables([*given])[0]
+    return {name: row[condition] for name, row in table.rows.items() if condition in row}
+
+
+@pytest.fixture
+def scaled(tmp_path: Path) -> Any:
+    return build(tmp_path, Scaled)
+
+
+def test_a_sample_without_a_score_that_others_have_is_missing(scaled: Any) -> None:
+    unparsed = Score(sample="1", condition="free", metric="fit", value=None, why="unparsed")
+    given = [*scores("errors", [1, 2, 5]), *scores("rating", [4, 4]), *scores("fit", [4]), unparsed]
+    found = cells(scaled, given)
+    assert found["rating"].missing == {"not scored": 1}
+    assert found["errors"].missing == {}
+    assert (found["fit"].value, found["fit"].n) == (4.0, 1)
+    assert found["fit"].missing == {"unparsed": 1, "not scored": 1}
+    assert not cells(scaled, given, "hinted")
+
+
+def test_zeros_and_ones_have_the_interval_of_a_share_unless_the_scale_is_another(
+    scaled: Any,
+) -> None:
+    given = [
+        *scores("correct", SHARE),
+        *scores("errors", SHARE),
+        *scores("rating", [1.0] * 18),
+        *scores("win", [*SHARE, 0.5]),
+    ]
+    found = cells(scaled, given)
+    interval = summarise_share(ScoreFrame(given).select(metric="correct"))
+    assert (f"{interval.low:.2f}", f"{interval.high:.2f}") == ("0.47", "0.76")
+    for metric in ("correct", "errors"):
+        assert (found[metric].low, found[metric].high) == (interval.low, interval.high)
+    assert (found["rating"].value, found["rating"].low) == (1.0, None)
+    plain = summarise(ScoreFrame(given).select(metric="win"))
+    assert (found["win"].low, found["win"].high) == (plain.low, plain.high)
+
+
+def test_an_interval_ends_where_the_scale_does(tmp_path: Path, scaled: Any) -> None:
+    values = [0.5, 1.0, 1.0, 1.0, 1.0, 1.0]
+    found = cells(scaled, [*scores("win", values), *scores("errors", values)])
+    assert found["win"].high == 1
+    assert (found["errors"].high or 0) > 1
+    fit = cells(build(tmp_path, Riddles), scores("fit", [1, 10, 1, 10, 9]))["fit"]
+    assert (fit.value, fit.low, fit.high) == (6.2, 1.0, 10.0)
+
+
+def compared(frame: ScoreFrame, benchmark: Any) -> Quantity:
+    """The first quantity that runs are compared in."""
+    return next(quantities(benchmark.metrics_for(frame), frame))
+
+
+def test_zeros_and_ones_are_compared_as_shares_if_both_runs_have_nothing_else(scaled: Any) -> None:
+    flipped = [*SHARE[8:], *SHARE[:8]]
+    runs = [ScoreFrame(scores("errors", values)) for values in (SHARE, flipped, [2.0] * 40)]
+    first, other, more = (compared(run, scaled) for run in runs)
+    found = contrast(first, other, ("a", "b")).summary
+    left, right = (run.select(metric="errors") for run in runs[:2])
+    interval = paired_share_difference(left, right)
+    assert (found.low, found.high) == (interval.low, interval.high)
+    assert contrast(first, more, ("a", "c")).summary.mean == pytest.approx(2 - 25 / 40)
+
+
+def rounds(of_long: float | None, of_short: float) -> Iterator[Score]:
+    """30 samples of one turn, but every third of 6; a None is the last of these alone."""
+    for number in range(30):
+        values = [of_short] if number % 3 else [*[of_long or 0.0] * 5, of_long]
+        for turn, value in enumerate(values, start=1):
+            why = "no answer" if value is None else None
+            given: dict[str, Any] = {"sample": str(number), "turn": turn, "value": value}
+            yield Score(condition="free", metric="correct", why=why, **given)
+
+
+def test_runs_are_compared_by_the_means_that_tables_show(scaled: Any) -> None:
+    given = [[*rounds(1.0, 0.0)], [*rounds(0.0, 1.0)]]
+    shown = [cells(scaled, each)["correct"] for each in given]
+    first, other = (compared(ScoreFrame(each), scaled) for each in given)
+    assert shown == [as_cell(measure(each)) for each in (first, other)]
+    assert [cell.value for cell in shown] == pytest.approx([1 / 3, 2 / 3])
+    found = contrast(first, other, ("a", "b")).summary
+    assert found.mean == pytest.approx(1 / 3)
+    assert found.n == 30
+    cell = cells(scaled, rounds(None, 1.0))["correct"]
+    assert (cell.value, cell.n, cell.missing) == (1.0, 20, {"no answer": 10})
+
+
+@pytest.mark.parametrize(
+    ("scale", "values", "end", "cut"),
+    [
+        ((1, 10), [9.0, *[10.0] * 9], 9.0, True),
+        (None, [9.0, *[10.0] * 9], 9.0, False),
+        (None, [1.0] * 10, 1.0, True),
+        (None, [*[2.0] * 4, *[0.0] * 6], 1.0, False),
+    ],
+)
+@pytest.mark.parametrize("name", ["tests.example_benchmark:Riddles", "gone.away:Riddles"])
+def test_differences_end_where_the_scale_does(
+    tmp_path: Path, name: str, scale: Any, values: list[float], end: float, cut: bool
+) -> None:
+    """Without a scale shares end at 0 and 1, but not if they are not shares in the other run.
+
+    A run is compared by the scale in its manifest if its benchmark cannot be imported.
+    """
+    spec = build(tmp_path, Riddles).spec
+    least = 1.0 if end > 1 else 0.0
+    runs = [ScoreFrame(scores("rating", each)) for each in ([least] * 10, values)]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Riddles, "scale", scale)
+        first, other = (next(find_quantities(name, scale)(run, spec)) for run in runs)
+    high = contrast(first, other, ("a", "b")).summary.high
+    assert high is not None
+    assert high == end if cut else high > end
+
+
+class Replied(Riddles):
+    """Gives the words of an answer, a table by hand, and tags."""
+
+    def tags(self, sample: Riddle, turn: int | None) -> dict[str, str]:
+        return {"of": sample.id}
+
+    def score(self, sample: Riddle, results: Results) -> Iterator[Score]:
+        text = results["answer"].text
+        if text is None:
+            yield results.score("words", None, "no answer", side="left")
+        else:
+            yield results.score("words", len(text.split()), side="left")
+        yield results["fit"].score("fit", of="rating")
+
+    scale = None  # type: ignore[assignment]
+
+    def metrics(self) -> Sequence[Mean]:
+        long = Select("words", value=lambda words: float(words > 2))
+        return [Mean("long answers", of=long, group=share("%"), table="length")]
+
+    def layouts(self) -> Iterator[Layout]:
+        yield Layout("length", "Answers of {candidate}, read by {judge}")
+
+
+def test_results_hold_replies_verdicts_and_reasons(tmp_path: Path) -> None:
+    benchmark = build(tmp_path, Replied)
+    sample = next(benchmark.load())
+    calls = {call.id: call for call in benchmark.calls(sample, "free")}
+    lost = Skipped(because=UNASKED, reason="unasked")
+
+    def scored(answer: Any, fit: Any) -> dict[str, tuple[Any, ...]]:
+        outcomes = {"answer": answer, "fit": fit, "fit~retry_1": Reply(text="Rating: 3")}
+        found = benchmark.scores(sample, "free", calls, outcomes)
+        return {score.metric: (score.value, score.why, dict(score.tags)) for score in found}
+
+    found = scored(Reply(text="A map", finish="length"), Reply(text="Rating: 7"))
+    assert found["words"] == (2.0, None, {"of": "a", "side": "left"})
+    assert found["fit"] == (7.0, None, {"of": "a"})
+    assert found["truncated"] == (1.0, None, {"of": "a", "call": "answer"})
+    found = scored(lost, Reply(text="No idea."))
+    assert found["words"] == (None, "no answer", {"of": "a", "side": "left"})
+    assert found["fit"][:2] == (3.0, None)
+
+
+def test_declared_metrics_and_layouts_make_the_tables(tmp_path: Path) -> None:
+    [table] = build(tmp_path, Replied).tables(scores("words", [1, 2, 3, 4]))
+    assert (table.name, table.title) == ("length", "Answers of judge, read by judge")
+    cell = table.rows["long answers"]["%"]
+    assert (cell.value, cell.n) == (50.0, 4)
