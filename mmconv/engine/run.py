@@ -17,11 +17,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
+from mmconv.benchmarks.base import Benchmark
 from mmconv.benchmarks.shared.options import options_in_force
 from mmconv.core.config import CANDIDATE, RunSpec, database_url
 from mmconv.core.errors import ConfigError, StoreError
 from mmconv.core.plans import Finished, Plan, name_trial, score_finished
-from mmconv.core.protocols import Benchmark
 from mmconv.core.run_stats import RunStats
 from mmconv.core.types import Call, Table
 from mmconv.engine import Runner
@@ -114,7 +114,7 @@ class Evaluation:
     spec: RunSpec
     place: Place
     resources: Resources
-    benchmark: Benchmark[Any]
+    benchmark: Benchmark[Any, Any]
     shard: Shard = WHOLE
     named: Path | None = None
     """The folder of an existing run, which may have been renamed."""
