@@ -25,6 +25,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -174,7 +175,7 @@ class PromptSet:
         if name not in self._read:
             if name not in self._files:
                 raise PromptError(self._unknown(name))
-            self._read[name] = _read_prompt(self._files[name], name)
+            self._read[name] = _read_shipped(self._benchmark, name)
         return self._read[name]
 
     def digests(self) -> dict[str, str]:
@@ -247,12 +248,18 @@ def _message(role: Role, body: str) -> Template | Message:
     return Template(role=role, parts=parts)
 
 
-def _shipped(benchmark: str) -> dict[str, Traversable]:
+@cache
+def _shipped(benchmark: str) -> Mapping[str, Traversable]:
     """The files of a benchmark's prompts by name; raises `PromptError` if there are none."""
     files = _listed(resources.files("judges") / "prompts" / benchmark)
     if not files:
         raise PromptError(f"no prompts are shipped for {benchmark!r}")
     return {file.name.removesuffix(".md"): file for file in files}
+
+
+@cache
+def _read_shipped(benchmark: str, name: str) -> Prompt:
+    return _read_prompt(_shipped(benchmark)[name], name)
 
 
 def _listed(folder: Traversable) -> list[Traversable]:

@@ -1,19 +1,19 @@
 """Responses of a server, as values: the service documents them, and `mmconv.client` reads them.
 
-Dialogues (`mmconv.dialogues.results`), judgements, scores and tables are the engine's own. Only the
+Results of dialogues are in `mmconv.api.dialogues`. Scores and tables are the engine's own. Only the
 service knows lists and their pages.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from mmconv.api.dialogues import DialogueResult, VerdictState
 from mmconv.core.run_stats import JobState
-from mmconv.core.types import Table
-from mmconv.dialogues.results import DialogueResult
+from mmconv.core.types import Finish, Table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,15 +203,67 @@ class DataSet:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PromptInfo:
-    """A judge's prompt: the fields that its request needs, and optional ones.
+class JudgingInfo:
+    """What `POST /v1/judgements` accepts for a benchmark.
 
-    Every request also names `judge`, `benchmark` and `prompt`. `shape` is the schema of the request
-    in the OpenAPI document, which describes the fields.
+    `sample` is the JSON Schema of a sample, `prompts` the names of the judge's prompts.
+    `conditions` and `options` are those of runs; the first condition is the default.
     """
 
-    benchmark: str
+    benchmark: BenchmarkName
+    conditions: Mapping[str, str]
+    sample: Mapping[str, Any]
+    options: tuple[OptionInfo, ...]
+    prompts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeReply:
+    """A reply of the judge; `call` is the call's id, or that of a retry or a fallback."""
+
+    call: str
+    text: str
+    finish: Finish
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedCall:
+    """One judgement: the verdict of the call `call`, or the reason why there is none.
+
+    `prompt` is the prompt file's name with half of its hash. The verdict has a `label`, `scores` by
+    name, or both. `problem` is the message of a failure. `replies` are all replies of the judge.
+    """
+
+    call: str
     prompt: str
-    needed: tuple[str, ...]
-    optional: tuple[str, ...]
-    shape: str
+    state: VerdictState
+    label: str | None
+    scores: Mapping[str, float]
+    rationale: str
+    reason: str | None
+    problem: str | None
+    replies: tuple[JudgeReply, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedScore:
+    """A score that the benchmark computes from the judgements, or None and the reason."""
+
+    metric: str
+    value: float | None
+    reason: str | None
+    turn: int | None = None
+    tags: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """The judgements that the replies allow, and all scores of the benchmark."""
+
+    benchmark: str
+    condition: str
+    judge: str
+    scores: tuple[JudgedScore, ...]
+    judgements: tuple[JudgedCall, ...]

@@ -32,12 +32,12 @@ from mmconv.benchmarks.convbench.quantities import DIRECT, PAIRWISE
 from mmconv.benchmarks.layouts import Layout
 from mmconv.benchmarks.metrics import Delta, Mean, Metric, Select, endings_metrics
 from mmconv.benchmarks.shared.options import Several
-from mmconv.core.errors import PlanError
+from mmconv.core.errors import ConfigError, PlanError
 from mmconv.core.turns import Turn, chain
 from mmconv.core.types import Call, Part, Ref, Sampling, Score, Text
 
 MOST_GIVEN = 16
-"""The most leading turns that a condition may give."""
+"""The most leading turns that a condition of a run may give."""
 
 CONVBENCH_TURNS = 3
 
@@ -51,8 +51,9 @@ def condition_name(given: int) -> str:
     return names.get(given, f"given_{given}")
 
 
-CONDITIONS = {condition_name(given): given for given in range(MOST_GIVEN + 1)}
-"""Condition -> how many leading turns are the reference's."""
+def count_given(condition: str) -> int:
+    """How many leading turns are the reference's under the condition of this name."""
+    return GIVEN[condition] if condition in GIVEN else int(condition.removeprefix("given_"))
 
 
 class DialogueTurn(Fields):
@@ -102,12 +103,18 @@ class Dialogue(Benchmark[DialogueSample, DialogueOptions]):
 
     name, title = "dialogue", "Dialogues"
     conditions = tuple(
-        Condition(name, f"The first {given} turns are the reference." if given else "Freely.")
-        for name, given in CONDITIONS.items()
+        Condition(
+            condition_name(given),
+            f"The first {given} turns are the reference." if given else "Freely.",
+        )
+        for given in range(MOST_GIVEN + 1)
     )
     default_conditions = ("free",)
     prompts = "dialogue"
     roles = CANDIDATE_AND_JUDGE
+    offline_judges = ConvBench.offline_judges
+    convbench_folder: Path | None = None
+    """A folder that replaces ConvBench's prompts."""
     judging = frozenset(
         {"gradings", "order", "prompts", "judge_sees_images", "judge_retries", "judge_max_tokens"}
     )
@@ -120,7 +127,7 @@ class Dialogue(Benchmark[DialogueSample, DialogueOptions]):
 
     def plan(self, sample: DialogueSample, condition: str) -> Iterator[Call]:
         """The candidate's own turns, and their judgements."""
-        given = CONDITIONS[condition]
+        given = count_given(condition)
         if given >= len(sample.turns):
             raise PlanError(f"{condition} leaves none of {len(sample.turns)} turns to the model")
         turns = [
@@ -151,7 +158,7 @@ class Dialogue(Benchmark[DialogueSample, DialogueOptions]):
     def judgements(self, sample: DialogueSample, condition: str) -> Iterator[Judgement]:
         """Each of the candidate's turns and, of several turns, the whole, in each grading."""
         count = len(sample.turns)
-        turns = [*range(CONDITIONS[condition] + 1, count + 1), *([OVERALL] if count > 1 else [])]
+        turns = [*range(count_given(condition) + 1, count + 1), *([OVERALL] if count > 1 else [])]
         if "direct" in self.options.gradings:
             yield from (Judgement(grading="direct", turn=turn) for turn in turns)
         if "pairwise" in self.options.gradings:
@@ -228,6 +235,8 @@ class Dialogue(Benchmark[DialogueSample, DialogueOptions]):
 
     @cached_property
     def _judges(self) -> Mapping[GradingName, Judge]:
+        if self._convbench.is_offline:
+            raise ConfigError("an offline judge needs ConvBench's prompts; set prompts: convbench")
         return build_judges(self._convbench.options, self.convbench_prompts)
 
     @cached_property
@@ -245,8 +254,9 @@ class Dialogue(Benchmark[DialogueSample, DialogueOptions]):
         }
         if self.options.order != "both":
             options |= {"order": "authors", "positions": "unused"}
-        fields = {"benchmark": "convbench", "options": options, "conditions": None, "prompts": None}
-        return ConvBench(self.spec.model_copy(update=fields))
+        fields = {"benchmark": "convbench", "options": options, "conditions": None}
+        folder = self.convbench_folder
+        return ConvBench(self.spec.model_copy(update={**fields, "prompts": folder}))
 
     # --- what a judge reads --------------------------------------------------------------------
 

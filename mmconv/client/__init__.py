@@ -7,27 +7,27 @@
 It is synchronous, and loads no model library and no web framework.
 """
 
+from mmconv.api.dialogues import DialogueResult
 from mmconv.api.schemas import (
     BenchmarkName,
     ComparedTables,
     DataSet,
     DialogueInfo,
+    Judgement,
+    JudgingInfo,
     OptionInfo,
     OwnImage,
     Progress,
-    PromptInfo,
     QueuedDialogue,
     RunInfo,
     SampleInfo,
     SampleTranscript,
     StoredImage,
 )
-from mmconv.benchmarks.shared.judgements import Judgement
 from mmconv.client.client import ChatReply, Client
 from mmconv.client.jobs import Dialogue, Run
 from mmconv.client.transport import ServiceError
 from mmconv.core.types import Score, Table
-from mmconv.dialogues.results import DialogueResult
 
 __all__ = [
     "BenchmarkName",
@@ -39,10 +39,10 @@ __all__ = [
     "DialogueInfo",
     "DialogueResult",
     "Judgement",
+    "JudgingInfo",
     "OptionInfo",
     "OwnImage",
     "Progress",
-    "PromptInfo",
     "QueuedDialogue",
     "Run",
     "RunInfo",

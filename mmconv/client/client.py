@@ -12,20 +12,20 @@ from uuid import uuid4
 
 import httpx2
 
+from mmconv.api.dialogues import DialogueResult
 from mmconv.api.schemas import (
     ComparedTables,
     DataSet,
     DialogueInfo,
+    Judgement,
+    JudgingInfo,
     OwnImage,
-    PromptInfo,
     QueuedDialogue,
     RunInfo,
     StoredImage,
 )
-from mmconv.benchmarks.shared.judgements import Judgement
 from mmconv.client.jobs import Dialogue, Run
 from mmconv.client.transport import Transport, read
-from mmconv.dialogues.results import DialogueResult
 
 ImageFile: TypeAlias = str | Path | bytes | StoredImage | OwnImage
 """An image: a file's path, its bytes, or one that the server has stored.
@@ -101,9 +101,9 @@ class Client:
         """The data sets that runs may name, with their conditions and options."""
         return read(tuple[DataSet, ...], self._transport.json("GET", "/v1/data")["data"])
 
-    def prompts(self) -> tuple[PromptInfo, ...]:
-        """The judges' prompts, and the fields that each needs."""
-        return read(tuple[PromptInfo, ...], self._transport.json("GET", "/v1/prompts")["data"])
+    def prompts(self) -> tuple[JudgingInfo, ...]:
+        """What can be judged: benchmarks with the fields of samples, options and prompts."""
+        return read(tuple[JudgingInfo, ...], self._transport.json("GET", "/v1/prompts")["data"])
 
     def upload(self, image: str | Path | bytes) -> StoredImage:
         """Store an image on the server. Equal files are one image."""
@@ -190,14 +190,27 @@ class Client:
         for info in self._transport.pages(DialogueInfo, "/v1/dialogues", chosen):
             yield Dialogue(self._transport, info)
 
-    def judge(self, judge: str, benchmark: str, prompt: str, **fields: Any) -> Judgement:
-        """Judge a finished dialogue by a prompt of a benchmark.
+    def judge(
+        self,
+        judge: str,
+        benchmark: str,
+        sample: Mapping[str, Any],
+        replies: str | Mapping[str, str],
+        **fields: Any,
+    ) -> Judgement:
+        """Judge replies to a sample as a run of the benchmark does.
 
-        `fields` are what the judge reads. An `image` may be a file or bytes.
+        `replies` are texts by call, such as `turn_1`; a text alone is `turn_1`. An image of the
+        sample may be a path, bytes, or one that the server has stored. `fields` are those of
+        `/v1/judgements`, such as `condition` and `options`.
         """
-        if isinstance(fields.get("image"), Path | bytes | StoredImage | OwnImage):
-            [fields["image"]] = self._names(fields["image"])
-        body = {"judge": judge, "benchmark": benchmark, "prompt": prompt, **fields}
+        body = {
+            "judge": judge,
+            "benchmark": benchmark,
+            "sample": self._uploaded(sample),
+            "replies": {"turn_1": replies} if isinstance(replies, str) else dict(replies),
+            **fields,
+        }
         return read(Judgement, self._transport.json("POST", "/v1/judgements", json=body))
 
     def start(
@@ -231,6 +244,14 @@ class Client:
         if isinstance(turn, str):
             return {"instruction": turn}
         return {**turn, "images": self._names(turn["images"])} if "images" in turn else turn
+
+    def _uploaded(self, value: Any) -> Any:
+        """The value with names in the place of images."""
+        if isinstance(value, Path | bytes | StoredImage | OwnImage):
+            return self._name(value)
+        if isinstance(value, Mapping):
+            return {name: self._uploaded(item) for name, item in value.items()}
+        return [*map(self._uploaded, value)] if isinstance(value, list | tuple) else value
 
     def _names(self, images: ImageFile | Sequence[ImageFile]) -> list[str]:
         """The images' names in requests. Those that the server has not stored are uploaded."""

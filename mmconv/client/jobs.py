@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar
 from urllib.parse import quote
 
+from mmconv.api.dialogues import DialogueResult
 from mmconv.api.schemas import (
     DialogueInfo,
     Progress,
@@ -22,7 +23,6 @@ from mmconv.api.schemas import (
 from mmconv.client.transport import ServiceError, Transport, read
 from mmconv.core.run_stats import JobState
 from mmconv.core.types import Score, Table
-from mmconv.dialogues.results import DialogueResult
 from mmconv.run_folder.transcripts import ScoreRecord, score_of
 
 FIRST_LOOK, LONGEST_LOOK = 0.1, 2.0

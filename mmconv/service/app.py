@@ -15,8 +15,8 @@ from fastapi import APIRouter, Depends, FastAPI
 from pydantic import ValidationError
 
 from mmconv import __version__
-from mmconv.dialogues.request import DialogueRequest
 from mmconv.service.dialogues.execution import DIALOGUE, DialogueWork, name_dialogue, names_of
+from mmconv.service.dialogues.request import DialogueRequest
 from mmconv.service.errors import Problem, install_handlers
 from mmconv.service.http.gate import Gate
 from mmconv.service.http.requests import check_query

@@ -1,4 +1,4 @@
-"""`/v1/data` and `/v1/prompts`: the data sets of runs, and the prompts of judgements.
+"""`/v1/data` and `/v1/prompts`: the data sets of runs, and what judgements may be made of.
 
 They describe what `POST /v1/runs` and `POST /v1/judgements` accept. `/v1/models` lists the models.
 """
@@ -7,27 +7,25 @@ from __future__ import annotations
 
 import inspect
 from functools import cache
-from typing import Any, get_args
+from typing import Any
 
 from fastapi import APIRouter
 from pydantic import BaseModel, TypeAdapter
 from pydantic.fields import FieldInfo
 from starlette.responses import Response
 
-from mmconv.api.schemas import BenchmarkName, DataSet, OptionInfo, PromptInfo
-from mmconv.benchmarks.registry import TITLES
-from mmconv.benchmarks.shared.judgements import JudgementRequest
+from judges import PromptSet
+from mmconv.api.schemas import BenchmarkName, DataSet, JudgingInfo, OptionInfo
+from mmconv.benchmarks.base import Options
+from mmconv.benchmarks.registry import CLASSES, TITLES, find_class
+from mmconv.benchmarks.shared.options import describe
 from mmconv.service.access import Asker, Reader, Shared
 from mmconv.service.errors import json_response
 from mmconv.service.http.responses import documented
-from mmconv.service.judgements import AnyJudgement
 from mmconv.service.runs.requests import description, open_options
 from mmconv.service.settings import DataSpec, Settings
 
 router = APIRouter(prefix="/v1", tags=["catalogue"])
-
-EVERYWHERE = frozenset({"judge", "benchmark", "prompt"})
-"""The fields of every request."""
 
 
 class DataList(BaseModel):
@@ -37,9 +35,9 @@ class DataList(BaseModel):
 
 
 class PromptList(BaseModel):
-    """All prompts, by benchmark."""
+    """All benchmarks whose judges can be called."""
 
-    data: tuple[PromptInfo, ...]
+    data: tuple[JudgingInfo, ...]
 
 
 @router.get("/data", response_model=DataList, responses=documented())
@@ -50,8 +48,8 @@ async def list_data(shared: Shared, _caller: Reader) -> Response:
 
 @router.get("/prompts", response_model=PromptList, responses=documented())
 async def list_prompts(_caller: Asker) -> Response:
-    """List the judges' prompts, and the fields that each needs."""
-    return json_response({"data": prompts()})
+    """List what can be judged: the benchmarks with the fields of samples, options and prompts."""
+    return json_response({"data": judged_benchmarks()})
 
 
 def data_sets(settings: Settings) -> list[DataSet]:
@@ -60,40 +58,31 @@ def data_sets(settings: Settings) -> list[DataSet]:
 
 
 @cache
-def prompts() -> tuple[PromptInfo, ...]:
-    """What `/v1/judgements` accepts, prompt by prompt."""
-    union, *_ = get_args(AnyJudgement)
-    return tuple(
-        _prompt(shape, prompt)
-        for shape in get_args(union)
-        for prompt in get_args(shape.model_fields["prompt"].annotation)
+def judged_benchmarks() -> tuple[JudgingInfo, ...]:
+    """What `/v1/judgements` accepts, benchmark by benchmark."""
+    return tuple(_judging(name) for name in CLASSES)
+
+
+def _judging(name: str) -> JudgingInfo:
+    kind = find_class(name)
+    return JudgingInfo(
+        benchmark=_benchmark_name(name),
+        conditions=describe(name).conditions,
+        sample=kind.sample_type.model_json_schema(),
+        options=tuple(each for each in _options(name) if each.name not in Options.model_fields),
+        prompts=PromptSet(kind.prompts).names,
     )
 
 
-def _prompt(shape: type[JudgementRequest], prompt: str) -> PromptInfo:
-    [benchmark] = get_args(shape.model_fields["benchmark"].annotation)
-    needed, optional = [], []
-    for name, field in shape.model_fields.items():
-        if name in EVERYWHERE:
-            continue
-        if field.is_required() or prompt in shape.needing.get(name, ()):
-            needed.append(name)
-        elif name not in shape.needing and prompt in shape.reading.get(name, (prompt,)):
-            optional.append(name)
-    return PromptInfo(
-        benchmark=benchmark,
-        prompt=prompt,
-        needed=tuple(needed),
-        optional=tuple(optional),
-        shape=shape.__name__,
-    )
+def _benchmark_name(benchmark: str) -> BenchmarkName:
+    return BenchmarkName(id=benchmark, name=TITLES.get(benchmark, benchmark))
 
 
 def _data_set(name: str, data: DataSpec) -> DataSet:
     known = description(data.benchmark)
     return DataSet(
         name=name,
-        benchmark=BenchmarkName(id=data.benchmark, name=TITLES.get(data.benchmark, data.benchmark)),
+        benchmark=_benchmark_name(data.benchmark),
         conditions={} if known is None else known.conditions,
         seats={} if known is None else known.seats,
         options=tuple(

@@ -129,6 +129,7 @@ _PLACE = re.compile(
 COMMANDS = (
     (r" \(--(?:judge|set) [^)]*\)", ""),
     (r"--(generate-only|skip-bad-records|allow-drafts)\b", r"options.\1"),
+    (r"--no-judge\b", "options.generate_only"),
     (r" \(--conditions\)", " (conditions)"),
     (r"[:;] (?:run it without|leave out) --prompts", "; this server has prompts of its own"),
     (r" or raise the limit\b", ""),

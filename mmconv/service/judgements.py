@@ -1,109 +1,277 @@
-"""`/v1/judgements`: a finished dialogue, or a pair, judged by a prompt of any of the benchmarks.
+"""`/v1/judgements`: a run of any benchmark with one sample whose replies the request holds.
 
-The judge gets the prompt that a run of that benchmark would send, and its reply is cached, so an
-equal judgement costs nothing.
+The judge gets the messages that a run of the benchmark sends, and its replies are cached under the
+same keys.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
-from typing import Annotated, Any, TypeAlias
+import asyncio
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Literal, NoReturn
 
-from fastapi import APIRouter, Body, Request
-from fastapi.exceptions import RequestValidationError
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
-from mmconv.benchmarks.botchat.judging import BotChatJudgement
-from mmconv.benchmarks.convbench.judgements import ConvBenchJudgement
-from mmconv.benchmarks.shared.judgements import (
-    Judgement,
-    JudgementRequest,
-    Supplies,
-    read_judgement,
-)
-from mmconv.core.plans import Plan
-from mmconv.core.types import Failure
+from judges import read_verdict
+from mmconv.api.schemas import JudgedCall, JudgedScore, Judgement, JudgeReply
+from mmconv.benchmarks.base import Sample
+from mmconv.benchmarks.base.results import NOT_JUDGED
+from mmconv.benchmarks.registry import CLASSES, find_class
+from mmconv.core.config import CANDIDATE, ModelSpec
+from mmconv.core.errors import InputError, PlanError
+from mmconv.core.graph import check, dependencies
+from mmconv.core.plans import Finished, Plan
+from mmconv.core.types import Call, Failure, Outcome, Reply, Skipped
 from mmconv.service.access import Caller, Chatter, Shared
-from mmconv.service.errors import Problem, json_response
-from mmconv.service.http.requests import JsonRoute, check_bounds, refuse_faults, while_connected
+from mmconv.service.errors import Problem, json_response, presentable
+from mmconv.service.http.requests import (
+    JsonRoute,
+    Words,
+    check_bounds,
+    check_volume,
+    while_connected,
+)
 from mmconv.service.http.responses import documented
+from mmconv.service.inline import (
+    JUDGE,
+    NOT_SENT,
+    AnyBenchmark,
+    build_benchmark,
+    check_answered,
+    presentable_outcomes,
+    read_sample,
+    verdict_state,
+)
 from mmconv.service.models import (
     convbench_only,
     is_offline,
-    problem_of_failure,
-    prompt_set,
+    offline_judges,
     require_key,
     run_plans,
 )
 from mmconv.service.request_images import request_images
+from mmconv.service.runs.requests import build_problem, check_options, named_model
+from mmconv.service.settings import DataSpec
 from mmconv.service.state import Service
 
-KINDS = ("convbench", "fbbench", "mtbench101", "botchat")
-"""The benchmarks whose prompts can be named."""
+router = APIRouter(prefix="/v1", tags=["judgements"], route_class=JsonRoute)
 
-AnyJudgement: TypeAlias = Annotated[
-    BotChatJudgement,
-    Body(discriminator="benchmark"),
-]
+REPLAYED = "replayed"
+"""The role of calls whose replies the request holds."""
 
-SEAT = "judge"
+Role = Annotated[str, Field(pattern=r"^[\w-]{1,64}$")]
 
 
-class _JudgementRoute(JsonRoute):
-    """Names the field if the benchmark is missing or unknown."""
+class JudgementRequest(BaseModel):
+    """Replies to be judged as `benchmark` judges them, under one of its conditions.
 
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        handle = super().get_route_handler()
+    `GET /v1/prompts` lists the benchmarks with the fields of their samples and options. Images of
+    the sample are `image:<id>` or data URIs; its id, and a single image that the judge is not sent,
+    may be left out. `replies` are texts by the ids of a run's calls, such as `turn_1`. Judgements
+    whose replies are missing are left out. `calls` limits the judgements to these ids, such as
+    `direct/turn_2`. `roles` names models besides the candidate that some of the replies are of.
+    """
 
-        async def handle_judgement(request: Request) -> Response:
-            try:
-                return await handle(request)
-            except RequestValidationError as error:
-                if not error.errors()[0]["type"].startswith("union_tag"):
-                    raise
-                message = f"benchmark: name one of {', '.join(KINDS)}"
-                raise Problem(400, message, param="benchmark") from error
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
-        return handle_judgement
-
-
-router = APIRouter(prefix="/v1", tags=["judgements"], route_class=_JudgementRoute)
+    benchmark: Literal[tuple(CLASSES)]  # type: ignore[valid-type]
+    judge: Words
+    sample: Mapping[str, Any]
+    replies: Mapping[str, str] = Field(min_length=1)
+    condition: str | None = None
+    options: Mapping[str, Any] = Field(default_factory=dict)
+    calls: tuple[Words, ...] | None = Field(default=None, min_length=1)
+    roles: tuple[Role, ...] = Field(default=(), max_length=16)
 
 
 @router.post("/judgements", response_model=Judgement, responses=documented(404, 409, 502, 503, 504))
 async def add_judgement(
-    asked: AnyJudgement, request: Request, shared: Shared, caller: Chatter
+    asked: JudgementRequest, request: Request, shared: Shared, caller: Chatter
 ) -> Response:
-    """Judge a finished dialogue: a score or a choice, the reasons, and whether they were read."""
-    refuse_faults(asked.faults())
-    check_bounds(asked, shared.settings.sizes)
+    """Judge replies to a sample of a benchmark: the scores and all verdicts with their reasons.
+
+    Judgements that fail or cannot be read are part of the response. If no call was answered, the
+    response is the first failure. Equal judgements, also of runs, come from the cache.
+    """
     return json_response(await while_connected(request, judge(shared, caller, asked)))
 
 
 async def judge(shared: Service, caller: Caller, asked: JudgementRequest) -> Judgement:
     """Call the judge. Raises `Problem`, also if the judge fails."""
-    seat = shared.model(asked.judge, "judge")
-    require_key(shared.models.specs[asked.judge], asked.judge, "judge")
+    seat = shared.model(asked.judge, JUDGE)
+    require_key(shared.models.specs[asked.judge], asked.judge, JUDGE)
+    benchmark = _benchmark(shared, asked)
     with request_images(shared) as images:
-        picture = None
-        if isinstance(asked, ConvBenchJudgement) and asked.image is not None:
-            picture = await images.image(asked.image, "image")
-        offline = is_offline(shared.models.specs[asked.judge])
-        prompts = prompt_set(shared.settings, _prompts(asked, offline=offline))
-        call = asked.call(Supplies(prompts=prompts, picture=picture, offline=offline))
-        plan = Plan(order=0, sample=call.id, condition=asked.benchmark, calls=(call,))
-        names = {SEAT: asked.judge}
-        [finished] = await run_plans(shared, caller, {SEAT: seat}, names, [plan], "judgement")
-    outcome = finished.outcomes[call.id]
-    if isinstance(outcome, Failure):
-        raise problem_of_failure(outcome)
-    return read_judgement(asked, call, finished.outcomes)
+        sample = await read_sample(images, benchmark, asked.sample)
+        texts = {f"replies.{call_id}": text for call_id, text in asked.replies.items()}
+        length = check_bounds({"sample": sample, **texts}, shared.settings.sizes)
+        check_volume(length, shared.settings.sizes.turns, "sample")
+        condition = asked.condition or benchmark.conditions[0]
+        calls = await asyncio.to_thread(_plan_calls, benchmark, sample, condition)
+        run = _JudgementRun(
+            asked=asked, benchmark=benchmark, sample=sample, condition=condition, calls=calls
+        )
+        plan = run.plan()
+        seats = {JUDGE: seat, REPLAYED: seat}
+        names = {JUDGE: asked.judge}
+        finished = await run_plans(shared, caller, seats, names, [plan], "judgement")
+    check_answered(finished)
+    return run.result(finished[0])
 
 
-def _prompts(asked: JudgementRequest, *, offline: bool) -> str:
-    """The set of prompts; raises `Problem` where an offline judge has none for the benchmark."""
-    if not offline:
-        return asked.benchmark
-    if asked.benchmark != "convbench":
-        raise convbench_only(asked.judge, "judge")
-    return "convbench_reference"
+def _benchmark(shared: Service, asked: JudgementRequest) -> AnyBenchmark:
+    """The benchmark as the request sets it up; raises `Problem`."""
+    spec = named_model(shared.settings, asked.judge, JUDGE)
+    if is_offline(spec) and spec.provider not in offline_judges(asked.benchmark):
+        raise convbench_only(asked.judge, JUDGE)
+    check_options(shared.settings, DataSpec(benchmark=asked.benchmark), asked.options)
+    known = find_class(asked.benchmark).conditions
+    if asked.condition is not None and asked.condition not in known:
+        message = f"condition: {asked.benchmark} has none of this name; there are: "
+        raise Problem(400, message + ", ".join(known), param="condition")
+    roles = (CANDIDATE, *asked.roles)
+    models = {role: ModelSpec(provider="replay", model="request", name=role) for role in roles}
+    return build_benchmark(shared.settings, asked.benchmark, asked.options, {**models, JUDGE: spec})
+
+
+def _plan_calls(benchmark: AnyBenchmark, sample: Sample, condition: str) -> tuple[Call, ...]:
+    """The calls of an ordinary run, each after what it needs; raises `Problem`."""
+    try:
+        return check(benchmark.calls(sample, condition))
+    except InputError as error:
+        raise build_problem(error, benchmark.spec) from error
+    except PlanError as error:  # the sample lacks what a judge reads
+        message = presentable(str(error), "its judges need more than it has")
+        raise Problem(400, f"sample: {message}", param="sample") from error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _JudgementRun:
+    """A run with one sample under one condition, in which only the judge is called.
+
+    `calls` are those of an ordinary run, each after what it needs.
+    """
+
+    asked: JudgementRequest
+    benchmark: AnyBenchmark
+    sample: Sample
+    condition: str
+    calls: tuple[Call, ...]
+
+    def plan(self) -> Plan:
+        """The judge's calls that can be made, and the calls whose replies the request holds."""
+        self._check_names()
+        replies = {call_id: Reply(text=text) for call_id, text in self.asked.replies.items()}
+        plan = Plan(
+            order=0,
+            sample=self.sample.id,
+            condition=self.condition,
+            calls=self._possible(),
+            replies=replies,
+        )
+        for call in plan.calls:
+            if any(NOT_SENT in message.parts for message in call.messages):
+                raise Problem(400, "sample: the judge is sent its image; name it", param="sample")
+        return plan
+
+    def _check_names(self) -> None:
+        for param, names in (("replies", self.asked.replies), ("calls", self.asked.calls or ())):
+            known = [call.id for call in self.calls if param == "replies" or call.seat == JUDGE]
+            for name in names:
+                if name not in known:
+                    message = f"{param}: there is no call {name!r}; there are: {', '.join(known)}"
+                    raise Problem(400, message, param=param)
+
+    def _possible(self) -> tuple[Call, ...]:
+        """The calls with replies, and those of the judge that need no others; in their order."""
+        possible: dict[str, Call] = {}
+        for call in self.calls:
+            if call.id in self.asked.replies:
+                # It is not made, so it needs nothing.
+                possible[call.id] = replace(
+                    call, seat=REPLAYED, messages=(), fallbacks=(), compares=None
+                )
+            elif call.seat == JUDGE and dependencies(call) <= possible.keys():
+                possible[call.id] = call
+        needed = set(self.asked.calls or possible)
+        for call in reversed(possible.values()):
+            if call.id in needed:
+                needed |= dependencies(call)
+        missing = needed - possible.keys()
+        if missing or not any(_is_judged(call) for call in possible.values()):
+            left_out = (call for call in self.calls if call.id in (missing or {call.id}))
+            self._refuse(next(filter(_is_judged, left_out), None), possible)
+        kept = needed | self.asked.replies.keys()
+        return tuple(call for call in possible.values() if call.id in kept)
+
+    def _refuse(self, call: Call | None, possible: Mapping[str, Call]) -> NoReturn:
+        if call is None:
+            raise Problem(400, "options: with these nothing is judged", param="options")
+        others = ", ".join(sorted(dependencies(call) - possible.keys()))
+        message = f"replies: {call.id} cannot be judged without {others}"
+        raise Problem(400, message, param="replies")
+
+    def result(self, finished: Finished) -> Judgement:
+        """The verdicts and the scores."""
+        calls = {call.id: call for call in finished.plan.calls}
+        outcomes = presentable_outcomes(finished)
+        planned = {call.id: call for call in self.calls}
+        left_out = dict.fromkeys(planned, Skipped(because=NOT_JUDGED, reason="absent"))
+        results = self.benchmark.results(
+            self.sample, self.condition, planned | calls, {**left_out, **outcomes}
+        )
+        return Judgement(
+            benchmark=self.asked.benchmark,
+            condition=self.condition,
+            judge=self.asked.judge,
+            scores=tuple(
+                JudgedScore(
+                    metric=score.metric,
+                    value=score.value,
+                    reason=score.why,
+                    turn=score.turn,
+                    tags=score.tags,
+                )
+                for score in self.benchmark.score(self.sample, results)
+                if score.why != NOT_JUDGED
+            ),
+            judgements=tuple(
+                _judged(call, outcomes) for call in calls.values() if _is_judged(call)
+            ),
+        )
+
+
+def _is_judged(call: Call) -> bool:
+    return call.parser is not None
+
+
+def _judged(call: Call, outcomes: Mapping[str, Outcome]) -> JudgedCall:
+    reading = read_verdict(call, outcomes)
+    verdict, outcome = reading.verdict, outcomes[call.id]
+    return JudgedCall(
+        call=call.id,
+        prompt=str(call.prompt),
+        state=verdict_state(outcome, is_read=verdict is not None),
+        label=None if verdict is None else verdict.label,
+        scores={} if verdict is None else verdict.scores,
+        rationale="" if verdict is None else verdict.rationale,
+        reason=reading.why,
+        problem=outcome.message if isinstance(outcome, Failure) else None,
+        replies=tuple(_replies(call, outcomes)),
+    )
+
+
+def _replies(call: Call, outcomes: Mapping[str, Outcome]) -> Iterator[JudgeReply]:
+    for each in (call, *call.fallbacks):
+        outcome = outcomes.get(each.id)
+        if isinstance(outcome, Reply):
+            yield JudgeReply(
+                call=each.id,
+                text=outcome.text,
+                finish=outcome.finish,
+                input_tokens=outcome.input_tokens,
+                output_tokens=outcome.output_tokens,
+            )

@@ -122,6 +122,8 @@ class RunnerMetrics:
     def update(self, stats: RunStats) -> None:
         """Count the calls that have ended since the last update."""
         for seat, counts in stats.seats.items():
+            if seat not in self._names:  # its replies came with the request
+                continue
             for outcome, calls in {"reply": counts.asked, **counts.failures}.items():
                 self._add(self._metrics.calls, seat, outcome, calls)
             self._add(self._metrics.tokens, seat, "input", counts.input_tokens)

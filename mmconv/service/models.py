@@ -1,4 +1,4 @@
-"""Models as requests use them: calls while a client waits, failures, keys, and judges' prompts.
+"""Models as requests use them: calls while a client waits, failures, keys, offline judges.
 
 Calls are counted and measured. A chat's reply is not cached. Plans go through a runner and the
 store, so a call that was answered is not requested again, even if the client left before.
@@ -14,8 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final, cast
 
-from judges import PromptSet
-from mmconv.benchmarks.convbench.benchmark import OFFLINE_JUDGES
+from mmconv.benchmarks.registry import CLASSES, find_class
 from mmconv.core.config import ModelSpec
 from mmconv.core.errors import ConfigError, FailureKind
 from mmconv.core.plans import Finished, Plan
@@ -80,6 +79,7 @@ async def run_plans(
 ) -> list[Finished]:
     """Run the plans to their ends; `names` are the public names of the models on the seats.
 
+    A seat whose replies are all in the plans needs no name.
     Raises `Problem`: 429 if too many calls of the caller wait, 503 for a model that cannot be
     loaded. A call that fails is an outcome, and one failure of each kind is logged. Cancelled once,
     it makes no new calls and ends when the calls under way have ended; until then all calls of the
@@ -88,7 +88,7 @@ async def run_plans(
     finished: list[Finished] = []
     own = {name: guest(seat) for name, seat in seats.items()}
     runner = Runner(own, shared.store, window=len(plans), goes_on=True)
-    calls = sum(len(plan.calls) for plan in plans)
+    calls = sum(len(plan.calls) - len(plan.replies) for plan in plans)
     try:
         with shared.meters[caller.name].calling(caller.limits, calls), _loadable(*names.values()):
             running = asyncio.create_task(runner.run(plans, finished.append))
@@ -203,11 +203,6 @@ def require_key(spec: ModelSpec, name: str, param: str) -> None:
         ) from error
 
 
-def prompt_set(settings: Settings, name: str) -> PromptSet:
-    """The prompts of a benchmark, or of `dialogue`, read once. Raises `PromptError`."""
-    return _read_prompts(name, prompt_folder(settings, name))
-
-
 def prompt_folder(settings: Settings, name: str) -> Path | None:
     """The operator's folder that replaces this set of prompts, whole or in part, if any."""
     if settings.prompts is None:
@@ -217,13 +212,14 @@ def prompt_folder(settings: Settings, name: str) -> Path | None:
 
 
 @cache
-def _read_prompts(name: str, folder: Path | None) -> PromptSet:
-    return PromptSet(name, folder)
+def offline_judges(benchmark: str) -> frozenset[str]:
+    """The providers of judges of the benchmark that are not language models."""
+    return frozenset(find_class(benchmark).offline_judges if benchmark in CLASSES else ())
 
 
 def is_offline(judge: ModelSpec) -> bool:
-    """Whether the judge is not a language model, but measures answers to ConvBench."""
-    return judge.provider in OFFLINE_JUDGES
+    """Whether the judge is not a language model, but measures answers to some benchmarks."""
+    return any(judge.provider in offline_judges(benchmark) for benchmark in CLASSES)
 
 
 def convbench_only(judge: str, param: str) -> Problem:

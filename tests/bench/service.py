@@ -206,13 +206,17 @@ def tell(title: str, found: Load) -> None:
 def judgement(number: int) -> bytes:
     """A request whose answers differ from those of every other number."""
     text = f"What is said of sample {number} is long enough to weigh what a real text weighs. "
-    turn = {"user": "What is it?", "assistant": text * 5, "reference": text * 4}
     body = {
         "judge": "judge",
         "benchmark": "convbench",
-        "prompt": "direct_turn_1",
-        "turns": [turn, turn, turn],
-        "caption": text * 6,
+        "sample": {
+            "instructions": ["What is it?"] * 3,
+            "references": [text * 4] * 3,
+            "caption": text * 6,
+        },
+        "replies": {f"turn_{turn}": text * 5 for turn in (1, 2, 3)},
+        "options": {"grading": ["direct"]},
+        "calls": ["direct/turn_1"],
     }
     return orjson.dumps(body)
 

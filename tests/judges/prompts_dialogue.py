@@ -23,7 +23,7 @@ SLOTS: dict[str, dict[str, frozenset[str]]] = {
         "focus_points": frozenset({"before", "number", "focus_points"}),
     }
 }
-"""The slots that each shipped prompt has, and that `mmconv.dialogues` fills."""
+"""The slots that each shipped prompt has, and that the benchmark fills."""
 
 PICTURE = Image(sha256="ab" * 32, media_type="image/png", width=640, height=480)
 

@@ -129,6 +129,7 @@ class Benchmark(ABC, Generic[SampleT, OptionsT]):
     - `least`: names of scores, such as errors, of which the least is best.
     - `display`: how results are shown to readers.
     - `judging`: names of options that change how equal answers are judged.
+    - `offline_judges`: providers of judges that are not language models, each with a remark.
 
     `self.options` are the options of the run. Building a benchmark checks them; `load_data` reads
     the dataset. Raises `ConfigError` for a wrong option, `PromptError` for a wrong prompt file.
@@ -143,6 +144,7 @@ class Benchmark(ABC, Generic[SampleT, OptionsT]):
     scale: ClassVar[Scale] = None
     least: ClassVar[tuple[str, ...]] = ()
     judging: ClassVar[frozenset[str]] = frozenset()
+    offline_judges: ClassVar[Mapping[str, str]] = {}
     display: ClassVar[Display] = Display()
     sample_type: ClassVar[type[Sample]]
     options_type: ClassVar[type[Options]]

@@ -105,7 +105,10 @@ def _open_images(names: Any, info: ValidationInfo) -> Any:
     return tuple(images)
 
 
-_NAME = {"type": "string", "description": "An image: its file name in the images folder."}
+_NAME = {
+    "type": "string",
+    "description": "An image: a file name in the images folder; over HTTP image:<id> or a data URI.",
+}
 
 ImageFile: TypeAlias = Annotated[Image, BeforeValidator(_open_image), WithJsonSchema(_NAME)]
 """A field with the file name of an image; the sample holds the `Image`, to put into messages."""

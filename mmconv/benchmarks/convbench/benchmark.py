@@ -114,6 +114,7 @@ class ConvBench(Benchmark[Row, ConvBenchOptions]):
     prompts = "convbench"
     roles = CANDIDATE_AND_JUDGE
     scale = SCALE
+    offline_judges = OFFLINE_JUDGES
     display = DISPLAY
     judging = frozenset(GradingOptions.model_fields) - {"grading"} | {
         "failure_rating",
@@ -245,12 +246,12 @@ class ConvBench(Benchmark[Row, ConvBenchOptions]):
         """The sides on which the candidate's conversation is shown."""
         if self.options.order == "both":
             return ("A", "B")
+        if sample.position is not None:
+            return (sample.position,)
         if self.options.order == "random":
             digest = hashlib.sha256(f"{self.options.side_seed}/{sample.id}".encode()).digest()
             return ("A",) if digest[0] % 2 == 0 else ("B",)
-        if sample.position is None:
-            raise PlanError(f"row {sample.id} has no position in the authors' file")
-        return (sample.position,)
+        raise PlanError(f"row {sample.id} has no position in the authors' file")
 
     @property
     def is_offline(self) -> bool:

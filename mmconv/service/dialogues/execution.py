@@ -1,39 +1,33 @@
-"""A dialogue put together from a request, and carried out as a job of the queue.
+"""A dialogue built from a request, and executed as a job of the queue.
 
-A job's images were kept when it was queued; its models are asked through seats of its own, so that
-stopping it stops nothing else.
+A job's images were stored when it was queued. It has seats of its own, so stopping it stops nothing
+else.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any, Final
 
 import orjson
 
 from mmconv.api.schemas import Progress
+from mmconv.benchmarks.dialogue import Dialogue
 from mmconv.core.config import CANDIDATE, RunSpec
 from mmconv.core.errors import ConfigError
 from mmconv.core.keys import hash_json
 from mmconv.core.plans import Finished, Plan
-from mmconv.core.types import Failure, Image, Outcome
-from mmconv.dialogues.plans import PROMPTS, Dialogue
-from mmconv.dialogues.reading import read_dialogue
-from mmconv.dialogues.request import DialogueRequest
-from mmconv.dialogues.results import DialogueResult
+from mmconv.core.types import Image
 from mmconv.engine import Runner, Seat
-from mmconv.service.errors import Problem, without_runs
+from mmconv.service.dialogues.request import DialogueRequest
+from mmconv.service.dialogues.results import DialogueRun
+from mmconv.service.errors import Problem
+from mmconv.service.inline import JUDGE, build_benchmark
 from mmconv.service.jobs import DONE, JobProgress, ending_of_halt
 from mmconv.service.metrics import RunnerMetrics
-from mmconv.service.models import (
-    convbench_only,
-    is_offline,
-    prompt_folder,
-    prompt_set,
-    words_of_failure,
-)
+from mmconv.service.models import convbench_only, is_offline, prompt_folder
 from mmconv.service.request_images import RequestImages, request_images
 from mmconv.service.runs.requests import decisive, named_model
 from mmconv.service.settings import Settings
@@ -41,9 +35,10 @@ from mmconv.service.state import Service
 from mmconv.store.jobs import Ending, Job
 
 DIALOGUE: Final = "dialogue"
-"""The kind of a dialogue's job in the queue."""
+"""The benchmark's name, and the kind of a dialogue's job in the queue."""
 
-JUDGE = "judge"
+PROMPTS = ("dialogue", "convbench", "convbench_reference")
+"""The sets of prompts that a dialogue may use."""
 
 
 class DialogueWork:
@@ -91,72 +86,49 @@ class DialogueWork:
         self._runner = Runner(seats, self._shared.store, window=len(plans))
         if self._stopped or not await self._runner.run(plans, finished.append):
             return ending_of_halt(self._job, self._runner.stats, self.progress())
-        result = presentable_result(dialogue, finished)
         return Ending(
             state="done",
             progress=self.progress() | DONE,
             lost=self._runner.stats.lost,
-            result=orjson.dumps(result).decode(),
+            result=orjson.dumps(dialogue.result(finished)).decode(),
         )
 
 
 async def build_dialogue(
-    shared: Service, asked: DialogueRequest, images: RequestImages
-) -> Dialogue:
+    shared: Service, request: DialogueRequest, images: RequestImages
+) -> DialogueRun:
     """The dialogue with its images and prompts; raises `Problem` naming the field."""
-    offline = _is_offline(shared, asked.judge)
-    if offline and asked.judge is not None and asked.prompts != "convbench":
-        raise convbench_only(asked.judge, "prompts")
-    first = await _pictures(images, asked.images, "images")
-    pictures = [
-        await _pictures(images, turn.images, f"turns[{place}].images")
-        for place, turn in enumerate(asked.turns)
+    models = _spec(shared.settings, request).seats
+    offline = request.judge if JUDGE in models and is_offline(models[JUDGE]) else None
+    if offline is not None and request.prompts != "convbench":
+        raise convbench_only(offline, "prompts")
+    first = await _open(images, request.images, "images")
+    shown = [
+        await _open(images, turn.images, f"turns[{place}].images")
+        for place, turn in enumerate(request.turns)
     ]
-    pictures[0] = (*first, *pictures[0])
-    prompts = {name: prompt_set(shared.settings, name) for name in PROMPTS}
-    return Dialogue.of(asked, tuple(pictures), prompts, offline=offline)
+    shown[0] = (*first, *shown[0])
+    benchmark = build_benchmark(shared.settings, DIALOGUE, request.options, models)
+    assert isinstance(benchmark, Dialogue)
+    if offline is None:
+        benchmark.convbench_folder = prompt_folder(shared.settings, "convbench")
+    return DialogueRun(request=request, benchmark=benchmark, sample=request.sample(shown))
 
 
-def presentable_result(dialogue: Dialogue, finished: Iterable[Finished]) -> DialogueResult:
-    """The result for clients, its failures' messages cleaned."""
-    return read_dialogue(
-        dialogue,
-        [
-            replace(each, outcomes={call: _clean(found) for call, found in each.outcomes.items()})
-            for each in finished
-        ],
-    )
+async def _open(images: RequestImages, names: Sequence[str], param: str) -> tuple[Image, ...]:
+    opened = [await images.image(name, f"{param}[{place}]") for place, name in enumerate(names)]
+    return tuple(opened)
 
 
-def _clean(outcome: Outcome) -> Outcome:
-    if not isinstance(outcome, Failure):
-        return outcome
-    message = without_runs(words_of_failure(outcome.kind, outcome.message))
-    return replace(outcome, message=message)
-
-
-async def _pictures(images: RequestImages, named: Sequence[str], param: str) -> tuple[Image, ...]:
-    found = [await images.image(each, f"{param}[{place}]") for place, each in enumerate(named)]
-    return tuple(found)
-
-
-async def make_plans(dialogue: Dialogue) -> tuple[Plan, ...]:
+async def make_plans(dialogue: DialogueRun) -> tuple[Plan, ...]:
     """Its plans, made in a thread: prompts of all turns before each turn may be long."""
-    return await asyncio.to_thread(lambda: dialogue.plans)
+    return await asyncio.to_thread(dialogue.plans)
 
 
 def own_seat(seat: Seat, asked: DialogueRequest) -> Seat:
-    """The seat with what the request says of sampling over what the model's file says."""
+    """The seat with the request's sampling over that of the model's file."""
     chosen = asked.sampling.model_dump(exclude_unset=True)
     return replace(seat, sampling={**seat.sampling, **chosen})
-
-
-def _is_offline(shared: Service, judge: str | None) -> bool:
-    """Whether the judge is not a language model. Raises `Problem` 404 for an unknown judge."""
-    if judge is None:
-        return False
-    shared.model(judge, "judge")
-    return is_offline(shared.models.specs[judge])
 
 
 def names_of(asked: DialogueRequest) -> dict[str, str]:
@@ -165,7 +137,7 @@ def names_of(asked: DialogueRequest) -> dict[str, str]:
 
 
 def name_dialogue(settings: Settings, owner: str, spec: str) -> str:
-    """The job's id: a hash of whose it is, what it asks, and all that this depends on here.
+    """The job's id: a hash of its owner, its request, and all that these depend on here.
 
     `spec` is the request as JSON. Raises `Problem` 404, and `ValidationError` for one of another
     version.

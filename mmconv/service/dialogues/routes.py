@@ -1,13 +1,11 @@
-"""`/v1/dialogues`: a client's own dialogue, asked under several conditions and judged.
+"""`/v1/dialogues`: a run of the benchmark of dialogues with the one sample that a request holds.
 
-A small one is answered at once; one of more calls than the settings allow becomes a job of
-the queue and is answered with its id. What is equal to a dialogue before is not asked again.
+A small one is answered at once. One of more calls than the settings allow becomes a job of the
+queue and is answered with its id. Calls that were made before are not made again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import chain
 from typing import Annotated, Any
 
 import orjson
@@ -15,25 +13,22 @@ from fastapi import APIRouter, Path, Query, Request
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
+from mmconv.api.dialogues import DialogueResult
 from mmconv.api.schemas import DialogueInfo, Progress, QueuedDialogue
+from mmconv.benchmarks.base.sample import images_of
 from mmconv.core.config import CANDIDATE
-from mmconv.core.plans import Finished
 from mmconv.core.run_stats import JobState
-from mmconv.core.types import Failure, Reply
-from mmconv.dialogues.plans import Dialogue
-from mmconv.dialogues.request import DialogueRequest
-from mmconv.dialogues.results import DialogueResult
 from mmconv.service.access import Asker, Caller, Chatter, Shared
 from mmconv.service.dialogues.execution import (
     DIALOGUE,
-    JUDGE,
     build_dialogue,
     make_plans,
     name_dialogue,
     names_of,
     own_seat,
-    presentable_result,
 )
+from mmconv.service.dialogues.request import DialogueRequest
+from mmconv.service.dialogues.results import DialogueRun
 from mmconv.service.errors import Problem, json_response
 from mmconv.service.http.requests import (
     JsonRoute,
@@ -46,8 +41,9 @@ from mmconv.service.http.requests import (
 )
 from mmconv.service.http.responses import documented, stopped, with_location
 from mmconv.service.images import keep_image
+from mmconv.service.inline import JUDGE, check_answered
 from mmconv.service.jobs import Deletion, job_page, remove_job, too_many_jobs, wait
-from mmconv.service.models import problem_of_failure, require_key, run_plans
+from mmconv.service.models import require_key, run_plans
 from mmconv.service.request_images import request_images, work_on_image
 from mmconv.service.state import Service
 from mmconv.store.job_queries import stands
@@ -117,7 +113,8 @@ async def add_dialogue(
     """
     refuse_faults(asked.faults())
     check_bounds(asked, shared.settings.sizes)
-    check_volume(asked)
+    judged = 0 if asked.judge is None else len(asked.gradings) + (asked.order == "both")
+    check_volume(_length(asked), len(asked.given) * len(asked.turns) * (1 + judged), "turns")
     made = await while_connected(request, _hold_and_wait(shared, caller, asked, query.wait))
     if isinstance(made, DialogueResult):
         return json_response(made)
@@ -192,21 +189,17 @@ async def _hold(shared: Service, caller: Caller, asked: DialogueRequest) -> Dial
             return await _submit(shared, caller, dialogue, calls)
         _require_keys(shared, asked)
         finished = await run_plans(shared, caller, seats, names, plans, DIALOGUE)
-    _require_answers(finished)
-    return presentable_result(dialogue, finished)
+    check_answered(finished)
+    return dialogue.result(finished)
 
 
-def _require_answers(finished: Sequence[Finished]) -> None:
-    """Raise the first failure as a `Problem` where no call was answered, as jobs fail then."""
-    outcomes = [found for each in finished for found in each.outcomes.values()]
-    if any(isinstance(each, Reply) for each in outcomes):
-        return
-    for each in outcomes:
-        if isinstance(each, Failure):
-            raise problem_of_failure(each)
+def _length(asked: DialogueRequest) -> int:
+    """The characters of all turns."""
+    texts = ((turn.instruction, turn.reference, turn.focus_points) for turn in asked.turns)
+    return sum(len(text or "") for turn in texts for text in turn)
 
 
-async def _submit(shared: Service, caller: Caller, dialogue: Dialogue, calls: int) -> Job:
+async def _submit(shared: Service, caller: Caller, dialogue: DialogueRun, calls: int) -> Job:
     """Queue the dialogue, its images kept as the caller's; raises `Problem`."""
     if not caller.may("run"):
         raise Problem(
@@ -244,17 +237,17 @@ def _require_keys(shared: Service, asked: DialogueRequest) -> None:
             require_key(shared.models.specs[name], name, param)
 
 
-async def _keep_images(shared: Service, caller: Caller, dialogue: Dialogue) -> None:
-    for picture in chain.from_iterable(dialogue.pictures):
+async def _keep_images(shared: Service, caller: Caller, dialogue: DialogueRun) -> None:
+    for image in images_of(dialogue.sample):
         param = "images"
-        data = await work_on_image(shared, param, shared.images.read, picture.sha256)
-        await work_on_image(shared, param, keep_image, shared, caller, data, picture.media_type)
+        data = await work_on_image(shared, param, shared.images.read, image.sha256)
+        await work_on_image(shared, param, keep_image, shared, caller, data, image.media_type)
 
 
-def _by_id(dialogue: Dialogue) -> DialogueRequest:
-    """The request with all images by their ids; those of turn 1 stand before the turns."""
+def _by_id(dialogue: DialogueRun) -> DialogueRequest:
+    """The request with all images by their ids; those of turn 1 go before the turns."""
     first, *later = (
-        tuple(f"image:{picture.sha256}" for picture in shown) for shown in dialogue.pictures
+        tuple(f"image:{image.sha256}" for image in turn.images) for turn in dialogue.sample.turns
     )
     turns = [turn.model_dump(exclude_unset=True) for turn in dialogue.request.turns]
     for turn, images in zip(turns, ((), *later), strict=True):

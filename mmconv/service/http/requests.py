@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Callable, Coroutine, Iterable, Iterator
-from typing import Annotated, Any, TypeVar, get_origin
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from typing import Annotated, Any, TypeAlias, TypeVar, get_origin
 
 import orjson
 from fastapi import Request
@@ -14,7 +14,6 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
-from mmconv.dialogues.request import DialogueRequest
 from mmconv.service.errors import Problem
 from mmconv.service.settings import Sizes
 from mmconv.service.state import Service
@@ -115,6 +114,12 @@ def _children(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
+Words = Annotated[str, Field(min_length=1)]
+"""A text that may not be empty. Answers may: models return empty ones."""
+
+Fault: TypeAlias = tuple[str, str]
+"""A field of a request, written `turns[0].act`, and what is wrong with it."""
+
 Word = Annotated[str, Field(max_length=200, pattern=r"^[^\x00-\x1f]*$")]
 """A name to filter by."""
 
@@ -161,19 +166,20 @@ LONG_TEXTS = 10
 """All texts of a request together may be this many times as long as one."""
 
 MOST_PLANNED = 500_000_000
-"""Characters of all prompts that a dialogue may need."""
+"""Characters of all prompts that a request may need."""
 
 IMAGES = frozenset({"image", "images", "image_url"})
 """The fields that hold images, as `image:<id>`, data URIs or URLs."""
 
 
-def check_bounds(request: BaseModel, sizes: Sizes) -> None:
+def check_bounds(request: BaseModel | Mapping[str, object], sizes: Sizes) -> int:
     """Raise `Problem` 413 for a long text or list, 400 for too many tokens or a high temperature.
 
-    Only fields that the client set are checked.
+    Only fields that the client set are checked. Returns the length of all texts.
     """
     total = 0
-    for param, value in _values("", request):
+    fields = {"": request} if isinstance(request, BaseModel) else request
+    for param, value in (pair for name, field in fields.items() for pair in _values(name, field)):
         if isinstance(value, str):
             total += len(value)
             if len(value) > sizes.text_length:
@@ -188,6 +194,7 @@ def check_bounds(request: BaseModel, sizes: Sizes) -> None:
             check_tokens(value, sizes, param)
     if total > LONG_TEXTS * sizes.text_length:
         raise Problem(413, f"all texts together: at most {LONG_TEXTS * sizes.text_length:,}")
+    return total
 
 
 def check_tokens(value: object, sizes: Sizes, param: str) -> None:
@@ -202,19 +209,13 @@ def check_temperature(value: float, param: str) -> None:
         raise Problem(400, f"{param}: at most {HOTTEST:g} may be asked for", param=param)
 
 
-def check_volume(request: DialogueRequest) -> None:
-    """Raise `Problem` 413 if the prompts would be too long: a judge of each turn reads all."""
-    length = sum(
-        len(turn.instruction) + len(turn.reference or "") + len(turn.focus_points or "")
-        for turn in request.turns
-    )
-    judged = 0 if request.judge is None else len(request.gradings) + (request.order == "both")
-    prompts = len(request.given) * len(request.turns) * (1 + judged)
+def check_volume(length: int, prompts: int, param: str) -> None:
+    """Raise `Problem` 413 if so many prompts of up to `length` characters are too much."""
     if length * prompts > MOST_PLANNED:
-        raise Problem(413, "turns: too much text for so many turns and conditions", param="turns")
+        raise Problem(413, f"{param}: too much text for so many turns and calls", param=param)
 
 
-def refuse_faults(faults: Iterable[tuple[str, str]]) -> None:
+def refuse_faults(faults: Iterable[Fault]) -> None:
     """Raise `Problem` 400 for the first of a request's faults, each a field and a message."""
     for param, message in faults:
         raise Problem(400, f"{param}: {message}", param=param)

@@ -15,9 +15,9 @@ from fastapi import Depends, Request
 from prometheus_client import Gauge
 
 from mmconv.api.schemas import Progress
+from mmconv.benchmarks.base import Benchmark
 from mmconv.core.config import RunSpec
 from mmconv.core.errors import ConfigError
-from mmconv.core.protocols import Benchmark
 from mmconv.engine import Runner
 from mmconv.engine.resources import Resources
 from mmconv.engine.run import Evaluation
@@ -48,10 +48,10 @@ class BenchmarkCache:
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        self._built: OrderedDict[str, Benchmark[Any]] = OrderedDict()
+        self._built: OrderedDict[str, Benchmark[Any, Any]] = OrderedDict()
         self._building = asyncio.Lock()
 
-    async def get(self, spec: RunSpec) -> Benchmark[Any]:
+    async def get(self, spec: RunSpec) -> Benchmark[Any, Any]:
         """The benchmark of a run. Raises `InputError` for options or data."""
         name = spec.model_dump_json()
         if name not in self._built:

@@ -93,7 +93,7 @@ def resolve(settings: Settings, request: RunRequest) -> RunSpec:
     _check_names(data.benchmark, request)
     _check_sampling(settings, request)
     _check_samples(request)
-    _check_options(settings, data, request.options)
+    check_options(settings, data, request.options)
     spec = RunSpec(
         benchmark=data.benchmark,
         options={**request.options, **data.options},
@@ -189,8 +189,8 @@ def _check_samples(request: RunRequest) -> None:
         raise Problem(400, message, param="shuffle")
 
 
-def _check_options(settings: Settings, data: DataSpec, options: Mapping[str, Any]) -> None:
-    """Refuse options that only the operator may set."""
+def check_options(settings: Settings, data: DataSpec, options: Mapping[str, Any]) -> None:
+    """Raise `Problem` 400 for options that only the operator may set, and for too many tokens."""
     allowed = open_options(data.benchmark) - data.options.keys()
     for name, value in options.items():
         param = f"options.{name}"

@@ -30,7 +30,7 @@ from mmconv.service.access import Asker, Reader, Shared
 from mmconv.service.catalogue import data_sets
 from mmconv.service.errors import Problem, json_response
 from mmconv.service.http.responses import documented
-from mmconv.service.models import has_key, is_offline
+from mmconv.service.models import has_key, is_offline, offline_judges
 from mmconv.service.results.live_samples import live_page, live_records
 from mmconv.service.results.published import derived_file, result_times
 from mmconv.service.results.routes import CompareQuery, compare_finished
@@ -89,8 +89,8 @@ def _data_choices(shared: Service, data: DataSet) -> dict[str, Any]:
     """
     specs = shared.models.specs
     judges = sorted(specs, key=lambda name: is_offline(specs[name]))
-    if data.benchmark.id != "convbench":
-        judges = [name for name in judges if not is_offline(specs[name])]
+    offline = offline_judges(data.benchmark.id)
+    judges = [n for n in judges if specs[n].provider in offline or not is_offline(specs[n])]
     options = [
         {"name": option.name, "about": option.about, "default": option.default} | field
         for option in data.options

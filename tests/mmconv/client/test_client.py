@@ -31,9 +31,9 @@ from mmconv.client.jobs import wait
 from mmconv.core.types import Score
 from mmconv.run_folder.transcripts import score_record
 from tests.images.pictures import encode, halves
-from tests.mmconv.benchmarks.shared.requests import REQUESTS
-from tests.mmconv.dialogues.samples import TURNS
 from tests.mmconv.service.conftest import Servers
+from tests.mmconv.service.dialogues.samples import TURNS
+from tests.mmconv.service.judged import KITES, REPLIES
 
 PNG = encode(halves(), "png")
 MODELS = {
@@ -90,8 +90,8 @@ def test_what_can_be_asked(client: Client) -> None:
     assert (data.name, data.benchmark.name) == ("drawn", "ConvBench")
     assert next(iter(data.conditions)) == "free"
     assert {option.name: option.default for option in data.options}["order"] == "random"
-    needed = {(each.benchmark, each.prompt): each.needed for each in client.prompts()}
-    assert needed["mtbench101", "MR"] == ("turns", "reference")
+    described = {info.benchmark.id: info for info in client.prompts()}
+    assert "history" in described["mtbench101"].sample["properties"]
 
 
 def test_images_are_listed_and_removed(client: Client) -> None:
@@ -141,12 +141,17 @@ def test_dialogues_at_once_and_as_a_job(client: Client) -> None:
 
 
 def test_judgements(client: Client) -> None:
-    document = dict(REQUESTS["convbench/direct_turn_1"])
-    benchmark, prompt = document.pop("benchmark"), document.pop("prompt")
-    found = client.judge("judge", benchmark, prompt, image=PNG, **document)
-    assert (found.state, found.metric) == ("parsed", "rating")
-    assert found.score is not None
-    assert 1 <= found.score <= 10
+    sample = {**KITES, "image": PNG}
+    options = {"grading": ["direct"], "judge_sees_image": True}
+    found = client.judge("judge", "convbench", sample, REPLIES, options=options)
+    assert [judged.state for judged in found.judgements] == ["parsed"] * 4
+    for score in found.scores:
+        assert (score.metric, score.reason) == ("rating", None)
+        assert score.value is not None
+        assert 1 <= score.value <= 10
+    said = {"turns": [{"instruction": "Hi", "images": [PNG, client.upload(PNG)]}], "caption": "Red"}
+    [rated] = client.judge("judge", "dialogue", said, "Hello").scores
+    assert (rated.metric, rated.turn) == ("rating", 1)
 
 
 def test_a_run_from_start_to_report(client: Client, tmp_path: Path) -> None:

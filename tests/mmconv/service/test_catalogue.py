@@ -1,72 +1,15 @@
-"""What runs may be made of and what judges may be asked: the lists, held against what is taken."""
+"""The lists of what runs and judgements are made of, held against what is accepted."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import pytest
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
-from mmconv.api.schemas import PromptInfo
-from mmconv.benchmarks.registry import TITLES
+from mmconv.benchmarks.registry import CLASSES, TITLES, find_class
 from mmconv.benchmarks.shared.options import describe
-from mmconv.service.catalogue import prompts
 from mmconv.service.runs.requests import open_options
-from tests.mmconv.benchmarks.shared.requests import KINDS, REQUESTS
 from tests.mmconv.service.conftest import Serve
-
-CASES = {f"{each.benchmark}/{each.prompt}": each for each in prompts()}
-
-EXAMPLES = {f"{each['benchmark']}/{each['prompt']}": each for each in REQUESTS.values()}
-
-OTHERS: dict[str, Any] = {
-    name: value for document in REQUESTS.values() for name, value in document.items()
-}
-"""A value of every field that any judgement has."""
-
-
-def faults(info: PromptInfo, document: dict[str, Any]) -> list[str]:
-    """The fields that are wrong with a request by this prompt."""
-    try:
-        asked = KINDS[info.benchmark].model_validate(document)
-    except ValidationError as error:
-        return [str(each["loc"][0]) for each in error.errors()]
-    return [field.partition("[")[0] for field, _ in asked.faults()]
-
-
-def least(name: str) -> dict[str, Any]:
-    """A request of the fields that are told to be needed, and no others."""
-    info = CASES[name]
-    kept = {"benchmark", "prompt", "judge", *info.needed}
-    document = {"judge": "judge"} | EXAMPLES[name]
-    return {field: value for field, value in document.items() if field in kept}
-
-
-def test_every_prompt_is_listed() -> None:
-    assert CASES.keys() == EXAMPLES.keys()
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_a_prompt_needs_what_is_told_and_takes_no_more(name: str) -> None:
-    info = CASES[name]
-    assert faults(info, least(name)) == []
-    for field in info.needed:
-        without = {key: value for key, value in least(name).items() if key != field}
-        assert field in faults(info, without), field
-    fields = KINDS[info.benchmark].model_fields
-    for field in fields.keys() - {"benchmark", "prompt", "judge", *info.needed}:
-        if field in OTHERS:
-            details = faults(info, least(name) | {field: other(name, field)})
-            assert (field not in details) == (field in info.optional), field
-
-
-def other(name: str, field: str) -> Any:
-    """A value of the field that is not its default, from another request of the benchmark."""
-    benchmark = name.partition("/")[0]
-    found = [
-        each[field] for key, each in REQUESTS.items() if key.startswith(benchmark) and field in each
-    ]
-    return (found or [OTHERS[field]])[0]
 
 
 async def test_data_sets_are_listed_with_conditions_and_options(serve: Serve) -> None:
@@ -95,10 +38,19 @@ async def test_data_sets_are_listed_with_conditions_and_options(serve: Serve) ->
     assert "x.jsonl" not in answer.text
 
 
-async def test_prompts_are_listed(serve: Serve) -> None:
+async def test_what_can_be_judged_is_listed(serve: Serve) -> None:
     served = await serve()
     listed = (await served.client.get("/v1/prompts")).json()["data"]
-    shapes = (await served.client.get("/openapi.json")).json()["components"]["schemas"]
-    assert len(listed) == len(CASES)
+    assert [each["benchmark"]["id"] for each in listed] == [*CLASSES]
     for each in listed:
-        assert {*each["needed"], *each["optional"]} <= shapes[each["shape"]]["properties"].keys()
+        kind = find_class(each["benchmark"]["id"])
+        fields = kind.sample_type.model_fields.items()
+        assert [*each["sample"]["properties"]] == [
+            field.validation_alias or name for name, field in fields
+        ]
+        assert [*each["conditions"]] == [*kind.conditions]
+        names = {option["name"] for option in each["options"]}
+        assert names < open_options(each["benchmark"]["id"])
+        assert "judge_retries" in names
+        assert "skip_bad_records" not in names
+        assert each["prompts"]

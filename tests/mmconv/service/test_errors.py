@@ -333,7 +333,7 @@ async def test_the_command_line_is_not_spoken_of(serve: Serve, tmp_path: Any) ->
     client = (await serve(data=drawn(tmp_path))).client
     answer = await client.post("/v1/runs", json=request(seats={"candidate": "echo"}))
     assert answer.json()["error"] == {
-        "message": "grading needs a judge: name one, or give options.generate_only",
+        "message": "convbench needs a judge: name one, or give options.generate_only",
         "type": "invalid_request_error",
         "param": "seats.judge",
         "code": "invalid_run",

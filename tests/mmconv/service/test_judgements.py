@@ -1,4 +1,4 @@
-"""`/v1/judgements`: every prompt judged over HTTP, paid once, and refused with the field."""
+"""`/v1/judgements`: replies judged as a run judges them, paid once, and refused with the field."""
 
 from __future__ import annotations
 
@@ -7,26 +7,29 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
+from mmconv.benchmarks.convbench.columns import CAPTION, FOCUS_POINTS, INSTRUCTIONS, REFERENCES
+from mmconv.benchmarks.convbench.scenes import write_scenes
+from mmconv.run_folder.transcripts import score_of
 from tests.images.pictures import encode, halves
-from tests.mmconv.benchmarks.shared.requests import KITES, REQUESTS
+from tests.mmconv.benchmarks.cmteval.dialogues import record, write
 from tests.mmconv.service.conftest import Serve, Served
+from tests.mmconv.service.judged import KITES, REPLIES, SPIDERS, TURN
+from tests.mmconv.service.run_settings import ended
 
 COUNTED = 'mmconv_calls_total{model="judge",outcome="reply",token="local",work="judgement"}'
 URL = "/v1/judgements"
-MODELS = {
+FAILING = {"rate": 1.0, "kinds": ["server"]}
+MODELS: dict[str, Any] = {
+    "echo": {"provider": "fake", "model": "echo"},
     "judge": {"provider": "fake", "model": "judge"},
     "mute": {"provider": "fake", "model": "unreadable"},
-    "failing": {
-        "provider": "fake",
-        "model": "echo",
-        "options": {"rate": 1.0, "kinds": ["server"]},
-        "attempts": 1,
-    },
+    "failing": {"provider": "fake", "model": "echo", "options": FAILING, "attempts": 1},
     "overlap": {"provider": "reference", "model": "chrf"},
 }
-RATED = REQUESTS["convbench/direct_turn_1"]
+PNG = encode(halves(), "png")
 
 
 @pytest.fixture
@@ -37,30 +40,62 @@ async def judging(serve: Serve) -> Served:
 
 
 async def post(served: Served, document: dict[str, Any], **fields: Any) -> Any:
-    answer = await served.client.post(URL, json={"judge": "judge", **document, **fields})
+    answer = await served.client.post(URL, json={**document, **fields})
     assert answer.status_code == 200, answer.text
     return answer.json()
 
 
-async def refused(served: Served, document: dict[str, Any]) -> tuple[int, str | None]:
-    answer = await served.client.post(URL, json=document)
-    return answer.status_code, answer.json()["error"]["param"]
+async def counted(served: Served, calls: int) -> bool:
+    return f"{COUNTED} {calls}.0" in (await served.client.get("/metrics")).text
 
 
-@pytest.mark.parametrize("name", REQUESTS)
-async def test_every_prompt_is_judged_and_read(judging: Served, name: str) -> None:
-    found = await post(judging, REQUESTS[name])
-    assert found["state"] == "parsed"
-    assert found["score"] is not None or found["choice"] is not None
-    assert found["scores"][0]["metric"] == found["metric"]
-    assert found["replies"][0]["text"]
-    assert len(found["prompt"].partition("@")[2]) == 16
+async def test_all_that_the_replies_allow_is_judged_and_scored(judging: Served) -> None:
+    whole = await post(judging, SPIDERS)
+    assert (whole["condition"], whole["judge"]) == ("golden", "judge")
+    assert [each["call"] for each in whole["judgements"]] == ["judge/turn_1", "judge/turn_2"]
+    for each in whole["judgements"]:
+        assert (each["state"], each["reason"], each["problem"]) == ("parsed", None, None)
+        assert each["replies"][0]["text"]
+        assert len(each["prompt"].partition("@")[2]) == 16
+    scores = {(each["metric"], each["turn"]): each["value"] for each in whole["scores"]}
+    assert scores["rating", 1] == whole["judgements"][0]["scores"]["rating"]
+    assert scores["dialogue", 0] == min(scores["rating", 1], scores["rating", 2])
+    part = await post(judging, SPIDERS, replies={"turn_2": "Sixteen."})
+    assert part["judgements"] == whole["judgements"][1:]
+    assert {(each["metric"], each["turn"]) for each in part["scores"]} == {
+        ("rating", 2),
+        ("authors", 2),
+    }
 
 
-async def test_what_cannot_be_read_is_told_with_all_replies(judging: Served) -> None:
-    found = await post(judging, RATED, judge="mute", retries=2)
-    assert (found["state"], found["score"], found["why"]) == ("unparsed", None, "unparsed")
-    assert [reply["call"] for reply in found["replies"]] == [
+async def test_a_history_of_the_models_own_needs_its_replies(judging: Served) -> None:
+    own = {**SPIDERS, "condition": "self"}
+    assert (await post(judging, own))["condition"] == "self"
+    answer = await judging.client.post(URL, json={**own, "replies": {"turn_2": "Sixteen."}})
+    assert answer.json()["error"]["message"] == (
+        "replies: judge/turn_1 cannot be judged without turn_1"
+    )
+
+
+async def test_calls_limit_what_is_judged_and_judgements_may_be_given(judging: Served) -> None:
+    one = await post(judging, TURN)
+    assert [each["call"] for each in one["judgements"]] == ["direct/turn_1"]
+    turns = {f"direct/turn_{n}": f"It is so.\nRating: {n}" for n in (1, 2, 3)}
+    replies = {**REPLIES, **turns}
+    whole = await post(judging, TURN, replies=replies, calls=["direct/overall"])
+    assert [each["call"] for each in whole["judgements"]] == [*turns, "direct/overall"]
+    ratings = [each["value"] for each in whole["scores"]]
+    assert ratings[:3] == [1.0, 2.0, 3.0]
+    assert await counted(judging, 2)
+
+
+async def test_an_unreadable_judgement_has_all_replies_and_no_score(judging: Served) -> None:
+    options = {"grading": ["direct"], "judge_retries": 2}
+    found = await post(judging, TURN, judge="mute", options=options)
+    [judged], [score] = found["judgements"], found["scores"]
+    assert (judged["state"], judged["scores"], judged["reason"]) == ("unparsed", {}, "unparsed")
+    assert (score["value"], score["reason"]) == (None, "unparsed")
+    assert [reply["call"] for reply in judged["replies"]] == [
         "direct/turn_1",
         "direct/turn_1~retry_1",
         "direct/turn_1~retry_2",
@@ -68,45 +103,60 @@ async def test_what_cannot_be_read_is_told_with_all_replies(judging: Served) -> 
     ]
 
 
-async def test_the_same_judgement_is_asked_once(judging: Served) -> None:
-    first, second = await post(judging, RATED), await post(judging, RATED)
-    assert first == second
-    page = (await judging.client.get("/metrics")).text
-    assert f"{COUNTED} 1.0" in page
-
-
-async def test_the_same_judgement_at_the_same_time_is_asked_once(judging: Served) -> None:
-    found = await asyncio.gather(*(post(judging, RATED) for _ in range(5)))
-    assert all(each == found[0] for each in found)
-    page = (await judging.client.get("/metrics")).text
-    assert f"{COUNTED} 1.0" in page
+async def test_equal_judgements_are_requested_once_also_at_the_same_time(judging: Served) -> None:
+    found = await asyncio.gather(*(post(judging, TURN) for _ in range(5)))
+    assert all(each == found[0] for each in [*found, await post(judging, TURN)])
+    assert await counted(judging, 1)
 
 
 async def test_many_at_once(judging: Served) -> None:
-    turns = [[{**KITES[0], "assistant": f"{number} kites."}, *KITES[1:]] for number in range(50)]
-    found = await asyncio.gather(*(post(judging, RATED, turns=each) for each in turns))
-    assert all(each["state"] == "parsed" for each in found)
+    replies = ({**REPLIES, "turn_1": f"{number} kites."} for number in range(50))
+    found = await asyncio.gather(*(post(judging, TURN, replies=each) for each in replies))
+    assert all(each["judgements"][0]["state"] == "parsed" for each in found)
+    assert await counted(judging, 50)
 
 
 async def test_a_judge_that_fails_is_an_error(judging: Served) -> None:
-    answer = await judging.client.post(URL, json={**RATED, "judge": "failing"})
+    answer = await judging.client.post(URL, json={**TURN, "judge": "failing"})
     assert answer.status_code == 502
     assert answer.json()["error"]["code"] == "server"
 
 
-async def test_the_overlap_measure_judges_convbench_alone(judging: Served) -> None:
-    found = await post(judging, RATED, judge="overlap")
-    assert found["state"] == "parsed"
-    other = {**REQUESTS["botchat/unieval"], "judge": "overlap"}
-    assert await refused(judging, other) == (400, "judge")
+async def test_an_offline_judge_judges_its_benchmarks_only(judging: Served) -> None:
+    found = await post(judging, TURN, judge="overlap")
+    assert found["judgements"][0]["state"] == "parsed"
+    for document, message in (
+        (SPIDERS, "the judge 'overlap' is not a language model"),
+        (
+            {**TURN, "benchmark": "dialogue", "sample": {"turns": [{"instruction": "Hi"}]}}
+            | {"options": {}, "replies": {"turn_1": "Hi"}, "calls": None},
+            "an offline judge needs ConvBench's prompts",
+        ),
+    ):
+        answer = await judging.client.post(URL, json={**document, "judge": "overlap"})
+        assert answer.status_code == 400
+        assert message in answer.json()["error"]["message"]
 
 
-async def test_the_judge_is_shown_a_picture_that_was_uploaded(judging: Served) -> None:
-    stored = await judging.client.post("/v1/images", content=encode(halves(), "png"))
-    found = await post(judging, RATED, image=f"image:{stored.json()['id']}")
-    assert found["state"] == "parsed"
-    missing = {**RATED, "judge": "judge", "image": "image:" + "0" * 64}
-    assert await refused(judging, missing) == (404, "image")
+async def test_the_judge_is_sent_an_image_that_was_uploaded(judging: Served) -> None:
+    stored = (await judging.client.post("/v1/images", content=PNG)).json()["id"]
+    options = {"grading": ["direct"], "judge_sees_image": True}
+    for name in (stored, f"image:{stored}"):
+        found = await post(judging, TURN, options=options, sample={**KITES, "image": name})
+        assert found["judgements"][0]["state"] == "parsed"
+    # with other images of the same texts it is another judgement
+    await post(judging, TURN)
+    assert await counted(judging, 2)
+    turns = [{"instruction": "What?", "images": [stored]}]
+    sample = {"turns": turns}
+    options = {"judge_sees_images": True}
+    document = {"benchmark": "dialogue", "judge": "judge", "sample": sample, "options": options}
+    found = await post(judging, document, replies={"turn_1": "A bird."})
+    assert found["judgements"][0]["state"] == "parsed"
+
+
+NO_IMAGE = "image:" + "0" * 64
+DIALOGUE: dict[str, Any] = {"benchmark": "dialogue", "calls": None, "options": {}}
 
 
 @pytest.mark.parametrize(
@@ -114,31 +164,132 @@ async def test_the_judge_is_shown_a_picture_that_was_uploaded(judging: Served) -
     [
         ({"judge": "nobody"}, 404, "judge"),
         ({"benchmark": "best"}, 400, "benchmark"),
-        ({"prompt": "best"}, 400, "prompt"),
-        ({"side": "A"}, 400, "side"),
-        ({"turns": KITES[:2]}, 400, "turns"),
-        ({"turns": [{**KITES[0], "user": ""}, *KITES[1:]]}, 400, "turns[0].user"),
+        ({"benchmark": None}, 400, "benchmark"),
+        ({"condition": "best"}, 400, "condition"),
         ({"colour": "red"}, 400, "colour"),
-        ({"max_tokens": 10**9}, 400, "max_tokens"),
-        ({"caption": "x" * 500_000}, 413, "caption"),
+        ({"replies": {}}, 400, "replies"),
+        ({"replies": {"turn_4": "x"}}, 400, "replies"),
+        ({"replies": {"turn_1": "x" * 500_000}}, 413, "replies.turn_1"),
+        ({"calls": ["turn_1"]}, 400, "calls"),
+        ({"calls": ["direct/turn_4"]}, 400, "calls"),
+        ({"replies": {"turn_1": "A bird."}}, 400, "replies"),
+        ({"options": {"data": "/etc/passwd"}}, 400, "options.data"),
+        ({"options": {"generate_only": True}, "calls": None}, 400, "options"),
+        ({"options": {"judge_max_tokens": 10**9}}, 400, "options.judge_max_tokens"),
+        ({"options": {"judge_retries": 9}}, 400, "options.judge_retries"),
+        ({"options": {"grading": ["best"]}}, 400, "options.grading[0]"),
+        ({"options": {"judge_sees_image": True}, "calls": None}, 400, "sample"),
+        ({"sample": {**KITES, "colour": "red"}}, 400, "sample.colour"),
+        ({"sample": {**KITES, "caption": None}}, 400, "sample"),
+        ({"sample": {**KITES, "instructions": ["a", "b"]}}, 400, "sample.instructions"),
+        ({"sample": {**KITES, "caption": 5.5, "image": 7}}, 400, "sample"),
+        ({"sample": {**KITES, "caption": "x" * 500_000}}, 413, "sample.caption"),
+        ({"sample": {**KITES, "image": NO_IMAGE}}, 404, "sample.image"),
+        ({"sample": {**KITES, "image": "file:///etc/passwd"}}, 400, "sample.image"),
+        ({"sample": {**KITES, "image": "data:image/png;base64,AAAA"}}, 400, "sample.image"),
+        (
+            {**DIALOGUE, "sample": {"turns": [{"instruction": "a", "images": [NO_IMAGE]}]}},
+            404,
+            "sample.turns[0].images[0]",
+        ),
+        ({**DIALOGUE, "sample": {"turns": [{"text": "a"}]}}, 400, "sample.turns[0].instruction"),
+        (
+            {**DIALOGUE, "sample": {"turns": [{"instruction": "x" * 300_000}] * 10}},
+            413,
+            "sample",
+        ),
     ],
 )
-async def test_the_field_to_blame_is_named(
+async def test_the_wrong_field_is_named(
     judging: Served, change: dict[str, Any], status: int, param: str
 ) -> None:
-    assert await refused(judging, {**RATED, "judge": "judge", **change}) == (status, param)
+    answer = await judging.client.post(URL, json={**TURN, **change})
+    error = answer.json()["error"]
+    assert (answer.status_code, error["param"]) == (status, param), error
+    assert "passwd" not in error["message"]
 
 
-async def test_the_operators_prompts_stand_in_for_ours(serve: Serve, tmp_path: Path) -> None:
-    ours = await post(await serve(models=MODELS), RATED)
+async def test_prompts_of_the_operator_replace_ours(serve: Serve, tmp_path: Path) -> None:
+    ours = await post(await serve(models=MODELS), TURN)
     folder = tmp_path / "prompts" / "convbench"
     folder.mkdir(parents=True)
     shipped = Path(str(resources.files("judges"))) / "prompts" / "convbench" / "direct_turn_1.md"
     text = shipped.read_text(encoding="utf-8").replace("an experienced judge", "a strict judge")
     (folder / shipped.name).write_text(text, encoding="utf-8")
-    theirs = await post(await serve(models=MODELS, prompts=str(folder.parent)), RATED)
-    assert theirs["prompt"] != ours["prompt"]
+    served = await serve(models=MODELS, prompts=str(folder.parent))
+    theirs = await post(served, TURN)
+    assert theirs["judgements"][0]["prompt"] != ours["judgements"][0]["prompt"]
+    assert (await post(served, TURN, judge="overlap"))["judgements"][0]["state"] == "parsed"
 
 
-async def test_without_a_benchmark_the_field_is_named_too(judging: Served) -> None:
-    assert await refused(judging, {"judge": "judge"}) == (400, "benchmark")
+CONVBENCH: dict[str, Any] = {"grading": ["direct", "pairwise"], "order": "both"}
+MTBENCH: dict[str, Any] = {"guidelines": False}
+
+
+@pytest.mark.parametrize("name", ["convbench", "mtbench101", "dialogue", "cmteval"])
+async def test_what_a_run_has_judged_is_cached_and_scored_alike(
+    serve: Serve, tmp_path: Path, name: str
+) -> None:
+    """The judge's calls of a run have the same content keys: none is made again."""
+    options, shown, sample, image = _data(tmp_path, name)
+    data = {"shapes": {"benchmark": name, "options": options}}
+    served = await serve(models=MODELS, data=data)
+    run = {"data": "shapes", "seats": {"candidate": "echo", "judge": "judge"}, "options": shown}
+    posted = await served.client.post("/v1/runs", json=run)
+    info = await ended(served.client, posted.json()["id"])
+    assert (info["state"], info["lost"]) == ("done", 0)
+    place = posted.headers["location"]
+    [listed] = (await served.client.get(f"{place}/samples")).json()["data"]
+    recorded = (await served.client.get(f"{place}/samples/{listed['sample']}")).json()
+    if image is not None:
+        uploaded = await served.client.post("/v1/images", content=image.read_bytes())
+        sample["image"] = uploaded.json()["id"]
+    for condition in {call["condition"] for call in recorded["calls"]}:
+        calls = [call for call in recorded["calls"] if call["condition"] == condition]
+        replies = {call["call"]: call["text"] for call in calls if call["seat"] == "candidate"}
+        body = {"benchmark": name, "judge": "judge", "sample": sample, "replies": replies}
+        found = await post(served, body, condition=condition, options=shown)
+        judged = {call["call"]: call["text"] for call in calls if call["seat"] == "judge"}
+        assert {each["call"]: each["replies"][0]["text"] for each in found["judgements"]} == judged
+        scores = {
+            (score.metric, score.turn, score.tags.get("side")): score.value
+            for score in map(score_of, recorded["scores"])
+            if score.condition == condition
+        }
+        assert found["scores"]
+        for each in found["scores"]:
+            assert each["value"] == scores[each["metric"], each["turn"], each["tags"].get("side")]
+    assert await counted(served, 0)
+
+
+def _data(folder: Path, name: str) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any], Any]:
+    """A dataset of one sample: its options, those of the request, the sample, and its image."""
+    if name == "convbench":
+        data, images = write_scenes(folder / "data", 1)
+        row = orjson.loads(data.read_bytes())
+        sample = {
+            "id": "1",
+            "instructions": [row[column] for column in INSTRUCTIONS],
+            "references": [row[column] for column in REFERENCES],
+            "caption": row[CAPTION],
+            "focus_points": row[FOCUS_POINTS],
+        }
+        options = {"data": str(data), "images": str(images)}
+        return options, CONVBENCH, sample, images / row["image_id"]
+    path = folder / "data.jsonl"
+    if name == "cmteval":
+        dialogue = record()
+        data = write(folder / "standard_data.json", [dialogue])
+        turns = [{**turn} for turn in dialogue["会话内容"]]
+        for turn in turns:
+            del turn["预设回复"]
+        sample = {**dialogue, "subset": "standard", "id": "standard/1", "会话内容": turns}
+        del sample["origin_id"]
+        return {"data": str(data)}, {"judge_settings": "code"}, sample, None
+    if name == "mtbench101":
+        sample = {"id": "1", **SPIDERS["sample"], "task": "MR"}
+    else:
+        turns = [{"instruction": "Why?", "reference": "So."}, {"instruction": "And?"}]
+        sample = {"id": "1", "turns": turns, "caption": "A kite."}
+    path.write_bytes(orjson.dumps(sample))
+    return {"data": str(path)}, MTBENCH if name == "mtbench101" else {}, sample, None

@@ -14,9 +14,9 @@ import pytest
 from images import ImageStore
 from images.decode import inspect
 from mmconv.benchmarks.convbench.benchmark import ConvBench
+from mmconv.benchmarks.dialogue import Dialogue
 from mmconv.core.config import ModelSpec
 from mmconv.core.errors import ConfigError
-from mmconv.dialogues.plans import Dialogue
 from model_zoo import hf
 from tests.mmconv.service.conftest import Serve
 from tests.mmconv.service.run_settings import ROWS, begun, drawn, ended, request
@@ -84,7 +84,7 @@ async def test_a_dialogue_is_planned_beside_the_loop(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     served = await serve()
-    planning = Threads(monkeypatch, Dialogue, "_answers")
+    planning = Threads(monkeypatch, Dialogue, "plan")
     body = {"model": "echo", "turns": [{"instruction": "Hello"}]}
     assert (await served.client.post("/v1/dialogues", json=body)).status_code == 200
     assert planning.beside

@@ -158,7 +158,8 @@ def test_differences_end_where_the_scale_does(
     runs = [ScoreFrame(scores("rating", each)) for each in ([least] * 10, values)]
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(Riddles, "scale", scale)
-        first, other = (next(find_quantities(name, scale)(run, spec)) for run in runs)
+        named = spec.model_copy(update={"benchmark": name})
+        first, other = (next(find_quantities(run, named, scale)) for run in runs)
     high = contrast(first, other, ("a", "b")).summary.high
     assert high is not None
     assert high == end if cut else high > end

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.mmconv.dialogues.samples import TURNS
 from tests.mmconv.service.conftest import Serve, Served
+from tests.mmconv.service.dialogues.samples import TURNS
 
 URL = "/v1/dialogues"
 MODELS: Mapping[str, Any] = {

@@ -17,8 +17,8 @@ from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.core.types import Reply
 from model_zoo.simulated.fake import FakeBackend
 from tests.images.pictures import encode, halves
-from tests.mmconv.dialogues.samples import TURNS
 from tests.mmconv.service.conftest import Serve, Served
+from tests.mmconv.service.dialogues.samples import TURNS
 from tests.mmconv.service.run_settings import until
 from tests.mmconv.service.tokens import bearer, token
 from tests.pictures import picture

@@ -14,10 +14,10 @@ import pytest
 
 from mmconv.core.types import Reply
 from model_zoo.simulated.fake import FakeBackend
-from tests.mmconv.benchmarks.shared.requests import REQUESTS
 from tests.mmconv.service.conftest import Serve, Served, Servers
 from tests.mmconv.service.conftest import until as see
 from tests.mmconv.service.http.hostile import connect
+from tests.mmconv.service.judged import TURN
 from tests.mmconv.service.run_settings import CHAT, until
 
 MODELS = {
@@ -25,7 +25,6 @@ MODELS = {
     "judge": {"provider": "fake", "model": "judge"},
 }
 DIALOGUE = {"model": "echo", "turns": [{"instruction": text} for text in ("One?", "Two?", "3?")]}
-JUDGEMENT = {"judge": "judge", **REQUESTS["convbench/direct_turn_1"]}
 
 
 class ResolvedCall:
@@ -102,7 +101,7 @@ class Visitor:
 
 @pytest.mark.parametrize(
     ("path", "body", "whole"),
-    [("/v1/dialogues", DIALOGUE, 3), ("/v1/judgements", JUDGEMENT, 1)],
+    [("/v1/dialogues", DIALOGUE, 3), ("/v1/judgements", TURN, 1)],
     ids=["dialogue", "judgement"],
 )
 async def test_a_call_under_way_is_kept_for_who_asks_again(

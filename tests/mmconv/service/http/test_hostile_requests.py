@@ -18,6 +18,7 @@ import pytest
 from tests.images.pictures import encode, halves, noise, png, png_chunk, tiled_tiff, webp_header
 from tests.mmconv.service.conftest import ServerProcess, Servers
 from tests.mmconv.service.http.hostile import Bystander, check_refusal, exchange, open_client, show
+from tests.mmconv.service.judged import KITES, TURN
 
 BOMB = zlib.compress(bytes(100_000_000), 9)
 """A hundred megabytes of nothing, in a hundred kilobytes."""
@@ -142,7 +143,9 @@ def test_the_largest_images_that_are_let_in_take_turns(client: httpx2.Client) ->
 
 def wide(**fields: Any) -> bytes:
     """A JSON body of many values that are not what the field takes."""
-    return json.dumps({"model": "echo", "judge": "judge", "benchmark": "botchat"} | fields).encode()
+    return json.dumps(
+        {"model": "echo", "judge": "judge", "benchmark": "dialogue"} | fields
+    ).encode()
 
 
 HOSTILE_BODIES: Mapping[str, bytes] = {
@@ -152,6 +155,10 @@ HOSTILE_BODIES: Mapping[str, bytes] = {
     "deep objects": b'{"a":' * 900 + b"1" + b"}" * 900,
     "too many values": wide(messages=[0] * 30_000, turns=[0] * 30_000),
     "many wrong values": wide(messages=[0] * 9000, turns=[0] * 9000),
+    "a sample of many wrong values": wide(
+        sample={"turns": [0] * 9000} | {f"a{number}": 0 for number in range(9000)},
+        replies={"turn_1": "x"},
+    ),
     "many unknown fields": wide(**{f"a{number}": 0 for number in range(19_000)}),
     "one long number": b'{"model": ' + b"9" * 10_000_000 + b"}",
     "no number": b'{"model": NaN}',
@@ -318,18 +325,11 @@ def test_a_path_that_leads_out_leads_nowhere(server: ServerProcess, target: str)
 )
 def test_a_reference_that_leads_inside_is_refused(client: httpx2.Client, reference: str) -> None:
     dialogue = {"model": "echo", "turns": [{"instruction": "hello"}], "images": [reference]}
-    judgement = {
-        "benchmark": "convbench",
-        "judge": "judge",
-        "prompt": "direct_overall",
-        "turns": [{"user": "hello", "assistant": "hello", "reference": "hello"}] * 3,
-        "caption": "a picture",
-        "image": reference,
-    }
+    judgement = {**TURN, "sample": {**KITES, "image": reference}}
     for path, body, param in (
         ("chat/completions", show(reference), "messages[0].content[0].image_url.url"),
         ("dialogues", dialogue, "images[0]"),
-        ("judgements", judgement, "image"),
+        ("judgements", judgement, "sample.image"),
     ):
         answer = client.post(path, json=body)
         check_refusal(answer.status_code, answer.content, 400, 404)

@@ -12,8 +12,8 @@ from mmconv.benchmarks.registry import TITLES
 from mmconv.service.errors import Problem
 from mmconv.service.http.requests import DEEPEST, read_json
 from mmconv.service.runs.requests import description, open_options, resolve
-from tests.mmconv.benchmarks.shared.requests import REQUESTS
 from tests.mmconv.service.conftest import Serve, Served
+from tests.mmconv.service.judged import TURN
 from tests.mmconv.service.runs.test_requests import asked, settings
 from tests.pictures import picture
 
@@ -112,7 +112,6 @@ async def test_what_is_known_is_taken(served: Served) -> None:
 FEW: dict[str, Any] = {"max_tokens": 512}
 
 SAID = {"model": "echo", "turns": [{"instruction": "Hello"}]}
-JUDGED = {"judge": "judge"} | REQUESTS["convbench/direct_turn_1"]
 
 
 @pytest.mark.parametrize(
@@ -120,7 +119,7 @@ JUDGED = {"judge": "judge"} | REQUESTS["convbench/direct_turn_1"]
     [
         ("dialogues", SAID, {"sampling": {"max_tokens": 513}}, "sampling.max_tokens"),
         ("dialogues", SAID, {"judge_max_tokens": 513}, "judge_max_tokens"),
-        ("judgements", JUDGED, {"max_tokens": 513}, "max_tokens"),
+        ("judgements", TURN, {"options": {"judge_max_tokens": 513}}, "options.judge_max_tokens"),
     ],
 )
 async def test_only_what_a_client_asks_for_is_bounded(

@@ -77,7 +77,7 @@ async def test_a_jobs_end_is_logged(
             ]
             assert line.endswith(info)
         info = (await served.client.post("/v1/dialogues?wait=20", json=DIALOGUE)).json()
-    assert f"{info['id']}: not one call was answered: timeout" in caplog.text
+    assert f"{info['id']}: no call was answered: timeout" in caplog.text
     assert f"dialogue {info['id']}: failed after" in caplog.text
 
 

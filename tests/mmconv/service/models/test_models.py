@@ -10,8 +10,8 @@ import pytest
 
 from mmconv.service.openapi import EXAMPLES
 from mmconv.store.jobs import Filter
-from tests.mmconv.dialogues.samples import TURNS
 from tests.mmconv.service.conftest import MODELS, Serve
+from tests.mmconv.service.dialogues.samples import TURNS
 from tests.mmconv.service.run_settings import drawn, ended, request
 from tests.mock_server import mock_server
 
@@ -62,7 +62,7 @@ async def test_it_is_marked_in_the_list(serve: Serve) -> None:
 
 
 TOLD = (
-    "candidate (lost) cannot answer: 3 calls failed, one after the other: "
+    "candidate (lost) cannot answer: 3 calls failed in a row: "
     "the model's server does not have the model"
 )
 DIALOGUE: dict[str, Any] = {"model": "lost", "turns": TURNS, "conditions": [0, 1, 2]}
@@ -85,7 +85,7 @@ async def test_a_run_fails_and_names_the_model(
     run = (await served.client.post("/v1/runs", json=asked)).json()["id"]
     info = await ended(served.client, run)
     assert (info["state"], info["error"]) == ("failed", TOLD)
-    assert "one after the other: not_found after 1 attempt: HTTP 404" in caplog.text
+    assert "in a row: not_found after 1 attempt: HTTP 404" in caplog.text
 
 
 async def test_a_queued_dialogue_does_too(serve: Serve, models: dict[str, Any]) -> None:

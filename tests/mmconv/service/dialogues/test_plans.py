@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Literal
 
 import pytest
-from mmconv.benchmarks.convbench.chains import candidate_calls
-from mmconv.benchmarks.convbench.grading import Grader, build_judges
 
-from judges import PromptSet
-from mmconv.benchmarks.convbench.options import GradingOptions
+from mmconv.benchmarks.convbench.benchmark import ConvBench
+from mmconv.benchmarks.convbench.data import Row
+from mmconv.core.config import RunSpec
+from mmconv.core.errors import ConfigError
 from mmconv.core.graph import check, dependencies, resolve
 from mmconv.core.keys import content_key
-from mmconv.core.types import Call, Image, Reply, Sampling, Text
-from mmconv.dialogues.plans import Dialogue
-from tests.mmconv.benchmarks.convbench.rows import ROW
-from tests.mmconv.dialogues.samples import PICTURE, SETS, TURNS, dialogue, request
-
-SHOWN = ((PICTURE,), (), ())
-"""The images of the three turns."""
+from mmconv.core.types import Call, Image, Reply, Text
+from mmconv.service.dialogues.results import DialogueRun
+from tests.mmconv.service.dialogues.samples import PICTURE, TURNS, dialogue
 
 REPLIES = {
     **{f"turn_{number}": Reply(text=f"own {number}") for number in range(1, 5)},
@@ -31,8 +26,8 @@ REPLIES = {
 }
 
 
-def calls(asked: Dialogue) -> dict[str, dict[str, Call]]:
-    return {plan.condition: {call.id: call for call in plan.calls} for plan in asked.plans}
+def calls(run: DialogueRun) -> dict[str, dict[str, Call]]:
+    return {plan.condition: {call.id: call for call in plan.calls} for plan in run.plans()}
 
 
 def prompt(call: Call) -> str:
@@ -68,33 +63,39 @@ def test_given_turns_stand_as_text_and_others_as_what_was_said() -> None:
     assert third[0].parts[0] == PICTURE
 
 
-def test_system_and_sampling_go_with_every_turn() -> None:
-    asked = dialogue(system="Be brief.", sampling={"max_tokens": 7, "seed": 3, "stop": ["."]})
-    turn = calls(asked)["free"]["turn_1"]
+def test_the_system_prompt_goes_first() -> None:
+    turn = calls(dialogue(system="Be brief."))["free"]["turn_1"]
     assert turn.messages[0].parts == (Text(text="Be brief."),)
-    assert turn.sampling == Sampling(max_tokens=7, seed=3, stop=(".",))
 
 
 @pytest.mark.parametrize("side", ["A", "B", None])
 def test_convbench_prompts_ask_what_a_run_asks(side: Literal["A", "B"] | None) -> None:
     order = side or "both"
     asked = dialogue(prompts="convbench", gradings=["direct", "pairwise"], order=order)
-    row = replace(ROW, image=PICTURE, focus_points="A slogan?", position=side)
-    options = GradingOptions(order="authors" if side else "both")
-    prompts = PromptSet("convbench")
-    grader = Grader(options=options, prompts=prompts, judges=build_judges(options, prompts))
+    first, second, third = asked.request.turns
+    row = Row(
+        id="14",
+        image=PICTURE,
+        instructions=(first.instruction, second.instruction, third.instruction),
+        caption=asked.request.caption,
+        references=(first.reference, second.reference, third.reference),
+        focus_points="A slogan?",
+        position=side,
+    )
+    options = {"data": "x", "images": "x", "order": "random" if side else "both"}
+    benchmark = ConvBench(
+        RunSpec(benchmark="convbench", options=options, seats=asked.benchmark.spec.seats)
+    )
     for condition, found in calls(asked).items():
-        run = (
-            *candidate_calls(row, condition, Sampling()),
-            *grader.calls(row, condition),
-        )
+        run = benchmark.calls(row, condition)
         assert {call.id: key(call) for call in run} == {name: key(found[name]) for name in found}
 
 
-def test_the_overlap_measure_judges_by_prompts_of_its_own() -> None:
-    asked = Dialogue.of(request(prompts="convbench"), SHOWN, SETS, offline=True)
-    judged = calls(asked)["free"]["direct/turn_1"]
+def test_an_offline_judge_has_prompts_of_its_own() -> None:
+    judged = calls(dialogue(prompts="convbench", judge="reference/chrf"))["free"]["direct/turn_1"]
     assert judged.messages[0].parts == (Text(text="direct turn 1"),)
+    with pytest.raises(ConfigError, match="set prompts: convbench"):
+        dialogue(judge="reference/chrf").plans()
 
 
 def test_a_judge_reads_up_to_the_turn_with_its_reference_and_focus_points() -> None:
@@ -183,17 +184,26 @@ def test_any_number_of_turns() -> None:
     found = calls(asked)
     assert list(found) == ["free", "given_3"]
     assert list(found["given_3"]) == ["turn_4", "direct/turn_4", "direct/overall"]
-    for plan in asked.plans:
+    for plan in asked.plans():
         check(plan.calls)
     single = dialogue(turns=turns[:1], conditions=["free"], images=[])
     assert list(calls(single)["free"]) == ["turn_1", "direct/turn_1"]
 
 
-def test_nobody_judges_without_a_judge() -> None:
-    document: dict[str, Any] = {"judge": None, "turns": TURNS}
-    asked = request()
-    plain = asked.model_validate(
-        {"model": "m", "images": list(asked.images), "conditions": ["reasoning"], **document}
+def test_more_turns_are_given_than_a_run_has_conditions_for() -> None:
+    turns = [{"instruction": f"Turn {number}", "reference": "r"} for number in range(1, 20)]
+    found = calls(dialogue(turns=turns, conditions=[18], images=[], gradings=["direct"]))
+    assert [*found["given_18"]] == ["turn_19", "direct/turn_19", "direct/overall"]
+
+
+def test_without_a_judge_nothing_is_judged() -> None:
+    run = dialogue()
+    asked = run.request.model_validate(
+        run.request.model_dump(exclude={"judge", "caption"}, exclude_unset=True)
+        | {"conditions": ["reasoning"]}
     )
-    [plan] = Dialogue.of(plain, SHOWN, SETS).plans
+    benchmark = type(run.benchmark)(
+        run.benchmark.spec.model_copy(update={"options": {"data": "x", **asked.options}})
+    )
+    [plan] = DialogueRun(request=asked, benchmark=benchmark, sample=run.sample).plans()
     assert [call.id for call in plan.calls] == ["turn_3"]

@@ -6,11 +6,10 @@ from collections.abc import Mapping
 
 import pytest
 
+from mmconv.api.dialogues import DialogueResult
 from mmconv.core.types import Failure, Outcome, Reply
-from mmconv.dialogues.plans import Dialogue
-from mmconv.dialogues.reading import read_dialogue
-from mmconv.dialogues.results import DialogueResult
-from tests.mmconv.dialogues.samples import dialogue, finish
+from mmconv.service.dialogues.results import DialogueRun
+from tests.mmconv.service.dialogues.samples import dialogue, finish
 
 RATED = {"free": (4, 5, 6, 5), "perception": (None, 7, 6, 6), "reasoning": (None, None, 9, 8)}
 
@@ -23,10 +22,10 @@ def rated(ratings: tuple[int | None, ...]) -> dict[str, Outcome]:
     }
 
 
-def read(asked: Dialogue, replies: Mapping[str, Mapping[str, Outcome]]) -> DialogueResult:
+def read(run: DialogueRun, replies: Mapping[str, Mapping[str, Outcome]]) -> DialogueResult:
     """The result, its plans ended in reverse."""
-    ended = [finish(plan, replies.get(plan.condition, {})) for plan in asked.plans]
-    return read_dialogue(asked, reversed(ended))
+    ended = [finish(plan, replies.get(plan.condition, {})) for plan in run.plans()]
+    return run.result(reversed(ended))
 
 
 @pytest.fixture
@@ -76,8 +75,7 @@ def test_a_failure_is_told_and_what_needs_it_is_skipped() -> None:
     assert (judged.state, judged.score, judged.why) == ("skipped", None, "skipped: turn_2")
     deltas = [each for each in result.deltas if each.start == "free"]
     assert all(each.value is None and each.why is not None for each in deltas)
-    # These are the model's own words; the service says which of them clients may see.
-    assert second.problem == "at /secret/path"
+    assert second.problem == "the model did not answer in time"
 
 
 def test_an_unreadable_verdict_is_no_score() -> None:

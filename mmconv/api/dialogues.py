@@ -1,6 +1,6 @@
-"""What comes back of a dialogue: every turn's text and verdicts, and the deltas between conditions.
+"""The result of a dialogue: every turn's text and verdicts, and the deltas between conditions.
 
-These are the fields of the HTTP answer, and what `mmconv.client` hands out.
+These are the fields of the HTTP response and what `mmconv.client` returns.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from mmconv.core.errors import FailureKind
 from mmconv.core.types import Finish, SeenImage
 
 VerdictState: TypeAlias = Literal["parsed", "unparsed", "failed", "skipped"]
-"""Whether a judgement was read, could not be, failed, or was never asked for want of an answer."""
+"""Whether a judgement was read, could not be read, failed, or was skipped: no answer to judge."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,8 +20,8 @@ class JudgedTurn:
     """One judgement of a turn, or of the whole conversation.
 
     `score` is the rating from 1 to 10; in pairwise grading 1 if the judge chose the model's
-    conversation, which stood on `side`, else 0. Without one, `why` says why. `reply` is the text
-    that was read, or that could not be; `problem` are the words of a failure.
+    conversation, shown on `side`, else 0. `why` is the reason for a missing score. `reply` is the
+    judge's text, `problem` the message of a failure.
     """
 
     grading: Literal["direct", "pairwise"]
@@ -38,11 +38,11 @@ class JudgedTurn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnResult:
-    """One turn: its answer, or why there is none, and how it was judged.
+    """One turn: its answer or the reason for its absence, and its judgements.
 
-    The text of a `given` turn is its reference, and is not judged. `seen` are the images as they
-    were sent to the model. `failed` is the kind of failure and `problem` its words; `skipped` is
-    the call whose failure left this one unasked.
+    The text of a `given` turn is its reference, which is not judged. `seen` are the images as they
+    were sent to the model. `failed` is the kind of failure and `problem` its message; `skipped` is
+    the call whose failure prevented this one.
     """
 
     turn: int
@@ -72,10 +72,10 @@ class ConditionResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delta:
-    """How much better a turn (0: the conversation) does with more of its history given.
+    """The change of the score of a turn (0: the conversation) when more turns are given.
 
-    `value` is the score under `goal` less that under `start`; where both sides were judged, of
-    their means. Without one, `why` says what is missing.
+    `value` is the score under `goal` minus that under `start`; of their means if both sides were
+    judged. `why` is the reason for a missing value.
     """
 
     grading: Literal["direct", "pairwise"]
@@ -88,7 +88,7 @@ class Delta:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallUsage:
-    """Calls that were asked and that the store held already, and tokens of those asked."""
+    """Calls that were made (`asked`) and that were cached (`stored`), and tokens of those made."""
 
     asked: int
     stored: int

@@ -1,16 +1,17 @@
-"""A dialogue about one picture, the prompts that judge it, and its outcomes without any model."""
+"""A dialogue about one image, and its outcomes without any model."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from judges import PromptSet
+from mmconv.benchmarks.dialogue import Dialogue
+from mmconv.core.config import ModelSpec, RunSpec
 from mmconv.core.graph import check, dependencies
 from mmconv.core.plans import Finished, Plan, ResolvedCall
 from mmconv.core.types import Image, Outcome, Reply, Skipped
-from mmconv.dialogues.plans import PROMPTS, Dialogue
-from mmconv.dialogues.request import DialogueRequest
+from mmconv.service.dialogues.request import DialogueRequest
+from mmconv.service.dialogues.results import DialogueRun
 
 PICTURE = Image(sha256="ab" * 32, media_type="image/png", width=640, height=480)
 
@@ -28,20 +29,22 @@ DOCUMENT: dict[str, Any] = {
     "conditions": ["free", "perception", "reasoning"],
 }
 
-SETS = {name: PromptSet(name) for name in PROMPTS}
-
 
 def request(**fields: Any) -> DialogueRequest:
     return DialogueRequest.model_validate({**DOCUMENT, **fields})
 
 
-def dialogue(**fields: Any) -> Dialogue:
-    """The dialogue that a request without faults asks for."""
+def dialogue(*, judge: str = "fake/judge", **fields: Any) -> DialogueRun:
+    """The run of a request without faults."""
     asked = request(**fields)
     assert list(asked.faults()) == []
     own = tuple((PICTURE,) * len(turn.images) for turn in asked.turns)
-    first = (PICTURE,) * len(asked.images) + own[0]
-    return Dialogue.of(asked, (first, *own[1:]), SETS)
+    images = ((PICTURE,) * len(asked.images) + own[0], *own[1:])
+    provider, model = judge.split("/")
+    seats = {"judge": ModelSpec(provider=provider, model=model)}
+    options = {"data": "unused", **asked.options}
+    benchmark = Dialogue(RunSpec(benchmark="dialogue", options=options, seats=seats))
+    return DialogueRun(request=asked, benchmark=benchmark, sample=asked.sample(images))
 
 
 def finish(plan: Plan, replies: Mapping[str, Outcome]) -> Finished:
