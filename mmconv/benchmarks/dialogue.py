@@ -36,6 +36,20 @@ from mmconv.core.errors import ConfigError, PlanError
 from mmconv.core.turns import Turn, chain
 from mmconv.core.types import Call, Part, Ref, Sampling, Score, Text
 
+__all__ = [
+    "CONVBENCH_TURNS",
+    "OVERALL",
+    "Dialogue",
+    "DialogueOptions",
+    "DialogueSample",
+    "DialogueTurn",
+    "GradingName",
+    "Judgement",
+    "condition_name",
+    "count_given",
+    "reference",
+]
+
 MOST_GIVEN = 16
 """The most leading turns that a condition of a run may give."""
 

@@ -26,6 +26,7 @@ from mmconv.core.plans import Finished, Plan, ResolvedCall
 from mmconv.core.protocols import Replies
 from mmconv.core.run_stats import RunStats, StopReason
 from mmconv.core.types import SAME_TEXT, UNASKED, Call, Failure, Outcome, Reply, Skipped
+from mmconv.core.user_code import noted
 from mmconv.engine.circuit_breaker import MOST_FAILED, CircuitBreaker
 from mmconv.engine.limiter import Stopped
 from mmconv.engine.seat import Seat
@@ -419,7 +420,9 @@ class _OpenPlan:
             outcome, stored = await self.runner.outcome(self.plan, asked, self.chains[root.id])
         self.asked[call.id] = asked.as_cached() if stored else asked
         self._settle(call, outcome, stored=stored)
-        fallback = _next_fallback(call, root, outcome)
+        plan = self.plan
+        with noted(f"sample {plan.sample}, condition {plan.condition}, the parser of {call.id}"):
+            fallback = _next_fallback(call, root, outcome)
         if fallback is None:
             self._count_down()
         else:

@@ -250,7 +250,7 @@ async def test_a_base_url_is_used_as_it_is(python: str) -> None:
     [
         (
             {"tensor_parallel": 2},
-            r"model name: options.*\n.*tensor_parallel is no field.*tensor_parallel_size",
+            r"model name: options.*\n.*tensor_parallel is not a field.*tensor_parallel_size",
         ),
         ({"gpu_memory_utilization": 1.5}, "gpu_memory_utilization"),
         ({"python": "no-such-python"}, "'no-such-python' is not a program"),

@@ -10,8 +10,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt
 
-from mmconv.benchmarks.convbench.options import GradingName
-from mmconv.benchmarks.dialogue import CONVBENCH_TURNS, DialogueSample, count_given
+from mmconv.benchmarks.dialogue import CONVBENCH_TURNS, DialogueSample, GradingName, count_given
 from mmconv.benchmarks.dialogue import DialogueTurn as SampleTurn
 from mmconv.core.config import SamplingSpec
 from mmconv.core.keys import hash_bytes

@@ -18,8 +18,7 @@ from mmconv.api.dialogues import (
     TurnResult,
 )
 from mmconv.benchmarks.base.sample import images_of
-from mmconv.benchmarks.convbench.benchmark import OVERALL, Judgement
-from mmconv.benchmarks.dialogue import Dialogue, DialogueSample, condition_name
+from mmconv.benchmarks.dialogue import OVERALL, Dialogue, DialogueSample, Judgement, condition_name
 from mmconv.core.plans import Finished, Plan
 from mmconv.core.types import Call, Failure, Outcome, Reply, SeenImage, Skipped
 from mmconv.service.dialogues.request import DialogueRequest

@@ -125,7 +125,7 @@ def test_options_of_a_benchmark_are_checked_and_listed(tmp_path: Path) -> None:
     assert asked(build(tmp_path, Shots, "candidate", options={"shots": 3})) == "? ? ? Who is a?"
     with pytest.raises(ConfigError, match="shots: Input should be greater than or equal to 0"):
         build(tmp_path, Shots, "candidate", options={"shots": -1})
-    with pytest.raises(ConfigError, match="shot is no field here; did you mean shots"):
+    with pytest.raises(ConfigError, match="shot is not a field here; did you mean shots"):
         build(tmp_path, Shots, "candidate", options={"shot": 1})
     listed = CliRunner().invoke(commands, ["options", f"{__name__}:Shots"]).output
     assert "How many examples stand before a riddle." in listed
