@@ -90,7 +90,7 @@ async def read_sample(
     sample = _validate(kind, document, note)
     opened = {
         text: await images.image(text, param)
-        for param, text in _texts("sample", fields)
+        for param, text in _texts("sample", fields if names else {})
         if text in names
     }
     for name in names:

@@ -107,7 +107,7 @@ def _open_images(names: Any, info: ValidationInfo) -> Any:
 
 _NAME = {
     "type": "string",
-    "description": "An image: a file name, or over HTTP image:<id> or a data URI.",
+    "description": "An image: a file in the images folder; over HTTP image:<id> or a data URI.",
 }
 
 ImageFile: TypeAlias = Annotated[Image, BeforeValidator(_open_image), WithJsonSchema(_NAME)]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias, TypeVar, cast, get_args
 
@@ -135,6 +136,7 @@ def display_of(benchmark: str) -> Display:
     return describe(benchmark).display if benchmark in TITLES else Display()
 
 
+@cache
 def file_options(options: type[BaseModel]) -> frozenset[str]:
     """The names of a benchmark's options that name files or folders."""
     fields = options.model_fields.items()

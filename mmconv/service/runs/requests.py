@@ -12,6 +12,7 @@ import logging
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -136,6 +137,7 @@ def named_model(settings: Settings, name: str, param: str) -> ModelSpec:
     return model if model.name else model.model_copy(update={"name": name})
 
 
+@cache
 def open_options(benchmark: str) -> frozenset[str]:
     """The options of one of our benchmarks that name no files; none of another benchmark."""
     known = description(benchmark)

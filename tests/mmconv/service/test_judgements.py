@@ -12,9 +12,12 @@ import pytest
 
 from mmconv.benchmarks.convbench.columns import CAPTION, FOCUS_POINTS, INSTRUCTIONS, REFERENCES
 from mmconv.benchmarks.convbench.scenes import write_scenes
+from mmconv.benchmarks.registry import CLASSES
 from mmconv.run_folder.transcripts import score_of
 from tests.images.pictures import encode, halves
-from tests.mmconv.benchmarks.cmteval.dialogues import record, write
+from tests.mmconv.benchmarks.botchat import samples as botchat
+from tests.mmconv.benchmarks.cmteval import dialogues as cmteval
+from tests.mmconv.benchmarks.fbbench.samples import correction
 from tests.mmconv.service.conftest import Serve, Served
 from tests.mmconv.service.judged import KITES, REPLIES, SPIDERS, TURN
 from tests.mmconv.service.run_settings import ended
@@ -222,11 +225,7 @@ async def test_prompts_of_the_operator_replace_ours(serve: Serve, tmp_path: Path
     assert (await post(served, TURN, judge="overlap"))["judgements"][0]["state"] == "parsed"
 
 
-CONVBENCH: dict[str, Any] = {"grading": ["direct", "pairwise"], "order": "both"}
-MTBENCH: dict[str, Any] = {"guidelines": False}
-
-
-@pytest.mark.parametrize("name", ["convbench", "mtbench101", "dialogue", "cmteval"])
+@pytest.mark.parametrize("name", CLASSES)
 async def test_what_a_run_has_judged_is_cached_and_scored_alike(
     serve: Serve, tmp_path: Path, name: str
 ) -> None:
@@ -264,32 +263,39 @@ async def test_what_a_run_has_judged_is_cached_and_scored_alike(
 
 def _data(folder: Path, name: str) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any], Any]:
     """A dataset of one sample: its options, those of the request, the sample, and its image."""
-    if name == "convbench":
-        data, images = write_scenes(folder / "data", 1)
-        row = orjson.loads(data.read_bytes())
-        sample = {
-            "id": "1",
-            "instructions": [row[column] for column in INSTRUCTIONS],
-            "references": [row[column] for column in REFERENCES],
-            "caption": row[CAPTION],
-            "focus_points": row[FOCUS_POINTS],
-        }
-        options = {"data": str(data), "images": str(images)}
-        return options, CONVBENCH, sample, images / row["image_id"]
-    path = folder / "data.jsonl"
-    if name == "cmteval":
-        dialogue = record()
-        data = write(folder / "standard_data.json", [dialogue])
-        turns = [{**turn} for turn in dialogue["会话内容"]]
-        for turn in turns:
-            del turn["预设回复"]
-        sample = {**dialogue, "subset": "standard", "id": "standard/1", "会话内容": turns}
-        del sample["origin_id"]
-        return {"data": str(data)}, {"judge_settings": "code"}, sample, None
-    if name == "mtbench101":
-        sample = {"id": "1", **SPIDERS["sample"], "task": "MR"}
-    else:
-        turns = [{"instruction": "Why?", "reference": "So."}, {"instruction": "And?"}]
-        sample = {"id": "1", "turns": turns, "caption": "A kite."}
-    path.write_bytes(orjson.dumps(sample))
-    return {"data": str(path)}, MTBENCH if name == "mtbench101" else {}, sample, None
+    path = folder / "standard_data.json"
+    match name:
+        case "convbench":
+            data, images = write_scenes(folder / "data", 1)
+            row = orjson.loads(data.read_bytes())
+            sample = {
+                "id": "1",
+                "instructions": [row[column] for column in INSTRUCTIONS],
+                "references": [row[column] for column in REFERENCES],
+                "caption": row[CAPTION],
+                "focus_points": row[FOCUS_POINTS],
+            }
+            shown = {"grading": ["direct", "pairwise"], "order": "both"}
+            options = {"data": str(data), "images": str(images)}
+            return options, shown, sample, images / row["image_id"]
+        case "mtbench101":
+            sample = {"id": "1", **SPIDERS["sample"], "task": "MR"}
+            shown = {"guidelines": False}
+        case "dialogue":
+            turns = [{"instruction": "Why?", "reference": "So."}, {"instruction": "And?"}]
+            sample, shown = {"id": "1", "turns": turns, "caption": "A kite."}, {}
+        case "fbbench":
+            sample, shown = correction(), {"reference": False}
+        case "botchat":
+            sample, shown = botchat.record(1, 4), {"utterances": 4, "protocols": ["unieval"]}
+        case _:
+            record = cmteval.record()
+            turns = [
+                {k: v for k, v in turn.items() if k != "预设回复"} for turn in record["会话内容"]
+            ]
+            path.write_bytes(orjson.dumps([record]))
+            sample = {**record, "subset": "standard", "id": "standard/1", "会话内容": turns}
+            del sample["origin_id"]
+            return {"data": str(path)}, {"judge_settings": "code"}, sample, None
+    path.write_bytes(orjson.dumps([sample]))
+    return {"data": str(path)}, shown, sample, None
