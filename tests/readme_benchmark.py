@@ -1,7 +1,5 @@
 """Doubts: a question about an image, "Are you sure?", and a judge of the second answer."""
 
-from collections.abc import Iterator
-
 from judges import Judge, parse_prompt, parsers
 from mmconv.benchmarks.base import Benchmark, ImageFile, ImageOptions, Results, Sample
 from mmconv.core.turns import Turn, chain
@@ -15,16 +13,15 @@ class Doubt(Sample):
 
 
 class Doubts(Benchmark[Doubt, ImageOptions]):
-    name, scale = "doubts", (1, 10)
+    name, scale, judge = "doubts", (1, 10), Judge(parser=parsers.rating, sampling=Sampling())
     prompts = (parse_prompt("# user\n{{question}} {{truth}}\n{{answer}}\nEnd: 'Rating: n'", "fit"),)
-    judge = Judge(parser=parsers.rating, sampling=Sampling(), retries=1)
 
-    def plan(self, sample: Doubt, condition: str) -> Iterator[Call]:
-        first = Turn(user=(sample.image, Text(text=sample.question)))
-        second = Turn(user=(Text(text="Are you sure?"),))
-        yield from chain([first, second], seat="candidate", sampling=Sampling())
-        texts, answer = self.metadata(sample), Ref(call="turn_2")
-        yield self.judge.call("fit", self.prompt("fit"), {**texts, "answer": answer})
+    def plan(self, sample: Doubt, condition: str) -> list[Call]:
+        question = Turn(user=(sample.image, Text(text=sample.question)))
+        doubt = Turn(user=(Text(text="Are you sure?"),))
+        said = chain([question, doubt], seat="candidate", sampling=Sampling())
+        fit, answer = self.prompt("fit"), Ref(call="turn_2")
+        return [*said, self.judge.call("fit", fit, {**self.metadata(sample), "answer": answer})]
 
-    def score(self, sample: Doubt, results: Results) -> Iterator[Score]:
-        yield results["fit"].score("fit", of="rating")
+    def score(self, sample: Doubt, results: Results) -> list[Score]:
+        return [results["fit"].score("fit", of="rating")]

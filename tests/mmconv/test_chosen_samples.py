@@ -34,7 +34,7 @@ def test_no_other_sample_takes_the_place_of_one_that_is_gone(desk: Desk) -> None
     desk.write({"id": 1}, *riddles()[1:])
     _, gone, _, reason = desk.refused().problems
     assert gone.endswith("of the run: 1")
-    assert reason == "riddles.jsonl line 1 (id 1) is left out today: no riddle"
+    assert reason == "riddles.jsonl line 1 (id 1) is left out today: riddle is missing"
     assert desk.listed() == ["2  free: 2 of 2 calls answered", gone]
     with pytest.raises(DataError) as caught:
         typed("show", str(desk.folder), "1")

@@ -74,7 +74,7 @@ def test_a_record_that_went_bad_is_told(desk: Desk) -> None:
     desk.run()
     desk.write(*riddles()[:-1], {"id": ROWS})
     *_, cause = desk.refused().problems
-    assert cause == "riddles.jsonl line 4 (id 4) is left out today: no riddle"
+    assert cause == "riddles.jsonl line 4 (id 4) is left out today: riddle is missing"
 
 
 def test_where_nothing_is_known_to_have_changed_that_is_told(desk: Desk) -> None:

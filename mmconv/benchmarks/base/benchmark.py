@@ -296,7 +296,7 @@ class Benchmark(ABC, Generic[SampleT, OptionsT]):
     def describe(cls) -> Description:
         """What `mmconv options` and the API say about the benchmark."""
         conditions = {
-            str(condition): getattr(condition, "meaning", f"A condition of {cls.__name__}.")
+            str(condition): getattr(condition, "meaning", f"See {cls.__name__}.plan.")
             for condition in cls.conditions
         }
         required = ", ".join(

@@ -113,20 +113,13 @@ def load_rows(source: Source, spec: RunSpec, library: ImageSink) -> Dataset[Row]
     if source.annotations is not None:
         other_problems |= misspelt_columns(source.annotations, annotations.records, COLUMNS)
         other_problems |= annotations.unused(joined)
-    unread = dict.fromkeys(
-        name
-        for record in (*records, *annotations.records)
-        if isinstance(record, Record)
-        for name in record.fields
-        if name not in COLUMNS
-    )
     return choose_samples(
         joined,
         read,
         spec,
         source.data,
         key=ID,
-        advice=lambda: _advice(source, folder, [*unread]),
+        advice=lambda: _advice(source, folder, [*records, *annotations.records]),
         other_problems=other_problems,
         skip_bad=source.skip_bad,
         threads=True,
@@ -243,7 +236,9 @@ def _no(column: str) -> str:
     return f"no {column}"
 
 
-def _advice(source: Source, folder: ImageFolder, unread: Sequence[str]) -> Iterator[str]:
+def _advice(
+    source: Source, folder: ImageFolder, records: Sequence[Record | Unreadable]
+) -> Iterator[str]:
     if source.needs:
         yield (
             "--no-judge needs no references in the free setting; `mmconv annotate convbench` "
@@ -252,7 +247,8 @@ def _advice(source: Source, folder: ImageFolder, unread: Sequence[str]) -> Itera
         )
     if folder.missing:
         yield f"Put the missing images into {source.images}."
-    if unread:
+    columns = [name for each in records if isinstance(each, Record) for name in each.fields]
+    if unread := [name for name in dict.fromkeys(columns) if name not in COLUMNS]:
         yield f"Columns that nothing reads: {', '.join(unread)}."
 
 

@@ -16,7 +16,7 @@ def test_a_benchmark_that_is_not_known_is_told() -> None:
 
 
 def test_a_module_that_builds_no_benchmark_is_told() -> None:
-    with pytest.raises(ConfigError, match=r"name its class, as in MODULE:CLASS"):
+    with pytest.raises(ConfigError, match=r"name a class as MODULE:CLASS"):
         find_benchmark("tests.example_benchmark")
 
 

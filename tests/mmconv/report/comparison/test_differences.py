@@ -81,7 +81,8 @@ def numbers(cell: Cell) -> list[float]:
 
 
 def test_every_benchmark_is_checked_here() -> None:
-    assert PLACES.keys() == TITLES.keys()
+    # clients post single dialogues, which have no runs to compare
+    assert PLACES.keys() == TITLES.keys() - {"dialogue"}
 
 
 @pytest.mark.parametrize("benchmark", PLACES)
