@@ -81,10 +81,10 @@ async def read_sample(
             document[alias if isinstance(alias, str) else name] = (
                 "request" if name == "id" else NOT_SENT
             )
-    names: list[str] = []
+    names: set[str] = set()
 
     def note(name: str) -> Image:
-        names.append(name)
+        names.add(name)
         return NOT_SENT
 
     sample = _validate(kind, document, note)

@@ -24,9 +24,6 @@ from mmconv.core.types import Table
 Options = TypeVar("Options", bound=BaseModel)
 Value = TypeVar("Value")
 
-CANDIDATE = "The model that is evaluated."
-JUDGE = "The model that judges; not needed with generate_only."
-
 ANY_SEAT = "NAME"
 """What stands among the seats of a benchmark that has seats of any other name too."""
 
@@ -162,13 +159,6 @@ def options_in_force(benchmark: str, given: Mapping[str, Any]) -> dict[str, Any]
     kind = describe(benchmark).options
     names_of_files = set(file_options(kind))
     return read_options(kind, given, benchmark).model_dump(mode="json", exclude=names_of_files)
-
-
-def require_judge(spec: RunSpec, *, example: str = "") -> None:
-    """Raise `ConfigError` where a run that is to be judged has no judge; an `example` helps."""
-    if "judge" not in spec.seats:
-        one = f"one ({example})" if example else "one"
-        raise ConfigError(f"grading needs a judge: name {one}, or give --generate-only")
 
 
 def without_idle_judge(spec: RunSpec) -> RunSpec:

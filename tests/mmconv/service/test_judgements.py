@@ -264,6 +264,7 @@ async def test_what_a_run_has_judged_is_cached_and_scored_alike(
 def _data(folder: Path, name: str) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any], Any]:
     """A dataset of one sample: its options, those of the request, the sample, and its image."""
     path = folder / "standard_data.json"
+    shown: dict[str, Any]
     match name:
         case "convbench":
             data, images = write_scenes(folder / "data", 1)
