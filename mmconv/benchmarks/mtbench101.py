@@ -108,10 +108,8 @@ class Dialogue(Sample):
     @model_validator(mode="after")
     def _has_a_judged_turn(self) -> Dialogue:
         if not self.judged:
-            count, first = len(self.history), TASKS[self.task].first
-            raise ValueError(
-                f"history has {count} turns, but {self.task} is judged from {first} on"
-            )
+            turns, first = len(self.history), TASKS[self.task].first
+            raise ValueError(f"history has {turns} turns, {self.task} is judged from {first} on")
         return self
 
     @property
@@ -137,14 +135,15 @@ class MTBench101Options(ChatOptions):
 
 AUTHORS_TITLE = "authors: first [n], unread turns dropped"
 MEAN_TITLE, MINIMUM_TITLE = "mean of turns", "minimum of turns"
-HISTORIES = "own history - golden"
-GOLDEN, SELF = "golden", "self"
+GOLDEN, SELF, HISTORIES = "golden", "self", "own history - golden"
 HISTORY_TITLES = {GOLDEN: "", SELF: ", self history"}
 """Condition -> what the titles of its numbers end with."""
 
-MOST_TURNS = 20
-"""Histories are compared up to this turn; the authors' dialogues have at most 7."""
-
+LABELS = {GOLDEN: "golden history", SELF: "self history", "rating": "rating of a turn"} | {
+    "authors": "rating, the authors' reading",
+    "dialogue": "score of the dialogue",
+}
+MOST_TURNS = 20  # histories are compared up to here; the authors' dialogues have at most 7 turns
 OUT_OF_RANGE, NO_INTEGER = "out of range", "no [n]"
 SAME, OTHER = "same as ours", "another number"
 ONLY_AUTHORS, NEITHER = "read by the authors only", "not read"
@@ -173,16 +172,7 @@ class MTBench101(Benchmark[Dialogue, MTBench101Options]):
     roles = CANDIDATE_AND_JUDGE
     prompts = "mtbench101"
     scale = dict.fromkeys(("rating", "dialogue"), (1.0, 10.0))
-    display = Display(
-        labels={
-            GOLDEN: "golden history",
-            SELF: "self history",
-            "rating": "rating of a turn",
-            "authors": "rating, the authors' reading",
-            "dialogue": "score of the dialogue",
-        },
-        ratings=(Ratings(metric="rating", lowest=1, highest=10),),
-    )
+    display = Display(labels=LABELS, ratings=(Ratings(metric="rating", lowest=1, highest=10),))
     judging = frozenset({"guidelines", "reference", "judge_retries", "judge_max_tokens"})
 
     def tags(self, sample: Dialogue, turn: int | None) -> dict[str, str]:
@@ -196,9 +186,9 @@ class MTBench101(Benchmark[Dialogue, MTBench101Options]):
 
     def data_table(self) -> Table:
         """The statistics of the paper's Table 6; golden answers count among the words."""
-        samples = self.dataset.samples
-        tasks = {task: [each for each in samples if each.task == task] for task in TASKS}
-        rows = {task: _statistics(each) for task, each in {**tasks, "all": samples}.items() if each}
+        tasks = {task: [each for each in self.load() if each.task == task] for task in TASKS}
+        tasks["all"] = [*self.load()]
+        rows = {task: _statistics(each) for task, each in tasks.items() if each}
         title = "The data by task (paper, Table 6)"
         return Table(name="data", title=title, columns=tuple(rows["all"]), rows=rows)
 
@@ -468,8 +458,7 @@ def authors_score(
         return None
     means = [fmean(each.numbers[each.present].tolist()) for each in tasks if each.present.any()]
     mean = fmean(means) if means else None
-    if mean is not None and digits is not None:
-        mean = round(mean, digits)
+    mean = mean if mean is None or digits is None else round(mean, digits)
     dialogues = Column.joined(tasks)
     return Cell(value=mean, n=int(dialogues.present.sum()), missing=dialogues.missing)
 
@@ -485,10 +474,9 @@ def _unscored(frame: ScoreFrame) -> Table:
         for name, tasks in groups.items():
             counts = _count_turns(run.only(task=tasks))
             rows[before + name] = {column: Cell(value=float(n)) for column, n in counts.items()}
-    fixed = ("turns", "scored", UNPARSED, OUT_OF_RANGE)
-    columns = dict.fromkeys((*fixed, *(column for row in rows.values() for column in row)))
+    columns = tuple(dict.fromkeys(column for row in rows.values() for column in row))
     title = "Turns scored and not scored"
-    return Table(name="unscored", title=title, columns=tuple(columns), rows=rows, digits=0)
+    return Table(name="unscored", title=title, columns=columns, rows=rows, digits=0)
 
 
 def _count_turns(frame: ScoreFrame) -> dict[str, int]:

@@ -96,8 +96,7 @@ class Model:
         """Request a reply until there is one, a refusal, or no attempt left.
 
         The smallest `priority` goes first. With `pinned`, a prompt that overflows the context loses
-        its oldest messages, but not the system prompt and the pinned one. `claim` is called with
-        the first slot; it may raise.
+        its oldest messages, but not the system prompt and `pinned`. The first slot calls `claim`.
         """
         backend = await self._ready()
         attempt = dropped = refused = 0

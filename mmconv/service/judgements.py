@@ -182,7 +182,7 @@ class _JudgementRun:
             known = [call.id for call in self.calls if param == "replies" or call.seat == JUDGE]
             for name in names:
                 if name not in known:
-                    message = f"{param}: there is no call {name!r}; there are: {', '.join(known)}"
+                    message = f"{param}: call {name!r} is unknown; known: {', '.join(known)}"
                     raise Problem(400, message, param=param)
 
     def _possible(self) -> tuple[Call, ...]:

@@ -46,7 +46,7 @@ GROUP = 8  # records that one thread checks at a time: smaller groups contend fo
 AHEAD = 4  # groups that are checked ahead
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Dataset(Generic[S]):
     """The samples of a run, in the file's order, and what it leaves out.
 
@@ -176,9 +176,8 @@ def choose_samples(  # noqa: PLR0913 - what is read, how, and what to say if tha
 ) -> Dataset[S]:
     """The samples of the records that a run chooses; `read` raises for a bad record.
 
-    `key` names the field with a sample's id; if the id is computed from it, `key_of` does that.
-    `other_problems` are those of other places than these records. With `threads`, several records
-    are read at a time. Raises as `load_dataset` does.
+    `key` names the field with a sample's id, or `key_of` computes it. `other_problems` are those of
+    other places. With `threads`, several records are read at a time. Raises as `load_dataset`.
     """
     id_of = key_of or partial(text, name=key)
     choice = choose(spec, (key_or_place(record, id_of) for record in records))
@@ -211,9 +210,7 @@ def choose_samples(  # noqa: PLR0913 - what is read, how, and what to say if tha
     if not samples or (everything and not skip_bad):
         more = bool(beyond and bad)
         raise refusal(where, everything, len(samples), "\n".join(advice()), more=more)
-    return Dataset(
-        samples=tuple(samples), choice=choice, bad=bad, beyond=beyond, other_problems=others
-    )
+    return Dataset(tuple(samples), choice, bad, beyond, others)
 
 
 _Read: TypeAlias = tuple[Record | Unreadable, S | None, Problems]

@@ -265,6 +265,7 @@ def _data(folder: Path, name: str) -> tuple[dict[str, Any], dict[str, Any], dict
     """A dataset of one sample: its options, those of the request, the sample, and its image."""
     path = folder / "standard_data.json"
     shown: dict[str, Any]
+    sample: dict[str, Any]
     match name:
         case "convbench":
             data, images = write_scenes(folder / "data", 1)

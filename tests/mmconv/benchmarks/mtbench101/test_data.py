@@ -143,7 +143,7 @@ def test_a_run_over_the_authors_file_takes_what_the_paper_counts() -> None:
         ({"task": "GR", "id": 7, "history": []}, "(id 7): history has 0 turns, "),
         (
             {"task": "SC", "id": 7, "history": [TURN]},
-            "history has 1 turns, but SC is judged from 2 on",
+            "history has 1 turns, SC is judged from 2 on",
         ),
         (
             {"task": "GR", "id": 7, "history": [TURN, {"user": " ", "bot": "b"}]},
