@@ -182,7 +182,9 @@ class _JudgementRun:
             known = [call.id for call in self.calls if param == "replies" or call.seat == JUDGE]
             for name in names:
                 if name not in known:
-                    message = f"{param}: call {name!r} is unknown; known: {', '.join(known)}"
+                    message = (
+                        f"{param}: the call {name!r} does not exist; there are: {', '.join(known)}"
+                    )
                     raise Problem(400, message, param=param)
 
     def _possible(self) -> tuple[Call, ...]:
