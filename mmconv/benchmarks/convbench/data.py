@@ -90,6 +90,7 @@ def load_rows(source: Source, spec: RunSpec, library: ImageSink) -> Dataset[Row]
     sides = {} if source.positions is None else read_sides(source.positions)
     folder = ImageFolder(source.images, library)
     needed = [column for column in COLUMNS if column in {*REQUIRED, *source.needs}]
+    seen: set[str] = set()  # problems that rows of any thread have
 
     def read(record: Record) -> Row:
         texts, problems = read_texts(record)
@@ -106,6 +107,7 @@ def load_rows(source: Source, spec: RunSpec, library: ImageSink) -> Dataset[Row]
         except ImageError as error:
             problems.append(str(error))
         if problems or image is None or row_id is None:
+            seen.update(problems)
             raise DataError(record.where, problems)
         return _make_row(row_id, image, texts, sides.get(int(row_id)))
 
@@ -119,7 +121,7 @@ def load_rows(source: Source, spec: RunSpec, library: ImageSink) -> Dataset[Row]
         spec,
         source.data,
         key=ID,
-        advice=lambda: _advice(source, folder, [*records, *annotations.records]),
+        advice=lambda: _advice(source, folder, seen, [*records, *annotations.records]),
         other_problems=other_problems,
         skip_bad=source.skip_bad,
         threads=True,
@@ -237,14 +239,18 @@ def _no(column: str) -> str:
 
 
 def _advice(
-    source: Source, folder: ImageFolder, records: Sequence[Record | Unreadable]
+    source: Source,
+    folder: ImageFolder,
+    seen: Collection[str],
+    records: Sequence[Record | Unreadable],
 ) -> Iterator[str]:
-    if source.needs:
+    if not {_no(column) for column in source.needs}.isdisjoint(seen):
         yield (
             "--no-judge needs no references in the free setting; `mmconv annotate convbench` "
-            "drafts what is missing. Check the drafts and set status to verified, or run with "
-            "--allow-drafts."
+            "drafts what is missing."
         )
+    if NOT_VERIFIED in seen:
+        yield "Check the drafts and set status to verified, or run with --allow-drafts."
     if folder.missing:
         yield f"Put the missing images into {source.images}."
     columns = [name for each in records if isinstance(each, Record) for name in each.fields]

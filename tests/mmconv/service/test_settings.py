@@ -212,7 +212,7 @@ def settings(data: dict[str, Any], **models: Any) -> Settings:
     ("data", "words"),
     [
         ({"benchmark": "foo"}, r"data\.big\.benchmark: benchmark 'foo' is not known; there are:"),
-        ({"benchmark": "no.such:thing"}, "there is no module 'no'"),
+        ({"benchmark": "no.such:thing"}, "module 'no' is not on Python's path"),
         ({"benchmark": "fbbench"}, r"data\.big\.options\.data is needed and not set"),
         (
             {"benchmark": "fbbench", "options": {"data": "x", "dat": 1}},
