@@ -27,7 +27,10 @@ def find_benchmark(name: str) -> type[Benchmark[Any, Any]]:
     """The class of a benchmark; raises `ConfigError` that lists the known ones."""
     found = find_named(name, "benchmark", CLASSES)
     if not (isinstance(found, type) and issubclass(found, Benchmark)):
-        raise ConfigError(f"{name} is not a subclass of mmconv.benchmarks.base.Benchmark")
+        raise ConfigError(
+            f"{name} is not a subclass of mmconv.benchmarks.base.Benchmark; "
+            "name a class as MODULE:CLASS"
+        )
     if missing := getattr(found, "__abstractmethods__", ()):
         raise ConfigError(f"benchmark {name!r} does not define {' and '.join(sorted(missing))}")
     return found

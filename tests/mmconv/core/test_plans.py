@@ -68,7 +68,7 @@ class Named:
     def key(self, sample: int) -> str:
         return str(sample)
 
-    def score(
+    def scores(
         self, sample: int, condition: str, calls: Mapping[str, Call], outcomes: Any
     ) -> Iterator[Score]:
         for name in (str(sample), f"{sample}/a"):

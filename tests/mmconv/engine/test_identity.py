@@ -11,9 +11,8 @@ from images import ImageStore
 from mmconv.core.config import ModelSpec, PriceSpec, RunSpec, SamplingSpec
 from mmconv.core.errors import ConfigError
 from mmconv.engine.identity import OPERATIONAL, identify
-from mmconv.engine.setup import build_benchmark, build_seats
+from mmconv.engine.setup import build_benchmark, build_seats, find_benchmark
 from mmconv.run_folder.layout import Shard
-from tests.example_benchmark import Riddles
 
 MODEL = ModelSpec(provider="openai", model="m", base_url="http://h/v1", options={"identity": "m"})
 OPERATED: dict[str, Any] = {
@@ -125,25 +124,23 @@ def test_a_folder_with_data_and_runs_may_move_as_a_whole(
 
 
 def test_so_are_lists_of_files_mappings_to_them_and_prompts(here: Path) -> None:
-    def named(benchmark: str, root: str, **fields: Any) -> str:
-        options = {"opponents": [f"{root}/a"], "data": {"hard": f"{root}/b"}, "order": "both"}
-        prompts = Path(root, "prompts")
+    def named(benchmark: str, root: Path, options: dict[str, Any]) -> str:
         spec = RunSpec(
             benchmark=benchmark,
-            options=options | fields,
-            prompts=prompts,
+            options=options,
+            prompts=root / "prompts",
             seats={"candidate": MODEL},
         )
-        riddles = Riddles(run())
-        riddles.load_data(ImageStore())
-        return identify(spec, riddles, {"candidate": "f"}, Shard())
+        return identify(spec, find_benchmark(benchmark)(spec), {"candidate": "f"}, Shard())
 
-    for benchmark in ("botchat", "cmteval"):
-        assert named(benchmark, ".") != named(benchmark, str(here / "elsewhere"))
-    # Each benchmark says which of its options are files; what is none stays as it is typed.
-    assert named("botchat", ".", data="b") == named("botchat", str(here), data=str(here / "b"))
-    assert named("cmteval", ".", opponents=[]) == named("cmteval", str(here), opponents=[])
-    assert named("cmteval", ".") != named("cmteval", str(here))
+    def botchat(root: Path) -> str:
+        return named("botchat", root, {"data": f"{root}/b", "opponents": [f"{root}/a"]})
+
+    def cmteval(root: Path) -> str:
+        return named("cmteval", root, {"data": {"hard": f"{root}/b"}})
+
+    for name in (botchat, cmteval):
+        assert name(Path()) == name(here) != name(here / "elsewhere")
 
 
 def test_shards_are_told_apart() -> None:
