@@ -48,6 +48,18 @@ ANSWER, JUDGEMENT = "turn_2", "judgement"
 """The calls: the answer to the feedback, and its judgement."""
 LABEL_SEPARATOR = "; "
 """Separates the labels of a tag that holds several."""
+ODDITIES = {
+    "renamed": "criteria renamed by the judge",
+    "missing": "criteria missing in the judgement",
+    "added": "entries that are not criteria",
+    "reweighted": "criteria whose weight the judge changed",
+    "refused": "prompts refused by the judge's server (authors: 0)",
+    "error_text": "error texts stored and judged as answers",
+    "off_balance": "checklists whose weights do not sum to 1",
+    "repeated": "criteria that a checklist lists twice",
+    "misstored": "stored scores that the judgement does not give",
+}
+"""Score -> the row that counts it; the last four occur in published files only."""
 REFUSAL = "repetitive patterns"
 """A server's words when it refuses a prompt, which the authors' code scores as 0."""
 INCOMPLETE = "with criteria missing in the judgement"
@@ -167,10 +179,7 @@ class FBBench(Benchmark[ScorableDialogue, FBBenchOptions]):
             PRESET: "preset first answer",
             "score": "score (0 to 1)",
             "authors": "score, the authors' reading",
-            "renamed": "criteria renamed by the judge",
-            "missing": "criteria missing in the judgement",
-            "added": "entries that are not criteria",
-            "reweighted": "criteria whose weight the judge changed",
+            **ODDITIES,
         },
         lists=dict.fromkeys(("deficiency", "feedback"), "; "),
     )
@@ -380,18 +389,6 @@ MEANS_NOTE = (
     f"out. It has no interval if a task has fewer than {FEWEST_CLUSTERS} samples or equal scores. "
     "The authors round shares as stored: at ties the columns may be 0.01 apart."
 )
-ODDITIES = {
-    "renamed": "criteria renamed by the judge",
-    "missing": "criteria missing in the judgement",
-    "added": "entries that are not criteria",
-    "reweighted": "criteria whose weight the judge changed",
-    "refused": "prompts refused by the judge's server (authors: 0)",
-    "error_text": "error texts stored and judged as answers",
-    "off_balance": "checklists whose weights do not sum to 1",
-    "repeated": "criteria that a checklist lists twice",
-    "misstored": "stored scores that the judgement does not give",
-}
-"""Score -> the row that counts it; the last four occur in published files only."""
 
 
 def _means(name: str, tasks: Sequence[str], *, table: str) -> Iterator[Metric]:

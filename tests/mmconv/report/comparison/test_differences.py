@@ -81,8 +81,7 @@ def numbers(cell: Cell) -> list[float]:
 
 
 def test_every_benchmark_is_checked_here() -> None:
-    # clients post single dialogues, which have no runs to compare
-    assert PLACES.keys() == TITLES.keys() - {"dialogue"}
+    assert PLACES.keys() == TITLES.keys()
 
 
 @pytest.mark.parametrize("benchmark", PLACES)
