@@ -20,9 +20,11 @@ python3 -m venv "$folder"
 pip=("$folder/bin/python" -m pip -qq --disable-pip-version-check)
 # torch first: left to the resolver, a build with several GB of CUDA libraries may be taken
 "${pip[@]}" install --no-compile torch==2.13.0
+# filelock: lmms-eval imports its private module _api, which newer releases do not have
 "${pip[@]}" install --no-compile torch==2.13.0 accelerate==1.15.0 datasets==5.2.0 evaluate==0.4.6 \
-    loguru==0.7.3 openai==3.52.0 pillow==13.0.0 pytablewriter==1.2.1 python-dotenv==1.2.4 \
-    pytz==2026.6 sacrebleu==2.6.0 tenacity==9.2.1 transformers==5.23.0
+    filelock==3.20.0 loguru==0.7.3 openai==3.52.0 pillow==13.0.0 pytablewriter==1.2.1 \
+    python-dotenv==1.2.4 pytz==2026.6 sacrebleu==2.6.0 tenacity==9.2.1 \
+    transformers==5.23.0
 "${pip[@]}" install --no-compile --no-deps lmms-eval==0.7.3
 
 cd "$folder"
