@@ -51,12 +51,6 @@ class Choice:
         """Whether the record is wanted, as far as that does not depend on those before it."""
         return self.keys is None or key_or_place(record, key_of) in self.keys
 
-    def among(
-        self, records: Iterable[Record | Unreadable], key_of: KeyOf
-    ) -> Iterator[Record | Unreadable]:
-        """The records that are wanted, in the same way."""
-        return (record for record in records if self.takes(record, key_of))
-
     def note(self, samples: int) -> Iterator[str]:
         """A line for all tables where a run takes a part; `samples` is how many it may take."""
         if self.keys is None:
@@ -67,10 +61,6 @@ class Choice:
             drawn = f"drawn at random (--shuffle {self.seed})"
             how = "named (--samples)" if self.seed is None else drawn
             yield f"{len(self.keys)} of {self.records} samples, {how}."
-
-
-EVERYTHING = Choice()
-"""The choice of all samples."""
 
 
 def choose(spec: RunSpec, keys: Iterable[str]) -> Choice:
@@ -106,11 +96,6 @@ def _choose_new(spec: RunSpec, keys: Iterable[str]) -> Choice:
         )
         raise ConfigError(f"samples: no sample has the key {name_few(unknown)}{like}")
     return Choice(keys=frozenset(spec.samples), records=len(known))
-
-
-def all_keys(records: Iterable[Record | Unreadable], key_of: KeyOf) -> Iterator[str]:
-    """The keys of all records, and the place of a record that has none."""
-    return (key_or_place(record, key_of) for record in records)
 
 
 def key_or_place(record: Record | Unreadable, key_of: KeyOf) -> str:

@@ -7,11 +7,11 @@ read here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Protocol
 
 from mmconv.core.errors import FailureKind
-from mmconv.core.types import Cell, Failure, Outcome, Reply, Table
+from mmconv.core.types import Cell, Failure, Outcome, Reply
 
 if TYPE_CHECKING:
     from mmconv.stats import Column
@@ -29,8 +29,6 @@ HELD_BACK: FailureKind = "filter"
 
 SHARES = {TRUNCATED: "cut off (%)", FILTERED: "filtered (%)", EMPTY: "empty (%)"}
 """The metrics that are 0 or 1, each with the column of its share."""
-
-COLUMNS = (*SHARES.values(), TOKENS)
 
 
 class Select(Protocol):
@@ -67,7 +65,7 @@ def endings(outcome: Outcome) -> Iterator[tuple[str, float | None, str | None]]:
 
 
 def ending_cells(select: Select) -> dict[str, Cell]:
-    """The cells of a table's row under `COLUMNS`, from the row's scores."""
+    """The cells of a table's row under `SHARES` and `TOKENS`, from the row's scores."""
     # numpy comes with them, and only the end of a run needs it
     from mmconv.stats import as_cell, bounded, summarise, summarise_share
 
@@ -76,11 +74,3 @@ def ending_cells(select: Select) -> dict[str, Cell]:
         for metric, name in SHARES.items()
     }
     return shares | {TOKENS: as_cell(bounded(summarise(select(metric=TOKENS)), lowest=0.0))}
-
-
-def endings_table(
-    name: str, title: str, rows: Iterable[tuple[str, Select]], notes: tuple[str, ...]
-) -> Table:
-    """How answers ended: a row for each name whose scores tell that of any answer."""
-    cells = {row: ending_cells(select) for row, select in rows if len(select(metric=TRUNCATED))}
-    return Table(name=name, title=title, columns=COLUMNS, rows=cells, notes=notes)

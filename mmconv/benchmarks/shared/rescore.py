@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from mmconv.benchmarks.data_files.bad_records import bad_records_note, bad_records_table
-from mmconv.benchmarks.data_files.intake import Found, Intake
+from mmconv.benchmarks.data_files.bad_records import bad_records_note, bad_records_table, refusal
 from mmconv.benchmarks.data_files.records import Record, Unreadable
 from mmconv.core.errors import DataError
 from mmconv.core.types import Cell, Table
@@ -48,19 +47,26 @@ class Rescoring:
         if (own := path.resolve()) in self._taken:
             raise DataError(str(path), ["the same file is given twice"], "Give each file once.")
         self._taken.add(own)
-        intake = Intake(skip_bad=self.skip_bad)
+        bad: dict[str, tuple[str, ...]] = {}
+        good = 0
         for record in records:
-            intake.add(Found(place=record.where, faults=_faults(record, read)))
-        intake.check(path, advice)
-        self.good += intake.good
-        for where, faults in intake.bad.items():
+            if faults := _faults(record, read):
+                bad[record.where] = faults
+            else:
+                good += 1
+        if not good or (bad and not self.skip_bad):
+            raise refusal(path, bad, good, advice)
+        self.good += good
+        for where, faults in bad.items():
             # places begin with a file's name, and files of two folders can have the same
             self.left_out[f"{path.parent}: {where}" if where in self.left_out else where] = faults
 
     def rescored(self, tables: Iterable[Table]) -> tuple[Table, ...]:
         """The tables, each with what its brackets are and what was left out, and the list of it."""
-        told = tuple(bad_records_note(self.left_out, self.good))
-        noted = (replace(table, notes=(*table.notes, *told)) for table in note_intervals(tables))
+        left_out = tuple(bad_records_note(self.left_out, self.good))
+        noted = (
+            replace(table, notes=(*table.notes, *left_out)) for table in note_intervals(tables)
+        )
         return (*noted, *bad_records_table(self.left_out))
 
 

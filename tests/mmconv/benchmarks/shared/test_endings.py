@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from mmconv.benchmarks.shared.endings import (
-    COLUMNS,
     EMPTY,
     FILTERED,
     METRICS,
+    SHARES,
     TOKENS,
     TRUNCATED,
     endings,
@@ -35,7 +35,7 @@ async def table_of_endings(benchmark: str, folder: Path) -> Table:
     async with open_evaluation(spec, Place(out=folder / "runs")) as evaluation:
         result = await evaluation.run(evaluation.runner())
     assert result.stats.seats["judge"].ended
-    [table] = [table for table in result.tables if COLUMNS[0] in table.columns]
+    [table] = [table for table in result.tables if SHARES[TRUNCATED] in table.columns]
     return table
 
 
