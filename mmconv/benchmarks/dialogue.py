@@ -1,4 +1,4 @@
-"""Dialogues of one's own: ConvBench's method on any number of turns, images and references.
+"""A user's own dialogues: ConvBench's method on any number of turns, images and references.
 
 Each dialogue is held once under each condition: freely, or with the references in place of the
 first turns. A judge rates each turn and the whole, or compares them with the references. POST
@@ -182,8 +182,6 @@ class Dialogue(Benchmark[DialogueSample, DialogueOptions]):
 
     def score(self, sample: DialogueSample, results: Results) -> Iterator[Score]:
         """The rating or win of each judgement."""
-        if self.options.generate_only:
-            return
         for judgement in self.judgements(sample, results.condition):
             yield judgement.score(results)
 

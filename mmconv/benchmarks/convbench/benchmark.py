@@ -323,8 +323,6 @@ class ConvBench(Benchmark[Row, ConvBenchOptions]):
 
     def score(self, sample: Row, results: Results) -> Iterator[Score]:
         """The rating or win of each judgement."""
-        if self.options.generate_only:
-            return
         for judgement in self.judgements(sample, results.condition):
             yield judgement.score(results)
 
