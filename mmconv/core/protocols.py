@@ -248,7 +248,7 @@ class Benchmark(Protocol[Sample]):
         """A name for the sample, unique within the benchmark."""
         ...
 
-    def about(self, sample: Sample) -> Mapping[str, str]:
+    def metadata(self, sample: Sample) -> Mapping[str, str]:
         """Texts of the sample that help to read its conversations, by name: references, criteria.
 
         For the report only; they may be none.

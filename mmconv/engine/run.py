@@ -323,7 +323,7 @@ class Evaluation:
     def about(self) -> dict[str, Mapping[str, str]]:
         """The samples' metadata (references, criteria), by sample and name."""
         samples = self.benchmark.load()
-        return {self.benchmark.key(sample): self.benchmark.about(sample) for sample in samples}
+        return {self.benchmark.key(sample): self.benchmark.metadata(sample) for sample in samples}
 
     async def _report(
         self, output: RunFolder, records: Records, stats: RunStats

@@ -322,10 +322,6 @@ class Benchmark(ABC, Generic[SampleT, OptionsT]):
         """The sample's id."""
         return sample.id
 
-    def about(self, sample: SampleT) -> Mapping[str, str]:
-        """See `metadata`."""
-        return self.metadata(sample)
-
     def calls(self, sample: SampleT, condition: str) -> tuple[Call, ...]:
         """The calls of `plan` that this run makes; without a judge only the candidate's."""
         with self._noted(sample, condition, "plan"):

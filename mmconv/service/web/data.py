@@ -182,7 +182,7 @@ def _about_sample(evaluation: Evaluation, name: str) -> About:
     benchmark, key = evaluation.benchmark, read_trial(name).key
     for sample in benchmark.load():
         if benchmark.key(sample) == key:
-            return {key: benchmark.about(sample)}
+            return {key: benchmark.metadata(sample)}
     return {}
 
 
