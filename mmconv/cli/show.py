@@ -221,7 +221,7 @@ def _open_raw(
 
 
 def as_raw(renderers: Mapping[str, Renderer | None]) -> PromptPrinter:
-    """Prints raw prompts, and messages if there is no renderer or it refuses them."""
+    """Prints raw prompts, or messages if no renderer can write them."""
 
     def lines(asked: ResolvedCall, outcome: Outcome) -> Iterator[str]:
         renderer = renderers[asked.call.seat]

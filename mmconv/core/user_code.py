@@ -1,4 +1,4 @@
-"""Code of one's own, of a benchmark or a provider, and what is told where it fails.
+"""The code of a user's benchmark or provider, and the error message if it fails.
 
 It runs deep inside an evaluation; whoever wrote it needs to know what was asked of it and the lines
 of their own file, and none of the machinery's.
@@ -59,8 +59,8 @@ _FAILURES = (
 def telling(what: str, advice: str = "") -> Iterator[None]:
     """Have what is raised here come out as a `UserCodeError`; mmconv's own errors stay.
 
-    `what` is told to fail, with the lines of one's own code; `advice` stands below them. So it is
-    where that code exits, or has itself cancelled.
+    The message says that `what` fails, with the lines of the user's code and `advice` below them.
+    Code that exits or cancels itself is treated the same.
     """
     try:
         yield

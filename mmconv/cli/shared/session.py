@@ -61,8 +61,8 @@ async def run_new(
     Raises as `open_new` does, and `ConfigError` where it cannot write.
     """
     async with open_new(spec, where, part) as evaluation:
-        for told in evaluation.changed():
-            click.echo(told, err=True)
+        for change in evaluation.changed():
+            click.echo(change, err=True)
         with writing(evaluation.folder):
             return await evaluate(evaluation, page=page, budget=budget)
 
@@ -93,9 +93,9 @@ async def evaluate(
         click.echo(message, err=True)
     if result.complete and budget is not None and (spent := budget.spent(result.stats)):
         click.echo(spent, err=True)
-    told = f"{line(evaluation.spec, result.stats, result.seconds)}; {result.seconds:.1f} s"
+    usage = f"{line(evaluation.spec, result.stats, result.seconds)}; {result.seconds:.1f} s"
     if result.complete:
-        click.echo(f"{told}\nEverything is in {result.folder}")
+        click.echo(f"{usage}\nEverything is in {result.folder}")
         if page:
             click.echo(f"The report: {result.folder / PAGE}")
         elif (result.folder / PAGE).exists():
@@ -106,7 +106,7 @@ async def evaluate(
             )
     else:
         ended = f"{result.stats.finished} of {evaluation.plan_count} conversations"
-        click.echo(f"NOT FINISHED, no results yet: {ended}; {told}")
+        click.echo(f"NOT FINISHED, no results yet: {ended}; {usage}")
     gc.freeze()  # What is left goes with the process; looking through it would take its time.
     return result
 
@@ -121,14 +121,14 @@ def _advised(evaluation: Evaluation, stats: RunStats) -> Iterator[None]:
             raise
         if stats.finished == evaluation.plan_count:
             then = f"`mmconv score {evaluation.folder}` makes the results without asking anything"
-            told = f"All that was asked is kept. Mend it; {then}."
+            advice = f"All that was asked is kept. Mend it; {then}."
         elif stats.replies:
-            told = "What was answered is kept. Mend it, and give the same command again."
+            advice = "What was answered is kept. Mend it, and give the same command again."
         else:
             raise
         if isinstance(error, MmconvError):
-            raise type(error)(f"{error}\n{told}") from error
-        error.add_note(told)
+            raise type(error)(f"{error}\n{advice}") from error
+        error.add_note(advice)
         raise
 
 

@@ -43,7 +43,7 @@ class Named:
         return self._pattern.sub(lambda _: name, text) if self.is_named(text) else text
 
     def row_name(self, row: str) -> str:
-        """What a row is called where those of other runs stand beside it."""
+        """The name of the row in a table with rows of other runs."""
         return self.renamed(row, self.label) if self.is_named(row) else f"{row}, {self.label}"
 
     def is_named(self, text: str) -> bool:
