@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, is_dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import chain, count
 from math import fsum
@@ -86,7 +86,7 @@ def eval_sample(setting: Setting, finished: Finished, sample: Any) -> EvalSample
     name = key if len(setting.benchmark.conditions) == 1 else f"{key} {plan.condition}"
     messages, output = _conversation(setting, finished)
     scores = _told(setting, finished, sample)
-    record = _record(sample)
+    record = sample.model_dump(mode="json")
     replies = [each for each in finished.outcomes.values() if isinstance(each, Reply)]
     return EvalSample(
         id=name,
@@ -330,20 +330,13 @@ def _problem(outcome: Outcome) -> str | None:
     return f"skipped: {outcome.because}" if isinstance(outcome, Skipped) else None
 
 
-def _record(sample: Any) -> dict[str, Any]:
-    """The sample's own fields."""
-    if is_dataclass(sample) and not isinstance(sample, type):
-        return asdict(sample)
-    return dict(sample) if isinstance(sample, Mapping) else {"sample": str(sample)}
-
-
 def _references(record: Mapping[str, Any]) -> str | list[str]:
     """The texts that people wrote as answers, where the benchmark's samples have any."""
     for name in _REFERENCES:
         found = record.get(name)
         if isinstance(found, str):
             return found
-        if isinstance(found, list | tuple):
+        if isinstance(found, list):
             return [text for text in found if isinstance(text, str)]
     return ""
 
