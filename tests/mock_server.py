@@ -4,6 +4,8 @@ Run it as `python -m tests.mock_server --latency 0.05 --failure-rate 0.2 --seed 
 in a test with `mock_server(...)`. What it answers and which requests it fails depend on nothing
 but the request, the seed and how often the same request came before, so that two runs can be
 compared. It speaks just enough HTTP/1.1 for that: no chunked requests, no pipelining, no TLS.
+`hold(url, 40)` lets it answer 40 requests in total and keeps the others waiting, so that a test
+can look at a run in the middle of its work.
 
 A request is known by its digest: the SHA-256 of its body, in which each image stands as a thin
 sample of its characters. The log holds one digest per line for every request answered with 200.
@@ -18,8 +20,9 @@ import os
 import subprocess
 import sys
 import time
+import urllib.request
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -53,10 +56,15 @@ class Behaviour:
 
 @dataclass(slots=True, kw_only=True)
 class Ledger:
-    """What the server has seen and answered so far; `log` is a file descriptor or None."""
+    """What the server has seen and answered so far; `log` is a file descriptor or None.
+
+    Once `allowed` requests are answered, the others wait in `held`.
+    """
 
     behaviour: Behaviour
     log: int | None = None
+    allowed: int | None = None
+    held: list[Callable[[], None]] = field(default_factory=list)
     seen: Counter[bytes] = field(default_factory=Counter)
     answered: int = 0
     under_way: int = 0
@@ -67,6 +75,13 @@ class Ledger:
         self.answered += 1
         if self.log is not None:
             os.write(self.log, digest.hex().encode() + b"\n")
+
+    def allow(self, number: int | None) -> None:
+        """Answer so many requests in total, None for all; those held back before are tried now."""
+        self.allowed = number
+        held, self.held = self.held, []
+        for finish in held:
+            finish()
 
     def failure(self, digest: bytes) -> Failing | None:
         """What to fail this request with, if at all; counts that it was seen."""
@@ -202,6 +217,10 @@ class Connection(asyncio.BufferedProtocol):
                 self.transport.write(response(200, orjson.dumps({"object": "list", "data": names})))
             case b"GET /stats":
                 self.transport.write(response(200, self.ledger.stats()))
+            case _ if route.startswith(b"POST /hold/"):
+                number = route.rpartition(b"/")[2]
+                self.ledger.allow(int(number) if number != b"none" else None)
+                self.transport.write(response(200, self.ledger.stats()))
             case _:
                 self.transport.write(response(404, error("no such route")))
 
@@ -236,13 +255,17 @@ class Connection(asyncio.BufferedProtocol):
             self._finish(data, digest)
 
     def _finish(self, data: bytes, digest: bytes | None) -> None:
-        self.ledger.under_way -= 1
+        ledger = self.ledger
+        if ledger.allowed is not None and ledger.answered >= ledger.allowed:
+            ledger.held.append(lambda: self._finish(data, digest))
+            return
+        ledger.under_way -= 1
         if not data:
             self.transport.abort()
         elif not self.transport.is_closing():
             self.transport.write(data)
             if digest is not None:
-                self.ledger.acknowledge(digest)
+                ledger.acknowledge(digest)
 
 
 async def serve(behaviour: Behaviour, port: int, log: Path | None) -> None:
@@ -275,6 +298,13 @@ def mock_server(behaviour: Behaviour = Behaviour(), *, log: Path | None = None) 
             yield url
         finally:
             process.kill()
+
+
+def hold(url: str, number: int | None) -> None:
+    """Let the server at `url` answer `number` requests in total; None: all, those held too."""
+    route = f"{url.removesuffix('/v1')}/hold/{'none' if number is None else number}"
+    with urllib.request.urlopen(urllib.request.Request(route, method="POST")) as response:
+        assert response.status == 200
 
 
 def _arguments(behaviour: Behaviour) -> list[str]:
