@@ -60,7 +60,7 @@ class Judge:
     parser: Parser
     sampling: Sampling
     verdict_last: bool = True
-    seat: str = "judge"
+    model: str = "judge"
     retries: int = 0
     extraction: Extraction | None = None
     image: bool = False
@@ -80,7 +80,7 @@ class Judge:
             messages = (*messages[:-1], replace(last, parts=(picture, *last.parts)))
         return Call(
             id=call_id,
-            seat=self.seat,
+            model=self.model,
             messages=messages,
             sampling=self.sampling,
             parser=self.parser,
@@ -96,7 +96,7 @@ class Judge:
         for number in range(1, self.retries + 1):
             yield Call(
                 id=f"{call_id}~retry_{number}",
-                seat=self.seat,
+                model=self.model,
                 messages=messages,
                 sampling=replace(self.sampling, trial=self.sampling.trial + number),
                 parser=self.parser,
@@ -111,7 +111,7 @@ class Judge:
         if call_id not in self._made:
             self._made[call_id] = Call(
                 id=f"{call_id}~extract",
-                seat=self.seat,
+                model=self.model,
                 messages=self.extraction.prompt.fill({"judgement": Ref(call=call_id)}),
                 sampling=self.sampling,
                 parser=self.extraction.parser,

@@ -20,7 +20,7 @@ class Riddles(Benchmark[Riddle, Options]):
 
     def plan(self, sample: Riddle, condition: str) -> Iterator[Call]:
         question = Message(role="user", parts=(Text(text=sample.riddle),))
-        yield Call(id="answer", seat="candidate", messages=(question,))
+        yield Call(id="answer", model="candidate", messages=(question,))
         slots: dict[str, Slot] = {"riddle": sample.riddle, "answer": Ref(call="answer")}
         yield JUDGE.call("fit", self.prompt("fit"), slots)
 

@@ -19,7 +19,7 @@ class Doubts(Benchmark[Doubt, ImageOptions]):
     def plan(self, sample: Doubt, condition: str) -> list[Call]:
         question = Turn(user=(sample.image, Text(text=sample.question)))
         doubt = Turn(user=(Text(text="Are you sure?"),))
-        said = chain([question, doubt], seat="candidate", sampling=Sampling())
+        said = chain([question, doubt], model="candidate", sampling=Sampling())
         fit, answer = self.prompt("fit"), Ref(call="turn_2")
         return [*said, self.judge.call("fit", fit, {**self.metadata(sample), "answer": answer})]
 

@@ -124,8 +124,8 @@ def test_what_is_told_about_a_model_fits_its_first_line(name: str) -> None:
 
 
 def test_what_is_told_about_a_model_is_no_part_of_a_run() -> None:
-    spec = RunSpec.model_validate({"benchmark": "convbench", "seats": {"candidate": "gpt-4o"}})
-    assert spec.seats["candidate"].about.images
+    spec = RunSpec.model_validate({"benchmark": "convbench", "models": {"candidate": "gpt-4o"}})
+    assert spec.models["candidate"].about.images
     assert "about" not in spec.model_dump_json()
 
 

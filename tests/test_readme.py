@@ -65,6 +65,6 @@ def test_the_model_answers_and_a_second_run_reads_the_cache(tmp_path: Path) -> N
     ]
     shown = "".join(part.get("text", "") for part in call["messages"][-1]["parts"])
     assert call["text"] == shown.upper() != ""
-    seats = orjson.loads((folder / "summary.json").read_bytes())["seats"]
-    assert (seats["candidate"]["asked"], seats["candidate"]["failed"]) == (0, 0)
-    assert seats["candidate"]["stored"]
+    roles = orjson.loads((folder / "summary.json").read_bytes())["models"]
+    assert (roles["candidate"]["asked"], roles["candidate"]["failed"]) == (0, 0)
+    assert roles["candidate"]["stored"]

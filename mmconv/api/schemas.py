@@ -188,7 +188,7 @@ class OptionInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataSet:
-    """A data set that runs may name: its benchmark's conditions and seats by meaning, and options.
+    """A data set that runs may name: its benchmark's conditions and roles by meaning, and options.
 
     Options that locate data are the operator's and are not listed. Custom benchmarks list none.
     `about` relates options to the benchmark's paper.
@@ -197,7 +197,7 @@ class DataSet:
     name: str
     benchmark: BenchmarkName
     conditions: Mapping[str, str]
-    seats: Mapping[str, str]
+    roles: Mapping[str, str]
     options: tuple[OptionInfo, ...]
     about: str
 

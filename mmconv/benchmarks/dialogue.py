@@ -154,12 +154,12 @@ class Dialogue(Benchmark[DialogueSample, DialogueOptions]):
         ]
         sampling = Sampling(max_tokens=self.options.max_tokens)
         system = self.options.candidate_system
-        yield from chain(turns, seat="candidate", sampling=sampling, system=system)
+        yield from chain(turns, model="candidate", sampling=sampling, system=system)
         if self.options.generate_only:
             return
         if self.options.prompts == "convbench":
             calls = self._convbench.plan(self._row(sample), condition)
-            yield from (call for call in calls if call.seat == "judge")
+            yield from (call for call in calls if call.model == "judge")
             return
         for judgement in self.judgements(sample, condition):
             name, material = self._material(sample, given, judgement)

@@ -253,7 +253,7 @@ class FBBench(Benchmark[ScorableDialogue, FBBenchOptions]):
         ]
         temperature = TEMPERATURES.get(sample.task_type, 0.0)
         sampling = Sampling(temperature=temperature, max_tokens=options.max_tokens)
-        yield from chain(turns, seat="candidate", sampling=sampling)
+        yield from chain(turns, model="candidate", sampling=sampling)
         slots: dict[str, Slot] = {
             "query": query,
             "first_answer": first_answer,

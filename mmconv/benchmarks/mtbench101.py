@@ -213,7 +213,7 @@ class MTBench101(Benchmark[Dialogue, MTBench101Options]):
         ]
         sampling = Sampling(max_tokens=self.options.max_tokens)
         system = self.options.candidate_system
-        yield from chain(turns, seat="candidate", sampling=sampling, system=system)
+        yield from chain(turns, model="candidate", sampling=sampling, system=system)
         history: tuple[Part, ...] = ()
         for n, (each, turn) in enumerate(zip(sample.history, turns, strict=True), start=1):
             if n in sample.judged:

@@ -14,7 +14,7 @@ import click
 
 from judges import PromptSet
 from mmconv.benchmarks.base.dataset import Dataset
-from mmconv.benchmarks.convbench.annotation import SEAT, Annotator
+from mmconv.benchmarks.convbench.annotation import ROLE, Annotator
 from mmconv.benchmarks.convbench.data import Row, Source, load_rows
 from mmconv.benchmarks.convbench.drafts import DraftFile, Drafting, held
 from mmconv.cli.shared.basics import FILE, comma_list
@@ -38,7 +38,7 @@ SHOWN = 20
 MAX_TOKENS = 2048
 """The longest reply by default."""
 
-SETTABLE = (f"seats.{SEAT}.", f"sampling.{SEAT}.", "seed=")
+SETTABLE = (f"models.{ROLE}.", f"sampling.{ROLE}.", "seed=")
 """The fields that --set takes here; the others of a run file have no effect."""
 
 
@@ -70,7 +70,7 @@ SETTABLE = (f"seats.{SEAT}.", f"sampling.{SEAT}.", "seed=")
     "overrides",
     multiple=True,
     metavar="FIELD=VALUE",
-    help=f"Set a field of the model or its sampling, such as sampling.{SEAT}.temperature=0.7.",
+    help=f"Set a field of the model or its sampling, such as sampling.{ROLE}.temperature=0.7.",
 )
 @with_options(*COST_OPTIONS)
 def annotate_command(**values: Any) -> None:
@@ -91,19 +91,19 @@ def _spec(args: SimpleNamespace) -> RunSpec:
     for item in args.overrides:
         if not item.startswith(SETTABLE):
             raise ConfigError(
-                f"--set {item!r}: annotate takes only seats.{SEAT}.FIELD, sampling.{SEAT}.FIELD "
+                f"--set {item!r}: annotate takes only models.{ROLE}.FIELD, sampling.{ROLE}.FIELD "
                 "and seed"
             )
     document: dict[str, Any] = {
         "benchmark": args.benchmark,
-        "seats": {SEAT: args.annotator},
+        "models": {ROLE: args.annotator},
         "limit": args.limit,
         "shuffle": args.shuffle,
     }
     if args.sample_id is not None:
         document["samples"] = comma_list(args.sample_id, "--sample-id")
     if args.max_tokens is not None:
-        document["sampling"] = {SEAT: {"max_tokens": args.max_tokens}}
+        document["sampling"] = {ROLE: {"max_tokens": args.max_tokens}}
     return validate(RunSpec, override(document, args.overrides), "command line")
 
 
@@ -134,7 +134,7 @@ async def _annotate(args: SimpleNamespace) -> int:
         check_calls(spec, (call for row in rows for call in annotator.calls(row)))
         if args.dry_run:
             plans, runner = drafting().plans(rows), resources.runner(offline=True)
-            await print_forecast(spec, runner, plans, partial(check_keys, spec, [SEAT]))
+            await print_forecast(spec, runner, plans, partial(check_keys, spec, [ROLE]))
             return 0
         with held(args.out):
             drafts = drafting()
@@ -153,7 +153,7 @@ async def _draft(
     """Request the drafts; returns whether all were requested, and why the run stopped by itself."""
     started = time.monotonic()
     drafting.settle(rows)
-    runner = resources.runner(before_asking=partial(check_keys, resources.spec, [SEAT]))
+    runner = resources.runner(before_asking=partial(check_keys, resources.spec, [ROLE]))
     if budget is not None:
         runner.enough = budget.spent
     async with progress(resources.spec, runner.stats, drafting.lacking):

@@ -12,10 +12,10 @@ from images import ImageStore
 from mmconv.cli.shared.basics import FILE, visible
 from mmconv.core.config import ModelSpec, SamplingSpec, load_model
 from mmconv.core.errors import ConfigError, ImageError
-from mmconv.core.run_stats import SeatStats
+from mmconv.core.run_stats import ModelStats
 from mmconv.core.types import Failure, Message, Part, Reply, Sampling, Text
-from mmconv.engine import Seat
-from mmconv.engine.setup import build_model, build_seat, check_key, check_sight
+from mmconv.engine import RoleModel
+from mmconv.engine.setup import build_model, build_role_model, check_key, check_sight
 
 DEFAULT = Sampling(max_tokens=512, temperature=0.0)
 """The sampling if neither the model's file nor the command line sets it."""
@@ -70,7 +70,7 @@ def _chat(
     library = ImageStore()
     shown: list[Part] = [library.add_file(str(path)) for path in images]
     history: list[Message] = []
-    seat = build_seat(spec, build_model(spec, library), sampling)
+    role = build_role_model(spec, build_model(spec, library), sampling)
     try:
         while line := _read_line():
             if line.startswith("/"):
@@ -78,7 +78,7 @@ def _chat(
                 continue
             message = Message(role="user", parts=(*shown, Text(text=line)))
             try:
-                reply = runner.run(_answer(seat, (*history, message)))
+                reply = runner.run(_answer(role, (*history, message)))
             except KeyboardInterrupt:
                 click.echo("(stopped: this turn does not count)", err=True)
                 continue
@@ -86,7 +86,7 @@ def _chat(
                 history += [message, Message(role="assistant", parts=(Text(text=reply.text),))]
                 shown = []
     finally:
-        runner.run(seat.model.aclose())
+        runner.run(role.model.aclose())
 
 
 def _check_sight(spec: ModelSpec) -> None:
@@ -113,11 +113,11 @@ def _obey(library: ImageStore, spec: ModelSpec, line: str) -> list[Part]:
     return []
 
 
-async def _answer(seat: Seat, messages: tuple[Message, ...]) -> Reply | None:
+async def _answer(role: RoleModel, messages: tuple[Message, ...]) -> Reply | None:
     """Request a reply and print it; after a failure, print that and return None."""
-    prompt, sampling = seat.prompt(messages, DEFAULT)
-    reply = await seat.model.ask(
-        prompt, sampling, priority=0, affinity="chat", pinned=None, stats=SeatStats()
+    prompt, sampling = role.prompt(messages, DEFAULT)
+    reply = await role.model.ask(
+        prompt, sampling, priority=0, affinity="chat", pinned=None, stats=ModelStats()
     )
     if isinstance(reply, Failure):
         click.echo(visible(f"({reply.kind}: {reply.message})"), err=True)

@@ -112,7 +112,7 @@ async def _check(spec: RunSpec, where: Place, *, models: bool, servers: bool) ->
         if (data_table := getattr(evaluation.benchmark, "data_table", None)) is not None:
             print_tables([data_table()], "table")
         facts = about_models(spec)
-        for role, model in spec.seats.items():
+        for role, model in spec.models.items():
             click.echo(f"  {role}: {model.label} ({model.provider})")
             for name, fact in facts.get(role, {}).items():
                 click.echo(f"    {name}: {fact}")
@@ -130,7 +130,7 @@ async def _check(spec: RunSpec, where: Place, *, models: bool, servers: bool) ->
 async def _check_models(spec: RunSpec, images: ImageSource, *, models: bool, servers: bool) -> None:
     """Open checkpoints and ask servers; raises one `ConfigError` for all that fail."""
     faults = []
-    for role, model in spec.seats.items():
+    for role, model in spec.models.items():
         try:
             if models and provider_of(model).open_renderer(model, images) is not None:
                 click.echo(f"{role}: {model.label}: configuration, tokenizer and processor open")
@@ -187,7 +187,7 @@ def demo_command(out: Path, limit: int, candidate: str) -> None:
             # only an exact answer is rated 10, so that any mistake counts in the attribution
             "failure_rating": 10,
         },
-        "seats": {
+        "models": {
             "candidate": candidate,
             "judge": ModelSpec(provider="scenes", model="facts", name="judge of scenes"),
         },

@@ -111,7 +111,7 @@ def _model_rows() -> Iterator[tuple[str, Mapping[str, Cell]]]:
 
 def _model_fields() -> Iterator[tuple[str, Sequence[Entry]]]:
     heading = (
-        "Fields of a model file; in a run file under seats.NAME, or --set seats.NAME.FIELD=VALUE"
+        "Fields of a model file; in a run file under models.NAME, or --set models.NAME.FIELD=VALUE"
     )
     yield heading, list_fields(ModelSpec)
     providers = [(f"mmconv models --fields {name}", PROVIDERS[name]) for name in sorted(PROVIDERS)]
@@ -143,7 +143,7 @@ def options_command(benchmark: str) -> None:
     description = _describe(benchmark)
     print_sections(
         [
-            ("Model roles, --set seats.NAME=MODEL", list(description.seats.items())),
+            ("Model roles, --set models.NAME=MODEL", list(description.roles.items())),
             (
                 f"Conditions, --conditions LIST  [default: {description.unnamed}]",
                 list(description.conditions.items()),

@@ -101,7 +101,7 @@ async def _samples(evaluation: Evaluation, written: datetime) -> list[EvalSample
 
     setting = Setting(
         benchmark=evaluation.benchmark,
-        labels={role: model.label for role, model in evaluation.spec.seats.items()},
+        labels={role: model.label for role, model in evaluation.spec.models.items()},
         pictures=data_uris(evaluation.resources.library),
         written=written,
     )

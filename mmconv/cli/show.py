@@ -130,7 +130,7 @@ def transcript(
     for each in finished.exchanges():
         call, outcome = each.call, each.outcome
         yield ""
-        yield f"--- {call.id} (asked of: {call.seat})"
+        yield f"--- {call.id} (asked of: {call.model})"
         if call.prompt is not None:
             hidden = "" if with_judge else " (--judge prints it filled in)"
             yield f"prompt file {call.prompt}{hidden}"
@@ -202,14 +202,14 @@ def _open_raw(
     Raises `ConfigError` as `open_renderer` of `Provider` does.
     """
     roles = dict.fromkeys(
-        asked.call.seat
+        asked.call.model
         for each in finished
         for asked in each.asked.values()
         if _is_printed(asked.call, with_judge)
     )
     renderers: dict[str, Renderer | None] = {}
     for role in roles:
-        model = evaluation.spec.seats[role]
+        model = evaluation.spec.models[role]
         renderer = provider_of(model).open_renderer(model, evaluation.resources.library)
         renderers[role] = renderer
         note = f"no raw prompts: the provider {model.provider} does not write them"
@@ -224,7 +224,7 @@ def as_raw(renderers: Mapping[str, Renderer | None]) -> PromptPrinter:
     """Prints raw prompts, or messages if no renderer can write them."""
 
     def lines(asked: ResolvedCall, outcome: Outcome) -> Iterator[str]:
-        renderer = renderers[asked.call.seat]
+        renderer = renderers[asked.call.model]
         if renderer is None:
             yield from as_messages(asked, outcome)
             return

@@ -214,14 +214,14 @@ class Client:
         return read(Judgement, self._transport.json("POST", "/v1/judgements", json=body))
 
     def start(
-        self, data: str, seats: Mapping[str, str], *, key: str | None = None, **fields: Any
+        self, data: str, models: Mapping[str, str], *, key: str | None = None, **fields: Any
     ) -> Run:
         """Start a run of a benchmark over a data set, or find the equal one.
 
-        `seats` maps candidate and judge to models. `key` is an idempotency key, by default a new
+        `roles` maps candidate and judge to models. `key` is an idempotency key, by default a new
         one. `fields` are those of `/v1/runs`, such as `options` and `limit`.
         """
-        body = {"data": data, "seats": dict(seats), **fields}
+        body = {"data": data, "models": dict(models), **fields}
         headers = {"Idempotency-Key": key or uuid4().hex}
         info = self._transport.json("POST", "/v1/runs", json=body, headers=headers)
         return Run(self._transport, read(RunInfo, info))

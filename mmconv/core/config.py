@@ -195,13 +195,13 @@ class ModelSpec(_Frozen):
 
 
 CANDIDATE = "candidate"
-"""The seat that every benchmark has: the model that is evaluated."""
+"""The role that every benchmark has: the model that is evaluated."""
 
 
 class RunSpec(_Frozen):
     """One run of one benchmark: everything that decides its numbers, and nothing else.
 
-    - `seats` maps model roles (candidate, judge) to models; a model file without `name` is named
+    - `roles` maps model roles (candidate, judge) to models; a model file without `name` is named
       after the file;
     - `sampling` overrides the benchmark's sampling by role;
     - `trials`: run each sample this many times;
@@ -215,7 +215,7 @@ class RunSpec(_Frozen):
     benchmark: str
     options: Mapping[str, Any] = Field(default_factory=dict)
     conditions: tuple[str, ...] | None = None
-    seats: Mapping[str, ModelSpec]
+    models: Mapping[str, ModelSpec]
     sampling: Mapping[str, SamplingSpec] = Field(default_factory=dict)
     trials: int = Field(default=1, gt=0)
     limit: int | None = Field(default=None, gt=0)
@@ -238,28 +238,35 @@ class RunSpec(_Frozen):
         spec._chosen = keys
         return spec
 
-    @field_validator("seats", mode="before")
+    @model_validator(mode="before")
+    @classmethod
+    def _accept_seats(cls, value: Any) -> Any:
+        return accept_seats(value)
+
+    @field_validator("models", mode="before")
     @classmethod
     def _named_models(cls, value: Any) -> Any:
         if not isinstance(value, Mapping):
             return value
-        for seat, model in value.items():
+        for role, model in value.items():
             if isinstance(model, list):
-                raise ValueError(f"{seat!r} is a list; it takes one model: make a run for each")
+                raise ValueError(f"{role!r} is a list; it takes one model: make a run for each")
             if isinstance(model, Mapping) and not {"provider", "model"} & model.keys():
-                meant = nearest(str(seat), [str(other) for other in value if other != seat])
-                raise ValueError(f"{seat!r} has no provider and no model{meant}")
+                meant = nearest(str(role), [str(other) for other in value if other != role])
+                raise ValueError(f"{role!r} has no provider and no model{meant}")
         return {
-            seat: _seat_fields(model) if isinstance(model, str) else model
-            for seat, model in value.items()
+            role: _role_fields(model) if isinstance(model, str) else model
+            for role, model in value.items()
         }
 
     @field_validator("sampling", mode="before")
     @classmethod
-    def _by_seat(cls, value: Any) -> Any:
+    def _by_role(cls, value: Any) -> Any:
         for name in SamplingSpec.model_fields:
             if isinstance(value, Mapping) and name in value:
-                raise ValueError(f"is set by seat, as in {{candidate: {{{name}: {value[name]}}}}}")
+                raise ValueError(
+                    f"is set by model role, as in {{candidate: {{{name}: {value[name]}}}}}"
+                )
         return value
 
     @field_validator("samples")
@@ -274,9 +281,9 @@ class RunSpec(_Frozen):
             raise ValueError("samples names the samples to run: leave out limit and shuffle")
         if self.shuffle is not None and self.limit is None:
             raise ValueError("shuffle draws limit samples at random: set limit too")
-        for seat in self.sampling:
-            if seat not in self.seats:
-                raise ValueError(f"sampling names the seat {seat!r}, which no model sits on")
+        for role in self.sampling:
+            if role not in self.models:
+                raise ValueError(f"sampling names the role {role!r}, which has no model")
         return self
 
 
@@ -358,7 +365,7 @@ def _model_fields(name: str) -> dict[str, Any]:
     return fields
 
 
-def _seat_fields(name: str) -> dict[str, Any]:
+def _role_fields(name: str) -> dict[str, Any]:
     """The same, named after the file unless it sets a name."""
     fields = _model_fields(name)
     if name.endswith(YAML_FILES) and not fields.get("name"):
@@ -366,8 +373,11 @@ def _seat_fields(name: str) -> dict[str, Any]:
     return fields
 
 
-_MODELS = {"seats": _seat_fields, "models": _model_fields}
-"""Groups of fields whose values may be names of models, and how to read such a name."""
+def accept_seats(document: Any) -> Any:
+    """A document with the field `models`, which was called `seats` until 0.1.0."""
+    if isinstance(document, Mapping) and "seats" in document and "models" not in document:
+        return {"models" if name == "seats" else name: document[name] for name in document}
+    return document
 
 
 def override(document: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
@@ -388,6 +398,7 @@ def override(document: Mapping[str, Any], overrides: Sequence[str]) -> dict[str,
             raise ConfigError(f"--set {item!r}: {fault}") from error
         if undone := [each for each in earlier if f"{each}.".startswith(f"{dotted}.")]:
             raise ConfigError(f"--set {item!r}: {undone[0]} was set before; leave one of them out")
+        dotted = re.sub(r"^seats\b", "models", dotted)
         earlier.append(dotted)
         set_field(result, dotted, value, f"--set {item!r}")
     return result
@@ -405,8 +416,10 @@ def set_field(document: dict[str, Any], dotted: str, value: Any, option: str) ->
         below = place.get(parent)
         if below is None:  # as YAML reads a group whose fields are all commented out
             below = place[parent] = {}
-        if isinstance(below, str) and depth == 1 and parents[0] in _MODELS:
-            below = place[parent] = _MODELS[parents[0]](below)
+        if isinstance(below, str) and depth == 1 and parents[0] == "models":
+            # a served model keeps its public name; in a run its name is that of its file
+            read_fields = _role_fields if "benchmark" in document else _model_fields
+            below = place[parent] = read_fields(below)
         if not isinstance(below, dict):
             raise ConfigError(f"{option}: {parent!r} is a value, not a group of fields")
         place = below

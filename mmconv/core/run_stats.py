@@ -24,7 +24,7 @@ JobState: TypeAlias = Literal["queued", "running", "done", "stopped", "failed"]
 
 
 @dataclass(slots=True, kw_only=True)
-class SeatStats:
+class ModelStats:
     """The counts of one model role: calls by outcome, retries, tokens.
 
     - `asked`: requested and answered; `stored`: answered from the cache or by an equal call;
@@ -155,16 +155,16 @@ class RunStats:
     finished: int = 0
     planned: int = 0
     stop_reason: StopReason | None = None
-    seats: dict[str, SeatStats] = field(default_factory=dict)
+    models: dict[str, ModelStats] = field(default_factory=dict)
 
-    def seat(self, name: str) -> SeatStats:
-        """The counts of one seat."""
-        return self.seats.setdefault(name, SeatStats())
+    def model(self, name: str) -> ModelStats:
+        """The counts of one role."""
+        return self.models.setdefault(name, ModelStats())
 
     @property
     def ended(self) -> int:
-        """Calls of all seats that have an outcome."""
-        return sum(seat.ended for seat in self.seats.values())
+        """Calls of all roles that have an outcome."""
+        return sum(role.ended for role in self.models.values())
 
     def planned_in(self, plans: int) -> int:
         """Calls of this number of plans; plans not opened yet count with the average."""
@@ -174,28 +174,28 @@ class RunStats:
     @property
     def asked(self) -> int:
         """Calls that were sent to a model and answered."""
-        return sum(seat.asked for seat in self.seats.values())
+        return sum(role.asked for role in self.models.values())
 
     @property
     def replies(self) -> int:
         """Calls that have a reply, asked now or before."""
-        return sum(seat.asked + seat.stored for seat in self.seats.values())
+        return sum(role.asked + role.stored for role in self.models.values())
 
     @property
     def answered_by(self) -> dict[str, dict[str, int]]:
         """Replies by role and by the model that the server names."""
-        counts = {name: dict(seat.answered_by) for name, seat in self.seats.items()}
+        counts = {name: dict(role.answered_by) for name, role in self.models.items()}
         return {name: models for name, models in counts.items() if models}
 
     @property
     def unasked(self) -> int:
         """Calls that wait for an online run."""
-        return sum(seat.unasked for seat in self.seats.values())
+        return sum(role.unasked for role in self.models.values())
 
     @property
     def lost(self) -> int:
         """Calls without a reply: failed, or skipped because of one that failed."""
-        return sum(seat.failed + seat.skipped for seat in self.seats.values())
+        return sum(role.failed + role.skipped for role in self.models.values())
 
 
 @dataclass(slots=True)

@@ -35,7 +35,7 @@ class Turn:
 def chain(
     turns: Sequence[Turn],
     *,
-    seat: str,
+    model: str,
     sampling: Sampling,
     system: str | None = None,
     first: int = 1,
@@ -53,7 +53,7 @@ def chain(
         history.append(Message(role="user", parts=turn.user))
         call_id = f"turn_{number}"
         if turn.generate:
-            calls.append(Call(id=call_id, seat=seat, messages=tuple(history), sampling=sampling))
+            calls.append(Call(id=call_id, model=model, messages=tuple(history), sampling=sampling))
         own: Part = Ref(call=call_id) if turn.answer is None else Text(text=turn.answer)
         history.append(Message(role="assistant", parts=(own,)))
     return tuple(calls)

@@ -132,7 +132,7 @@ Parser: TypeAlias = Callable[[str], Verdict]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """One request to one seat; what it depends on is the `Ref`s inside its messages.
+    """One request to one model role; what it depends on is the `Ref`s inside its messages.
 
     `fallbacks` are asked in order, each only if no reply before it could be read by its parser as a
     verdict that lacks nothing; they may hold a `Ref` to this call. `verdict_last` says that replies
@@ -147,7 +147,7 @@ class Call:
     """
 
     id: str
-    seat: str
+    model: str
     messages: tuple[Message, ...]
     sampling: Sampling = Sampling()
     parser: Parser | None = None

@@ -29,7 +29,7 @@ from mmconv.core.types import SAME_TEXT, UNASKED, Call, Failure, Outcome, Reply,
 from mmconv.core.user_code import noted
 from mmconv.engine.circuit_breaker import MOST_FAILED, CircuitBreaker
 from mmconv.engine.limiter import Stopped
-from mmconv.engine.seat import Seat
+from mmconv.engine.model import RoleModel
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -56,7 +56,7 @@ class _Elsewhere(Exception):
 
 
 class Runner:
-    """Runs plans against seats and a store. Create it inside its event loop.
+    """Runs plans against roles and a store. Create it inside its event loop.
 
     - `offline`: request nothing. A call that is not cached failed before, or was never requested.
     - `window`: open plans at once, until models are opened whose concurrency is higher.
@@ -69,7 +69,7 @@ class Runner:
 
     def __init__(
         self,
-        seats: Mapping[str, Seat],
+        models: Mapping[str, RoleModel],
         store: Replies,
         *,
         window: int = OPEN_PLANS,
@@ -77,7 +77,7 @@ class Runner:
         before_asking: Callable[[], None] | None = None,
         goes_on: bool = False,
     ) -> None:
-        self._seats = seats
+        self._models = models
         self._store = store
         self._window = window
         self._room = asyncio.Semaphore(window)
@@ -170,15 +170,15 @@ class Runner:
         """The reason why a short run is not complete: none of its calls was answered."""
         if self.stats.replies or not self.stats.lost:
             return None
-        last = (seat.last_failure for seat in self.stats.seats.values())
+        last = (role.last_failure for role in self.stats.models.values())
         return StopReason(reason="no call was answered", failure=next(filter(None, last), None))
 
     def stop(self) -> None:
         """Request nothing more; wait for calls under way. Safe to call from a signal handler."""
         if not self._stopping.done():
             self._stopping.set_result(None)
-        for seat in self._seats.values():
-            seat.model.stop()
+        for role in self._models.values():
+            role.model.stop()
         self._room.release()
 
     def close_plan(self) -> None:
@@ -212,7 +212,7 @@ class Runner:
                     reply = other.reply or await self._wait_for_others(asked.key)
                 else:
                     return outcome, False
-            self._breaker.note_cached(id(self._seats[asked.call.seat].model), asked)
+            self._breaker.note_cached(id(self._models[asked.call.model].model), asked)
             outcome = reply
             return outcome, True
         finally:
@@ -261,11 +261,11 @@ class Runner:
         if self._before_asking is not None:
             self._before_asking()
             self._before_asking = None
-        seat = self._seats[asked.call.seat]
-        model = seat.model
+        role = self._models[asked.call.model]
+        model = role.model
         if id(model) not in self._slots:
             self._make_room(id(model), await model.open())
-        stats = self.stats.seat(asked.call.seat)
+        stats = self.stats.model(asked.call.model)
 
         async def claim() -> None:
             won = await self._store.claim(asked.key)
@@ -290,30 +290,30 @@ class Runner:
                 self._under_way -= 1
 
         outcome = await ask(asked, claim)
-        self._note(asked, outcome, asked.call.seat)
+        self._note(asked, outcome, asked.call.model)
         if isinstance(outcome, Reply):
             return await self._store.put(asked.key, model.fingerprint, outcome)
         known = None if self._goes_on else self._breaker.doubt(id(model), outcome)
         if known is not None:
             again = await ask(known)
-            self._note(known, again, asked.call.seat)
+            self._note(known, again, asked.call.model)
             if isinstance(again, Reply):
                 stats.count_paid(again)
         await self._store.add_failure(asked.key, outcome)
         return outcome
 
-    def _note(self, asked: ResolvedCall, outcome: Reply | Failure, seat: str) -> None:
+    def _note(self, asked: ResolvedCall, outcome: Reply | Failure, role: str) -> None:
         """Report the outcome to the circuit breaker; stop if the model cannot answer."""
-        model = self._seats[seat].model
+        model = self._models[role].model
         is_early = isinstance(outcome, Failure) and model.has_under_way(MOST_FAILED)
         failed = self._breaker.note(id(model), asked, outcome, first_under_way=is_early)
         if failed and not self._goes_on and isinstance(outcome, Failure):
-            label = self._seats[seat].label
-            self._stop_because(_cannot_answer(seat, label, failed, outcome))
+            label = self._models[role].label
+            self._stop_because(_cannot_answer(role, label, failed, outcome))
 
-    def count(self, seat: str, outcome: Outcome, *, stored: bool) -> None:
+    def count(self, role: str, outcome: Outcome, *, stored: bool) -> None:
         """Count an outcome; stop if `enough` gives a reason."""
-        self.stats.seat(seat).count(outcome, stored=stored)
+        self.stats.model(role).count(outcome, stored=stored)
         if self.enough is not None and not stored and (reason := self.enough(self.stats)):
             self._stop_because(StopReason(reason=reason))
 
@@ -340,15 +340,15 @@ class Runner:
         return replies
 
     def address(self, call: Call, replies: Mapping[str, Reply]) -> ResolvedCall:
-        """Resolve a call whose dependencies have replies, as its seat would send it."""
-        seat = self._seats[call.seat]
-        messages, sampling = seat.prompt(resolve(call.messages, replies), call.sampling)
-        key = content_key(seat.model.fingerprint, messages, sampling, pinned=call.kept)
+        """Resolve a call whose dependencies have replies, as its role would send it."""
+        role = self._models[call.model]
+        messages, sampling = role.prompt(resolve(call.messages, replies), call.sampling)
+        key = content_key(role.model.fingerprint, messages, sampling, pinned=call.kept)
         return ResolvedCall(call=call, key=key, messages=messages, sampling=sampling)
 
 
-def _cannot_answer(seat: str, label: str, failed: int, last: Failure) -> StopReason:
-    named = f"{seat} ({label})" if label else seat
+def _cannot_answer(role: str, label: str, failed: int, last: Failure) -> StopReason:
+    named = f"{role} ({label})" if label else role
     return StopReason(reason=f"{named} cannot answer: {failed} calls failed in a row", failure=last)
 
 
@@ -431,7 +431,7 @@ class _OpenPlan:
 
     def _settle(self, call: Call, outcome: Outcome, *, stored: bool) -> None:
         self.outcomes[call.id] = outcome
-        self.runner.count(call.seat, outcome, stored=stored)
+        self.runner.count(call.model, outcome, stored=stored)
         if not isinstance(outcome, Reply):
             self._skip_behind(call, outcome)
             return
@@ -449,7 +449,7 @@ class _OpenPlan:
             dependent = behind.pop()
             if dependent.id not in self.outcomes:
                 self.outcomes[dependent.id] = lost
-                self.runner.count(dependent.seat, lost, stored=False)
+                self.runner.count(dependent.model, lost, stored=False)
                 self._count_down()
                 behind += self.waiting.get(dependent.id, ())
 

@@ -48,7 +48,7 @@ def identify(
 
     `fingerprints` are those of the models by role.
     """
-    label = spec.seats[CANDIDATE].label
+    label = spec.models[CANDIDATE].label
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", f"{benchmark.name}-{label}")
     part = f"-{shard.index + 1}of{shard.count}" if shard.count > 1 else ""
     return f"{name}-{_digest(spec, benchmark, fingerprints)[:8]}{part}"
@@ -68,14 +68,16 @@ def _digest(spec: RunSpec, benchmark: Benchmark[Any, Any], fingerprints: Mapping
     for name in _file_names(spec, benchmark):
         identity["options"][name] = _located(identity["options"][name])
     identity["prompts"] = _located(identity["prompts"])
+    models = identity.pop("models")
+    # the field's name when the first runs were named
     identity["seats"] = {
-        seat: {
-            "model": fingerprints[seat],
+        role: {
+            "model": fingerprints[role],
             "label": model.label,
             "system": model.system,
-            "sampling": identity["seats"][seat]["sampling"],
+            "sampling": models[role]["sampling"],
         }
-        for seat, model in spec.seats.items()
+        for role, model in spec.models.items()
     }
     return hash_json(identity)
 

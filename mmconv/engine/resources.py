@@ -10,8 +10,8 @@ from typing import TypeVar
 
 from images import Facts, ImageStore
 from mmconv.core.config import RunSpec
-from mmconv.engine import Runner, Seat
-from mmconv.engine.setup import build_seats
+from mmconv.engine import RoleModel, Runner
+from mmconv.engine.setup import build_models
 from mmconv.store import Store
 
 Data = TypeVar("Data")
@@ -24,7 +24,7 @@ class Resources:
     spec: RunSpec
     store: Store
     library: ImageStore
-    seats: dict[str, Seat]
+    models: dict[str, RoleModel]
     facts: dict[str, Facts]
 
     async def read_data(self, read: Callable[[ImageStore], Data]) -> Data:
@@ -43,11 +43,11 @@ class Resources:
         self, *, offline: bool = False, before_asking: Callable[[], None] | None = None
     ) -> Runner:
         """A runner for these models; see `mmconv.engine.Runner`."""
-        return Runner(self.seats, self.store, offline=offline, before_asking=before_asking)
+        return Runner(self.models, self.store, offline=offline, before_asking=before_asking)
 
     async def close_models(self) -> None:
         """Close all models, even if one raises; unless stopped, they can be opened again."""
-        closing = (seat.model.aclose() for seat in self.seats.values())
+        closing = (role.model.aclose() for role in self.models.values())
         for error in await asyncio.gather(*closing, return_exceptions=True):
             if error is not None:
                 raise error
@@ -66,8 +66,8 @@ async def open_resources(
     try:
         facts = {key: Facts(**values) for key, values in store.image_facts().items()}
         library = ImageStore(facts=facts)
-        seats = build_seats(spec, library)
-        resources = Resources(spec=spec, store=store, library=library, seats=seats, facts=facts)
+        roles = build_models(spec, library)
+        resources = Resources(spec=spec, store=store, library=library, models=roles, facts=facts)
         try:
             yield resources
         finally:

@@ -129,7 +129,7 @@ class Evaluation:
     @property
     def fingerprints(self) -> dict[str, str]:
         """The models' fingerprints by role."""
-        return {name: seat.model.fingerprint for name, seat in self.resources.seats.items()}
+        return {name: role.model.fingerprint for name, role in self.resources.models.items()}
 
     @property
     def folder(self) -> Path:
@@ -227,7 +227,7 @@ class Evaluation:
 
     def check_keys(self) -> None:
         """Raise `ConfigError` for missing API keys of the roles that get calls."""
-        check_keys(self.spec, dict.fromkeys(call.seat for call in self._first_calls()))
+        check_keys(self.spec, dict.fromkeys(call.model for call in self._first_calls()))
 
     def _first_calls(self) -> tuple[Call, ...]:
         """The calls of the first sample, planned once since spreadsheets open slowly."""
@@ -419,8 +419,8 @@ async def open_evaluation(
     `folder` is that of an existing run. Raises `InputError` before anything is paid, `StoreError`
     for the store, which must exist without `create`.
     """
-    if CANDIDATE not in spec.seats:
-        raise ConfigError("nothing to evaluate: name the model (--candidate, or seats.candidate)")
+    if CANDIDATE not in spec.models:
+        raise ConfigError("nothing to evaluate: name the model (--candidate, or models.candidate)")
     async with open_resources(spec, place.store_url, create=create) as resources:
         yield Evaluation(
             spec=spec,

@@ -18,7 +18,7 @@ from mmconv.core.errors import BackendError, ConfigError
 from mmconv.core.imports import find_named
 from mmconv.core.protocols import Backend, ImageSink, ImageSource
 from mmconv.core.types import Call, Reply
-from mmconv.engine import Model, Seat
+from mmconv.engine import Model, RoleModel
 from model_zoo.providers import REPLAY, provider_of
 from model_zoo.replay import read_replies
 
@@ -45,20 +45,20 @@ def build_benchmark(spec: RunSpec, images: ImageSink) -> Benchmark[Any, Any]:
     return benchmark
 
 
-def build_seats(spec: RunSpec, images: ImageSource) -> dict[str, Seat]:
+def build_models(spec: RunSpec, images: ImageSource) -> dict[str, RoleModel]:
     """The run's models by role; a model is loaded at its first request.
 
     Roles with equal models share one, so that it is loaded once and limited as one. The run's
     sampling overrides that of the model file.
     """
     models: dict[str, Model] = {}
-    seats = {}
-    for name, model in spec.seats.items():
+    roles = {}
+    for name, model in spec.models.items():
         identity = model_identity(model)
         if identity not in models:
             models[identity] = build_model(model, images)
-        seats[name] = build_seat(model, models[identity], spec.sampling.get(name), spec.seed)
-    return seats
+        roles[name] = build_role_model(model, models[identity], spec.sampling.get(name), spec.seed)
+    return roles
 
 
 def known_replies(
@@ -66,7 +66,7 @@ def known_replies(
 ) -> dict[str, Reply]:
     """The replies of models that replay a file, by call id."""
     replayed = {
-        role: read_replies(model) for role, model in spec.seats.items() if model.provider == REPLAY
+        role: read_replies(model) for role, model in spec.models.items() if model.provider == REPLAY
     }
     if not replayed:
         return {}
@@ -74,7 +74,7 @@ def known_replies(
         call.id: reply
         for call in (each for root in calls for each in (root, *root.fallbacks))
         for where in (condition, None)
-        if (reply := replayed.get(call.seat, {}).get((sample, where, call.id))) is not None
+        if (reply := replayed.get(call.model, {}).get((sample, where, call.id))) is not None
     }
 
 
@@ -93,8 +93,8 @@ def about_models(spec: RunSpec) -> dict[str, dict[str, str]]:
 
     A model without metadata has no entry.
     """
-    metadata = {seat: provider_of(model).metadata(model) for seat, model in spec.seats.items()}
-    return {seat: dict(fields) for seat, fields in metadata.items() if fields}
+    metadata = {role: provider_of(model).metadata(model) for role, model in spec.models.items()}
+    return {role: dict(fields) for role, fields in metadata.items() if fields}
 
 
 def model_identity(spec: ModelSpec) -> str:
@@ -102,14 +102,14 @@ def model_identity(spec: ModelSpec) -> str:
     return spec.model_dump_json(exclude={"name", "system", "sampling", "price"})
 
 
-def build_seat(
+def build_role_model(
     spec: ModelSpec, model: Model, sampling: SamplingSpec | None = None, seed: int = 0
-) -> Seat:
+) -> RoleModel:
     """A model in a role, with its file's system prompt and sampling; `sampling` overrides that.
 
     `seed` is the run's.
     """
-    return Seat(
+    return RoleModel(
         model=model,
         label=spec.label,
         system=spec.system,
@@ -118,9 +118,9 @@ def build_seat(
     )
 
 
-def check_keys(spec: RunSpec, seats: Iterable[str]) -> None:
+def check_keys(spec: RunSpec, roles: Iterable[str]) -> None:
     """Raise `ConfigError` that names every missing API key of the models in these roles."""
-    _check_models(spec, seats, check_key)
+    _check_models(spec, roles, check_key)
 
 
 def check_calls(spec: RunSpec, calls: Iterable[Call]) -> None:
@@ -131,9 +131,9 @@ def check_calls(spec: RunSpec, calls: Iterable[Call]) -> None:
     """
     sighted: dict[str, None] = {}
     for call in calls:
-        _check_prompt(spec.seats[call.seat], call)
+        _check_prompt(spec.models[call.model], call)
         if any(message.images for message in call.messages):
-            sighted[call.seat] = None
+            sighted[call.model] = None
     try:
         _check_models(spec, sighted, check_sight)
     except ConfigError as error:
@@ -143,15 +143,15 @@ def check_calls(spec: RunSpec, calls: Iterable[Call]) -> None:
         ) from error
 
 
-def _check_models(spec: RunSpec, seats: Iterable[str], check: Callable[[ModelSpec], None]) -> None:
+def _check_models(spec: RunSpec, roles: Iterable[str], check: Callable[[ModelSpec], None]) -> None:
     """Raise one `ConfigError` of all that `check` raises, each with the roles it concerns."""
     roles_by_error: dict[str, list[str]] = {}
-    for seat in seats:
-        model = spec.seats[seat]
+    for role in roles:
+        model = spec.models[role]
         try:
             check(model)
         except ConfigError as error:
-            roles_by_error.setdefault(str(error), []).append(f"{seat} ({model.label})")
+            roles_by_error.setdefault(str(error), []).append(f"{role} ({model.label})")
     if roles_by_error:
         lines = (f"{', '.join(roles)}: {error}" for error, roles in roles_by_error.items())
         raise ConfigError("\n".join(lines))
@@ -159,7 +159,7 @@ def _check_models(spec: RunSpec, seats: Iterable[str], check: Callable[[ModelSpe
 
 def check_ready(spec: RunSpec) -> None:
     """Raise `ConfigError` for models that cannot be opened here, as far as known unloaded."""
-    _check_models(spec, spec.seats, lambda model: provider_of(model).check_ready(model))
+    _check_models(spec, spec.models, lambda model: provider_of(model).check_ready(model))
 
 
 def check_key(spec: ModelSpec) -> None:
@@ -171,7 +171,7 @@ def _check_prompt(spec: ModelSpec, call: Call) -> None:
     try:
         provider_of(spec).check_prompt(call.messages)
     except ConfigError as error:
-        raise ConfigError(f"{call.seat} ({spec.label}): {error}") from error
+        raise ConfigError(f"{call.model} ({spec.label}): {error}") from error
 
 
 def check_sight(spec: ModelSpec) -> None:

@@ -74,11 +74,11 @@ def tell_changed(folder: Path, today: Manifest) -> tuple[str, ...]:
     if other:
         asked = f"what is answered was asked with {', '.join(other)}"
         lines.append(f"{folder}: {asked}; the rest may differ.")
-    for seat, about in today.about_models.items():
-        was, now = saved.about_models.get(seat, {}).get("commit"), about.get("commit")
+    for role, about in today.about_models.items():
+        was, now = saved.about_models.get(role, {}).get("commit"), about.get("commit")
         if was and now and was != now:
             lines.append(
-                f"{folder}: {seat} was commit {was} when it was asked, and is {now} now; the rest "
+                f"{folder}: {role} was commit {was} when it was asked, and is {now} now; the rest "
                 "would be of another model. Set options.revision to the first."
             )
     return tuple(lines)
@@ -227,11 +227,11 @@ def _other_data(saved: Manifest, today: Manifest) -> Iterator[str]:
 
 
 def _other_models(saved: Manifest | None, today: Manifest) -> Iterator[str]:
-    """Seats whose model is another one; a damaged manifest may lack a seat."""
+    """Roles whose model is another one; a damaged manifest may lack a role."""
     before = {} if saved is None else saved.models
-    for seat, model in today.models.items():
-        if before.get(seat, model) != model:
-            yield f"the model of the seat {seat} is not the one that the run was made with"
+    for role, model in today.models.items():
+        if before.get(role, model) != model:
+            yield f"the model of the role {role} is not the one that the run was made with"
 
 
 def _differing(before: Any, now: Any) -> list[str]:

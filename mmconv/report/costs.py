@@ -1,4 +1,4 @@
-"""What a run would cost: calls and estimated tokens per seat, before anything is asked.
+"""What a run would cost: calls and estimated tokens per role, before anything is asked.
 
 Which calls the store holds is looked up elsewhere.
 """
@@ -49,8 +49,8 @@ def session_cost(spec: RunSpec, stats: RunStats) -> float | None:
     Calls without tokens add nothing: `tell_session_cost` mentions them.
     """
     prices = [
-        cost(spec.seats[name], seat.input_tokens, seat.output_tokens)
-        for name, seat in stats.seats.items()
+        cost(spec.models[name], role.input_tokens, role.output_tokens)
+        for name, role in stats.models.items()
     ]
     known = [price for price in prices if price is not None]
     return sum(known) if known else None
@@ -58,13 +58,13 @@ def session_cost(spec: RunSpec, stats: RunStats) -> float | None:
 
 def tell_session_cost(spec: RunSpec, stats: RunStats) -> str:
     """What the calls asked now cost, as far as that is known; "" if no model's file has a price."""
-    paid = [seat for name, seat in stats.seats.items() if cost(spec.seats[name], 1, 1)]
-    if unmetered := sum(seat.unmetered for seat in paid):
-        return tell_unmetered(unmetered, sum(seat.asked for seat in paid))
+    paid = [role for name, role in stats.models.items() if cost(spec.models[name], 1, 1)]
+    if unmetered := sum(role.unmetered for role in paid):
+        return tell_unmetered(unmetered, sum(role.asked for role in paid))
     if (dollars := session_cost(spec, stats)) is None:
         return ""
     text = f"${tell_dollars(dollars)}"
-    if timed_out := sum(seat.timed_out for seat in paid):
+    if timed_out := sum(role.timed_out for role in paid):
         attempts = "1 attempt" if timed_out == 1 else f"{timed_out:,} attempts"
         return f"{text} without {attempts} that timed out"
     return text
@@ -116,7 +116,7 @@ class Forecast:
         for call in plan.calls:
             if dependencies(call) <= replies.keys() and is_needless(call, replies):
                 continue
-            count = self.counts.setdefault(call.seat, _Count())
+            count = self.counts.setdefault(call.model, _Count())
             if call.id in replies:
                 count.stored += 1
                 continue
@@ -124,39 +124,39 @@ class Forecast:
             for part in _parts(call):
                 if isinstance(part, Image):
                     count.images += 1
-                    count.input_tokens += _image_tokens(self.spec.seats[call.seat], part)
+                    count.input_tokens += _image_tokens(self.spec.models[call.model], part)
                 else:
                     count.input_tokens += _tokens(part, answers)
             count.output_tokens += answers[call.id]
             count.most_output += limits[call.id]
 
     def _limit(self, call: Call) -> int:
-        """The longest reply to the call, in tokens, as its seat sets it."""
-        model = self.spec.seats[call.seat].sampling
-        for sampling in (self.spec.sampling.get(call.seat), model):
+        """The longest reply to the call, in tokens, as its role sets it."""
+        model = self.spec.models[call.model].sampling
+        for sampling in (self.spec.sampling.get(call.model), model):
             if sampling is not None and "max_tokens" in sampling.model_fields_set:
                 return sampling.max_tokens
         return call.sampling.max_tokens
 
     @property
     def table(self) -> Table:
-        """A row for each seat."""
+        """A row for each role."""
         return Table(
             name="forecast",
             title="What this run would ask",
             columns=COLUMNS,
-            rows={seat: _row(self.spec, seat, count) for seat, count in self.counts.items()},
+            rows={role: _row(self.spec, role, count) for role, count in self.counts.items()},
             notes=(
                 "Tokens and dollars are of the calls to ask, without those that the store holds; "
                 f"tokens are estimates: {CHARACTERS_PER_TOKEN:g} characters or one Chinese sign a "
                 f"token; {ANSWER_TOKENS} tokens an answer, or as many as published ones have, and "
                 "at most what the model is allowed.",
                 *(
-                    _tell_image_tokens(self.spec, seat)
-                    for seat, count in self.counts.items()
+                    _tell_image_tokens(self.spec, role)
+                    for role, count in self.counts.items()
                     if count.images
                 ),
-                *filter(None, (_priced_namesake(self.spec, seat) for seat in self.counts)),
+                *filter(None, (_priced_namesake(self.spec, role) for role in self.counts)),
             ),
             digits=0,
         )
@@ -168,8 +168,8 @@ def estimate_tokens(text: str) -> float:
     return wide + (len(text) - wide) / CHARACTERS_PER_TOKEN
 
 
-def _row(spec: RunSpec, seat: str, count: _Count) -> dict[str, Cell]:
-    model = spec.seats[seat]
+def _row(spec: RunSpec, role: str, count: _Count) -> dict[str, Cell]:
+    model = spec.models[role]
     price = cost(model, count.input_tokens, count.output_tokens)
     return {
         "model": Cell(value=model.label),
@@ -183,19 +183,19 @@ def _row(spec: RunSpec, seat: str, count: _Count) -> dict[str, Cell]:
     }
 
 
-def _priced_namesake(spec: RunSpec, seat: str) -> str | None:
+def _priced_namesake(spec: RunSpec, role: str) -> str | None:
     """The shipped model that may be meant by one without a price.
 
     Its price is not taken: a provider's name may stand for other weights, at another price.
     """
-    model = spec.seats[seat]
+    model = spec.models[role]
     if model.price is not None or model.base_url is not None or model.model not in model_files():
         return None
     shipped = load_model(model.model)
     if shipped.price is None or shipped.provider != model.provider:
         return None
     return (
-        f"{seat}: {model.provider}/{model.model} has no price here. {model.model} is shipped with "
+        f"{role}: {model.provider}/{model.model} has no price here. {model.model} is shipped with "
         f"one, as {shipped.provider}/{shipped.model}: name the model `{model.model}` to take it."
     )
 
@@ -230,11 +230,11 @@ def _image_tokens(model: ModelSpec, image: Image) -> float:
     return width * height / PIXELS_PER_TOKEN if rule is None else rule.count(width, height)
 
 
-def _tell_image_tokens(spec: RunSpec, seat: str) -> str:
-    rule = spec.seats[seat].about.image_tokens
+def _tell_image_tokens(spec: RunSpec, role: str) -> str:
+    rule = spec.models[role].about.image_tokens
     guess = (
         f"one for {PIXELS_PER_TOKEN:g} pixels, which is a guess: its model file has no "
         "about.image_tokens"
     )
     text = guess if rule is None else rule
-    return f"Tokens of an image, in the size that the {seat} is sent: {text}."
+    return f"Tokens of an image, in the size that the {role} is sent: {text}."

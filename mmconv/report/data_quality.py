@@ -37,8 +37,8 @@ _EXTRACTION = "extract"
 
 
 def is_judgement(call: Mapping[str, Any]) -> bool:
-    """Whether a call asks for a verdict: it was filled from a prompt file, by another seat."""
-    return call["seat"] != CANDIDATE and call["prompt"] is not None
+    """Whether a call asks for a verdict: it was filled from a prompt file, by another role."""
+    return call["model"] != CANDIDATE and call["prompt"] is not None
 
 
 def group_tries(calls: Iterable[dict[str, Any]]) -> dict[tuple[str, str], Tries]:
@@ -163,7 +163,7 @@ class Shortfall:
         self.failed += sum(call["state"] == "failure" for call in asked)
         self.skipped += sum(call["state"] == "skipped" for call in asked)
         for call in asked:
-            if call["seat"] == CANDIDATE and (call["state"] == "reply" or _is_held_back(call)):
+            if call["model"] == CANDIDATE and (call["state"] == "reply" or _is_held_back(call)):
                 self._add_answer(call)
         for tries in group_tries(asked).values():
             if any(call["parse"] for call in tries):

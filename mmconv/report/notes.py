@@ -16,10 +16,10 @@ from mmconv import __version__
 from mmconv.core.config import CANDIDATE, ModelSpec, RunSpec
 from mmconv.core.plans import read_trial
 from mmconv.core.protocols import Benchmark
-from mmconv.core.run_stats import OTHERS, RunStats, SeatStats
+from mmconv.core.run_stats import OTHERS, ModelStats, RunStats
 from mmconv.core.types import BY_HOST, FINGERPRINT
 from mmconv.report.costs import cost
-from mmconv.run_folder.layout import RunSummary, SeatSummary, Shard
+from mmconv.run_folder.layout import ModelSummary, RunSummary, Shard
 from mmconv.run_folder.saved_run import MERGE, read_by_sample
 from model_zoo.chat_templates import TRANSCRIPT
 
@@ -39,7 +39,7 @@ Those are OpenRouter's; what else Ollama has behind a colon is another model.
 """
 
 Answered: TypeAlias = Mapping[str, Mapping[str, int]]
-"""Numbers of replies by seat and the model that answered."""
+"""Numbers of replies by role and the model that answered."""
 
 ALIKE = (
     "Every answer is the same in all trials, as where nothing is drawn (at temperature 0): of the "
@@ -49,49 +49,49 @@ ALIKE = (
 
 def stand_ins(spec: RunSpec) -> tuple[str, ...]:
     """A note for every reader of the run's numbers, if `STAND_INS` answered in it."""
-    seats = [
-        f"{seat} ({model.label})"
-        for seat, model in spec.seats.items()
+    roles = [
+        f"{role} ({model.label})"
+        for role, model in spec.models.items()
         if model.provider in STAND_INS
     ]
-    if not seats:
+    if not roles:
         return ()
     return (
-        f"FAKE: stand-ins without a model sat as {' and '.join(seats)}. Their replies are made up: "
+        f"FAKE: stand-ins without a model sat as {' and '.join(roles)}. Their replies are made up: "
         "these numbers try the machinery out and measure nothing.",
     )
 
 
 def plain_turns(spec: RunSpec, about: Mapping[str, Mapping[str, str]]) -> tuple[str, ...]:
-    """A note on every model that is asked without a chat template; `about` is by seat."""
+    """A note on every model that is asked without a chat template; `about` is by role."""
     return tuple(
-        f"PLAIN: {seat} ({spec.seats[seat].label}) was asked without a chat template, in a plain "
+        f"PLAIN: {role} ({spec.models[role].label}) was asked without a chat template, in a plain "
         "transcript of turns (Question: ... Answer: ...)."
-        for seat, facts in about.items()
+        for role, facts in about.items()
         if facts.get("chat_template") == TRANSCRIPT
     )
 
 
 def other_models(spec: RunSpec, answered_by: Answered) -> Iterator[str]:
-    """A note on every seat that several models answered, or another than the one asked for.
+    """A note on every role that several models answered, or another than the one asked for.
 
     That is by what their servers say, whose builds (`FINGERPRINT`) are ignored here. A dated
     snapshot is the model that it is a snapshot of.
     """
-    for seat, counts in answered_by.items():
-        model = spec.seats[seat]
+    for role, counts in answered_by.items():
+        model = spec.models[role]
         named: Counter[str] = Counter()
         for name, count in counts.items():
             named[name.partition(FINGERPRINT)[0]] += count
         names = named.keys() - {OTHERS}
         if len(names) > 1:
             yield (
-                f"SEVERAL MODELS: {seat} ({model.label}) was answered, as its server says, by "
+                f"SEVERAL MODELS: {role} ({model.label}) was answered, as its server says, by "
                 f"{list_answered(named)}: these numbers are of all of them together."
             )
         elif not any(_is_same(asked, *names) for asked in (model.model, model.label)):
             yield (
-                f"OTHER MODEL: {seat} ({model.label}) was asked for as {model.model}, and its "
+                f"OTHER MODEL: {role} ({model.label}) was asked for as {model.model}, and its "
                 f"server says that {list_answered(named)} answered."
             )
 
@@ -140,7 +140,7 @@ def _are_trials_alike(transcripts: Path) -> bool:
     for _, trials in by_key:
         texts: dict[tuple[str, str], str] = {}
         for call in (call for _, calls in trials for call in calls):
-            if call["seat"] != CANDIDATE or call["text"] is None:
+            if call["model"] != CANDIDATE or call["text"] is None:
                 continue
             place = call["condition"], call["call"]
             repeated |= place in texts
@@ -174,7 +174,7 @@ def summary(spec: RunSpec, stats: RunStats, complete: bool, seconds: float) -> R
         complete=complete,
         seconds=round(seconds, 3),
         plans=stats.finished,
-        seats={name: _seat(spec.seats[name], counts) for name, counts in stats.seats.items()},
+        models={name: _role(spec.models[name], counts) for name, counts in stats.models.items()},
     )
 
 
@@ -185,10 +185,10 @@ def headline(
 
     Of the models that answered, those that go by another name than they were asked for.
     """
-    models = {seat: model.label for seat, model in spec.seats.items()}
-    for seat, counts in answered_by.items():
-        if not counts.keys() <= {spec.seats[seat].model, spec.seats[seat].label}:
-            models[seat] += f", answered by {list_answered(counts)}"
+    models = {role: model.label for role, model in spec.models.items()}
+    for role, counts in answered_by.items():
+        if not counts.keys() <= {spec.models[role].model, spec.models[role].label}:
+            models[role] += f", answered by {list_answered(counts)}"
     options = spec.model_dump(mode="json")["options"]
     return {
         **models,
@@ -201,8 +201,8 @@ def headline(
     }
 
 
-def _seat(model: ModelSpec, counts: SeatStats) -> SeatSummary:
-    return SeatSummary(
+def _role(model: ModelSpec, counts: ModelStats) -> ModelSummary:
+    return ModelSummary(
         model=model.label,
         asked=counts.asked,
         stored=counts.stored,

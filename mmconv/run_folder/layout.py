@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from mmconv.core.config import CANDIDATE, RunSpec
 from mmconv.core.errors import ConfigError
@@ -73,8 +73,8 @@ class Specified(BaseModel):
     @field_validator("spec")
     @classmethod
     def _has_a_candidate(cls, spec: RunSpec) -> RunSpec:
-        if CANDIDATE not in spec.seats:
-            raise ValueError(f"seats.{CANDIDATE} is needed and not set")
+        if CANDIDATE not in spec.models:
+            raise ValueError(f"models.{CANDIDATE} is needed and not set")
         return spec
 
 
@@ -121,14 +121,14 @@ class Manifest(BaseModel):
     python: str
     packages: Mapping[str, str]
 
-    def models_of(self, seat: str) -> tuple[str, ...]:
+    def models_of(self, role: str) -> tuple[str, ...]:
         """The models that servers name for a role, without hosts and builds."""
-        names = self.answered_by.get(seat, {}).keys() - {OTHERS}
+        names = self.answered_by.get(role, {}).keys() - {OTHERS}
         bare = {name.partition(FINGERPRINT)[0].partition(BY_HOST)[0] for name in names}
         return tuple(sorted(bare))
 
 
-class SeatSummary(BaseModel):
+class ModelSummary(BaseModel):
     """The calls, tokens and costs (US dollars) of a model role.
 
     Costs are None without a price, or with `unmetered` calls, which have no token counts. They
@@ -168,4 +168,4 @@ class RunSummary(BaseModel):
     complete: bool
     seconds: float
     plans: int
-    seats: Mapping[str, SeatSummary]
+    models: Mapping[str, ModelSummary] = Field(validation_alias=AliasChoices("models", "seats"))

@@ -76,12 +76,12 @@ class FinishedRun:
     @property
     def candidate(self) -> str:
         """The name of the candidate in the run's tables."""
-        return self.spec.seats[CANDIDATE].label
+        return self.spec.models[CANDIDATE].label
 
     @property
     def judge(self) -> str:
         """The label of the judge, or `nobody`."""
-        return self.spec.seats["judge"].label if "judge" in self.spec.seats else "nobody"
+        return self.spec.models["judge"].label if "judge" in self.spec.models else "nobody"
 
     def scores(self) -> Iterator[Score]:
         """Stream the run's scores."""
@@ -116,15 +116,15 @@ def read_finished(folder: Path) -> FinishedRun:
     specified = read_specified(folder)
     spec = specified.spec
     manifest = read_manifest(folder)
-    if unnamed := sorted(spec.seats.keys() - manifest.models.keys()):
-        problems = [f"models.{seat} is needed and not set" for seat in unnamed]
+    if unnamed := sorted(spec.models.keys() - manifest.models.keys()):
+        problems = [f"models.{role} is needed and not set" for role in unnamed]
         raise DataError(str(folder / MANIFEST), problems, SCORE_AGAIN)
     for name in (SCORES, TRANSCRIPTS):
         if not (folder / name).exists():
             raise _unfinished(folder / name)
     return FinishedRun(
         folder=folder,
-        label=spec.seats[CANDIDATE].label,
+        label=spec.models[CANDIDATE].label,
         spec=spec,
         manifest=manifest,
         summary=read_summary(folder),
@@ -180,6 +180,8 @@ def read_lines(path: Path, begin: int = 0) -> Iterator[Line]:
         for text in file:
             try:
                 record = _parse(text)
+                if "seat" in record:  # the field's name in folders from before 0.1.0
+                    record["model"] = record.pop("seat")
                 _check_fields(record, fields)
             except ValueError as error:
                 raise _damaged_line(path, begin, str(error)) from error

@@ -90,7 +90,7 @@ class CallRecord(Entry):
     sample: str
     condition: str
     call: str
-    seat: str
+    model: str
     prompt: str | None
     key: str | None
     stored: bool
@@ -133,7 +133,7 @@ def call_records(finished: Finished) -> Iterator[dict[str, Any]]:
             "sample": finished.plan.sample,
             "condition": finished.plan.condition,
             "call": call_id,
-            "seat": exchange.call.seat,
+            "model": exchange.call.model,
             "prompt": exchange.call.prompt,
             **_sent(exchange.asked),
             **_outcome_fields(exchange.outcome),

@@ -106,7 +106,7 @@ def missing_for(settings: Settings, job: Job) -> str | None:
     try:
         if job.kind == RUN:
             run = RunRequest.model_validate_json(job.spec)
-            models = [*run.seats.values()]
+            models = [*run.models.values()]
             missing = [] if run.data in settings.data else [f"data set {run.data!r}"]
         else:
             models = [*names_of(DialogueRequest.model_validate_json(job.spec)).values()]

@@ -84,7 +84,7 @@ def _data_set(name: str, data: DataSpec) -> DataSet:
         name=name,
         benchmark=_benchmark_name(data.benchmark),
         conditions={} if known is None else known.conditions,
-        seats={} if known is None else known.seats,
+        roles={} if known is None else known.roles,
         options=tuple(
             option for option in _options(data.benchmark) if option.name not in data.options
         ),

@@ -102,10 +102,10 @@ async def complete_chat(
 
 async def answer(shared: Service, caller: Caller, asked: ChatRequest) -> Reply:
     """Call the model with the request's messages. Raises `Problem`."""
-    seat = shared.model(asked.model)
+    role = shared.model(asked.model)
     spec = shared.models.specs[asked.model]
     require_key(spec, asked.model, "model")
-    sampling = replace(Sampling(temperature=None), **seat.sampling)
+    sampling = replace(Sampling(temperature=None), **role.sampling)
     check_bounds(asked, shared.settings.sizes)
     if asked.messages[-1].role == "assistant":
         # Some servers continue such a message. Other models take it for a finished turn.
@@ -123,7 +123,7 @@ async def answer(shared: Service, caller: Caller, asked: ChatRequest) -> Reply:
                 for number, message in enumerate(asked.messages)
             ]
         )
-        messages, _ = seat.prompt(messages, sampling)
+        messages, _ = role.prompt(messages, sampling)
         affinity = asked.conversation or content_key("", messages[:2], Sampling())
         return await ask(shared, caller, asked.model, messages, sampling, affinity)
 

@@ -53,7 +53,7 @@ def build_benchmark(
     spec = RunSpec(
         benchmark=name,
         options={**dict.fromkeys(files, NO_FILE), **options},
-        seats=models,
+        models=models,
         prompts=None if is_offline else prompt_folder(settings, name),
     )
     try:

@@ -122,7 +122,7 @@ class JobProgress:
         now = time.monotonic()
         self._pace.mark(now, stats)
         left = self._pace.seconds_left(stats, plans)
-        seats = stats.seats.values()
+        roles = stats.models.values()
         progress = Progress(
             calls=stats.ended,
             planned=stats.planned_in(plans),
@@ -130,12 +130,12 @@ class JobProgress:
             total=plans,
             replies=stats.replies,
             asked=stats.asked,
-            stored=sum(seat.stored for seat in seats),
-            failed=sum(seat.failed for seat in seats),
-            skipped=sum(seat.skipped for seat in seats),
-            retried=sum(seat.retried for seat in seats),
-            input_tokens=sum(seat.input_tokens for seat in seats),
-            output_tokens=sum(seat.output_tokens for seat in seats),
+            stored=sum(role.stored for role in roles),
+            failed=sum(role.failed for role in roles),
+            skipped=sum(role.skipped for role in roles),
+            retried=sum(role.retried for role in roles),
+            input_tokens=sum(role.input_tokens for role in roles),
+            output_tokens=sum(role.output_tokens for role in roles),
             rate=round(self._pace.rate, 2),
             seconds=round(now - self._started, 1),
             seconds_left=None if left is None else round(left, 1),

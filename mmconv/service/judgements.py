@@ -101,7 +101,7 @@ async def add_judgement(
 
 async def judge(shared: Service, caller: Caller, asked: JudgementRequest) -> Judgement:
     """Call the judge. Raises `Problem`, also if the judge fails."""
-    seat = shared.model(asked.judge, JUDGE)
+    role = shared.model(asked.judge, JUDGE)
     require_key(shared.models.specs[asked.judge], asked.judge, JUDGE)
     benchmark = _benchmark(shared, asked)
     with request_images(shared) as images:
@@ -115,9 +115,9 @@ async def judge(shared: Service, caller: Caller, asked: JudgementRequest) -> Jud
             asked=asked, benchmark=benchmark, sample=sample, condition=condition, calls=calls
         )
         plan = run.plan()
-        seats = {JUDGE: seat, REPLAYED: seat}
+        roles = {JUDGE: role, REPLAYED: role}
         names = {JUDGE: asked.judge}
-        finished = await run_plans(shared, caller, seats, names, [plan], "judgement")
+        finished = await run_plans(shared, caller, roles, names, [plan], "judgement")
     check_answered(finished)
     return run.result(finished[0])
 
@@ -179,7 +179,7 @@ class _JudgementRun:
 
     def _check_names(self) -> None:
         for param, names in (("replies", self.asked.replies), ("calls", self.asked.calls or ())):
-            known = [call.id for call in self.calls if param == "replies" or call.seat == JUDGE]
+            known = [call.id for call in self.calls if param == "replies" or call.model == JUDGE]
             for name in names:
                 if name not in known:
                     message = (
@@ -194,9 +194,9 @@ class _JudgementRun:
             if call.id in self.asked.replies:
                 # It is not made, so it needs nothing.
                 possible[call.id] = replace(
-                    call, seat=REPLAYED, messages=(), fallbacks=(), compares=None
+                    call, model=REPLAYED, messages=(), fallbacks=(), compares=None
                 )
-            elif call.seat == JUDGE and dependencies(call) <= possible.keys():
+            elif call.model == JUDGE and dependencies(call) <= possible.keys():
                 possible[call.id] = call
         needed = set(self.asked.calls or possible)
         for call in reversed(possible.values()):

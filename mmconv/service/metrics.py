@@ -107,7 +107,7 @@ class Metrics:
 class RunnerMetrics:
     """Adds to the metrics what a runner, or a chat, has counted since the last time.
 
-    `names` are the public names of its models, by seat.
+    `names` are the public names of its models, by role.
     """
 
     def __init__(
@@ -121,18 +121,18 @@ class RunnerMetrics:
 
     def update(self, stats: RunStats) -> None:
         """Count the calls that have ended since the last update."""
-        for seat, counts in stats.seats.items():
-            if seat not in self._names:  # its replies came with the request
+        for role, counts in stats.models.items():
+            if role not in self._names:  # its replies came with the request
                 continue
             for outcome, calls in {"reply": counts.asked, **counts.failures}.items():
-                self._add(self._metrics.calls, seat, outcome, calls)
-            self._add(self._metrics.tokens, seat, "input", counts.input_tokens)
-            self._add(self._metrics.tokens, seat, "output", counts.output_tokens)
+                self._add(self._metrics.calls, role, outcome, calls)
+            self._add(self._metrics.tokens, role, "input", counts.input_tokens)
+            self._add(self._metrics.tokens, role, "output", counts.output_tokens)
 
-    def _add(self, counter: Counter, seat: str, label: str, count: int) -> None:
-        before = self._counted.get((seat, label), 0)
-        self._counted[seat, label] = count
-        counter.labels(self._work, self._names[seat], self._token, label).inc(count - before)
+    def _add(self, counter: Counter, role: str, label: str, count: int) -> None:
+        before = self._counted.get((role, label), 0)
+        self._counted[role, label] = count
+        counter.labels(self._work, self._names[role], self._token, label).inc(count - before)
 
 
 BUSY_SECONDS = 2.0

@@ -1,7 +1,7 @@
 """The models of one process: each is loaded once, at its first call or before.
 
-A seat from `seat` is shared by all synchronous requests; `guest` makes one that a request may stop.
-A run gets its own seats from `lend`, over the same backends and their concurrency limits, so that
+A role from `role` is shared by all synchronous requests; `guest` makes one that a request may stop.
+A run gets its own roles from `lend`, over the same backends and their concurrency limits, so that
 stopping it or closing its models affects nothing else. Slots are assigned in order of request.
 """
 
@@ -15,9 +15,9 @@ from dataclasses import replace
 from mmconv.core.config import ModelSpec, RunSpec, SamplingSpec
 from mmconv.core.protocols import Backend, ImageSource
 from mmconv.core.types import Message, Reply, Sampling
-from mmconv.engine import Model, Seat
+from mmconv.engine import Model, RoleModel
 from mmconv.engine.limiter import ConcurrencyLimiter, Stopped
-from mmconv.engine.setup import build_seat, model_identity
+from mmconv.engine.setup import build_role_model, model_identity
 from model_zoo.providers import provider_of
 
 log = logging.getLogger(__name__)
@@ -38,18 +38,18 @@ class ModelPool:
         self._images = images
         self._sources: dict[str, _Source] = {}
         shared: dict[int, Model] = {}
-        self._seats = {name: self._seat(spec, shared) for name, spec in specs.items()}
+        self._roles = {name: self._role(spec, shared) for name, spec in specs.items()}
 
-    def seat(self, name: str) -> Seat:
-        """The seat that synchronous requests share. Raises `KeyError`."""
-        return self._seats[name]
+    def model(self, name: str) -> RoleModel:
+        """The role that synchronous requests share. Raises `KeyError`."""
+        return self._roles[name]
 
-    def lend(self, spec: RunSpec) -> dict[str, Seat]:
-        """Seats for one run, which may stop and close their models."""
+    def lend(self, spec: RunSpec) -> dict[str, RoleModel]:
+        """Roles for one run, which may stop and close their models."""
         own: dict[int, Model] = {}
         return {
-            name: self._seat(model, own, spec.sampling.get(name), spec.seed)
-            for name, model in spec.seats.items()
+            name: self._role(model, own, spec.sampling.get(name), spec.seed)
+            for name, model in spec.models.items()
         }
 
     def load(self, names: Iterable[str]) -> tuple[str, ...]:
@@ -63,18 +63,18 @@ class ModelPool:
             if error is not None:
                 raise error
 
-    def _seat(
+    def _role(
         self,
         spec: ModelSpec,
         models: dict[int, Model],
         sampling: SamplingSpec | None = None,
         seed: int = 0,
-    ) -> Seat:
-        """A seat on the model of this spec in `models`, where a new one is added."""
+    ) -> RoleModel:
+        """A role on the model of this spec in `models`, where a new one is added."""
         source = self._source(spec)
         if id(source) not in models:
             models[id(source)] = _Borrower(source.fingerprint, source.open, spec.attempts)
-        return build_seat(spec, models[id(source)], sampling, seed)
+        return build_role_model(spec, models[id(source)], sampling, seed)
 
     def _source(self, spec: ModelSpec) -> _Source:
         same = model_identity(spec)
@@ -83,9 +83,9 @@ class ModelPool:
         return self._sources[same]
 
 
-def guest(seat: Seat) -> Seat:
-    """The seat for one request alone: stopping its model stops no other calls."""
-    return replace(seat, model=_Guest(seat.model))
+def guest(role: RoleModel) -> RoleModel:
+    """The role for one request alone: stopping its model stops no other calls."""
+    return replace(role, model=_Guest(role.model))
 
 
 def guides_output(spec: ModelSpec) -> bool:

@@ -20,7 +20,7 @@ from mmconv.core.errors import ConfigError, FailureKind
 from mmconv.core.plans import Finished, Plan
 from mmconv.core.run_stats import RunStats, StopReason
 from mmconv.core.types import Failure, Message, Reply, Sampling
-from mmconv.engine import Runner, Seat
+from mmconv.engine import RoleModel, Runner
 from mmconv.engine.setup import check_key
 from mmconv.service.access import Caller
 from mmconv.service.errors import Problem, presentable, without_runs
@@ -49,12 +49,12 @@ async def ask(
     The metrics count the call however it ends, also as `CANCELLED`. Raises `Problem`: 429 if too
     many calls of the caller wait, 503 if the model cannot be loaded, and `problem_of_failure`.
     """
-    seat = shared.model(model)
+    role = shared.model(model)
     stats = RunStats()
-    counts = stats.seat(model)
+    counts = stats.model(model)
     try:
         with shared.meters[caller.name].calling(caller.limits), _loadable(model):
-            outcome = await seat.model.ask(
+            outcome = await role.model.ask(
                 messages, sampling, priority=0, affinity=affinity, pinned=None, stats=counts
             )
         counts.count(outcome, stored=False)
@@ -72,21 +72,21 @@ async def ask(
 async def run_plans(
     shared: Service,
     caller: Caller,
-    seats: Mapping[str, Seat],
+    models: Mapping[str, RoleModel],
     names: Mapping[str, str],
     plans: Sequence[Plan],
     work: WorkName,
 ) -> list[Finished]:
-    """Run the plans to their ends; `names` are the public names of the models on the seats.
+    """Run the plans to their ends; `names` are the public names of the models on the roles.
 
-    A seat whose replies are all in the plans needs no name.
+    A role whose replies are all in the plans needs no name.
     Raises `Problem`: 429 if too many calls of the caller wait, 503 for a model that cannot be
     loaded. A call that fails is an outcome, and one failure of each kind is logged. Cancelled once,
     it makes no new calls and ends when the calls under way have ended; until then all calls of the
     plans count for the caller. Cancelled again, it ends at once.
     """
     finished: list[Finished] = []
-    own = {name: guest(seat) for name, seat in seats.items()}
+    own = {name: guest(role) for name, role in models.items()}
     runner = Runner(own, shared.store, window=len(plans), goes_on=True)
     calls = sum(len(plan.calls) - len(plan.replies) for plan in plans)
     try:
@@ -100,9 +100,9 @@ async def run_plans(
                 raise
     finally:
         RunnerMetrics(shared.metrics, work, names, caller.name).update(runner.stats)
-        for seat, counts in runner.stats.seats.items():
+        for role, counts in runner.stats.models.items():
             for kind, message in counts.examples.items():
-                _log_failure(names[seat], kind, message)
+                _log_failure(names[role], kind, message)
     return finished
 
 

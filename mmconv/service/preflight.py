@@ -83,7 +83,7 @@ def _missing_files(settings: Settings) -> Iterator[str]:
 
 def _missing_keys(settings: Settings) -> Iterator[str]:
     """One line for each key that is not set, with the models that need it."""
-    spec = RunSpec(benchmark="", seats=settings.models)
+    spec = RunSpec(benchmark="", models=settings.models)
     try:
         check_keys(spec, settings.models)
     except ConfigError as error:

@@ -14,7 +14,7 @@ from images import Facts, ImageStore
 from images.uploads import Uploads
 from mmconv.core.errors import ImageError
 from mmconv.core.protocols import ImageSource
-from mmconv.engine import Seat
+from mmconv.engine import RoleModel
 from mmconv.service.errors import no_model
 from mmconv.service.metrics import Meter, Metrics
 from mmconv.service.model_pool import ModelPool
@@ -81,13 +81,13 @@ class Service:
         self.draining.set()
         self.queue.news.set()
 
-    def model(self, name: str, param: str = "model") -> Seat:
-        """The seat of a configured model, shared by all requests.
+    def model(self, name: str, param: str = "model") -> RoleModel:
+        """The role of a configured model, shared by all requests.
 
         Raises `Problem` 404; `param` is the field of the request that named it.
         """
         try:
-            return self.models.seat(name)
+            return self.models.model(name)
         except KeyError:
             raise no_model(name, param) from None
 

@@ -76,7 +76,7 @@ def command(folder: Path, url: str, samples: int) -> list[str]:
         *(sys.executable, "-m", "mmconv", "run", "convbench", "--limit", str(samples), "--no-page"),
         *("--data", str(folder / "data.jsonl"), "--images", str(folder / "images")),
         *("--out", str(folder / "runs")),
-        *("--set", f"seats.candidate={model}", "--set", f"seats.judge={model}"),
+        *("--set", f"models.candidate={model}", "--set", f"models.judge={model}"),
     ]
 
 

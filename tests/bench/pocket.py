@@ -60,7 +60,7 @@ def main() -> None:
                 "grading": ["direct"],
                 "failure_rating": EXACT,
             },
-            seats={
+            models={
                 "candidate": load_model(told.candidate),
                 "judge": ModelSpec(provider="scenes", model="facts"),
             },

@@ -21,7 +21,7 @@ OWNER = "another"
 def stopped(url: str) -> str:
     """A run that its owner has started and stopped; its id."""
     known = {"Authorization": f"Bearer {OWNER}"}
-    asked = {"data": "scenes", "seats": {"candidate": "slow", "judge": "judge"}}
+    asked = {"data": "scenes", "models": {"candidate": "slow", "judge": "judge"}}
     posted = httpx2.post(f"{url}/v1/runs", json=asked, headers=known).raise_for_status()
     run = str(posted.json()["id"])
     httpx2.delete(f"{url}/v1/runs/{run}", headers=known).raise_for_status()

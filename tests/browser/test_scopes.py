@@ -48,7 +48,7 @@ async def test_models_without_their_key_cannot_be_chosen(tmp_path: Path, opened:
     try:
         server = serve_scenes(servers, tmp_path, models={**MODELS, "gpt": keyless})
         for address, fields in (
-            ("/new", ("seats.candidate", "seats.judge")),
+            ("/new", ("models.candidate", "models.judge")),
             ("/try", ("model", "judge")),
         ):
             page = await opened(f"{server.url}{address}")

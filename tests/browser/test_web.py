@@ -36,8 +36,8 @@ LEFT = """node => {
 async def start_run(page: Page, model: str, judge: str, **fields: str) -> None:
     await page.get_by_role("link", name="New run").first.click()
     await page.wait_for_selector("html[data-ready]")
-    await page.select_option("select[name='seats.candidate']", model)
-    await page.select_option("select[name='seats.judge']", judge)
+    await page.select_option("select[name='models.candidate']", model)
+    await page.select_option("select[name='models.judge']", judge)
     await page.locator("#further > summary").click()
     for name, value in fields.items():
         await page.fill(f"input[name='{name}']", value)
@@ -196,7 +196,7 @@ async def test_a_fault_stands_at_its_field(url: str, opened: Opener) -> None:
         await expect(info).to_be_visible()
         await expect(page.locator("[aria-invalid]")).to_have_count(1)
 
-    await expect(page.locator("select[name='seats.judge']")).to_have_value("blurred")
+    await expect(page.locator("select[name='models.judge']")).to_have_value("blurred")
     await page.locator("#further > summary").click()
     await page.fill("input[name='sampling.candidate.temperature']", "-1")
     await page.locator("#further > summary").click()
@@ -215,8 +215,8 @@ async def test_a_fault_stands_at_its_field(url: str, opened: Opener) -> None:
 
 async def test_options_and_conditions_reach_the_run(url: str, opened: Opener) -> None:
     page = await opened(f"{url}/new")
-    await page.select_option("select[name='seats.candidate']", "careful")
-    await page.select_option("select[name='seats.judge']", "arbiter")
+    await page.select_option("select[name='models.candidate']", "careful")
+    await page.select_option("select[name='models.judge']", "arbiter")
     await page.get_by_label("reasoning", exact=True).check()
     await page.get_by_label("free").check()
     await page.locator("#options > summary").click()
@@ -226,7 +226,7 @@ async def test_options_and_conditions_reach_the_run(url: str, opened: Opener) ->
         await page.get_by_role("button", name="Start the run").click()
     assert (await sent.value).post_data_json == {
         "data": "scenes",
-        "seats": {"candidate": "careful", "judge": "arbiter"},
+        "models": {"candidate": "careful", "judge": "arbiter"},
         "conditions": ["free", "reasoning"],
         "options": {"grading": ["direct"], "judge_max_tokens": 77},
     }
@@ -349,8 +349,8 @@ async def test_the_keyboard_reaches_everything(url: str, opened: Opener) -> None
     await expect(page.get_by_role("link", name="New run").last).to_be_focused()
     await page.keyboard.press("Enter")
     await page.wait_for_selector("html[data-ready]")
-    await page.select_option("select[name='seats.candidate']", "careful")
-    await page.locator("select[name='seats.judge']").focus()
+    await page.select_option("select[name='models.candidate']", "careful")
+    await page.locator("select[name='models.judge']").focus()
     await page.keyboard.type("arb")
     await page.locator("input[name=limit]").focus()
     await page.keyboard.type("2")

@@ -64,7 +64,7 @@ def token_entry(*scopes: str) -> dict[str, Any]:
 
 def finish(url: str, candidate: str, judge: str, **fields: Any) -> str:
     """A run that is done, of all samples where the fields say nothing else; its id."""
-    asked = {"data": "scenes", "seats": {"candidate": candidate, "judge": judge}} | fields
+    asked = {"data": "scenes", "models": {"candidate": candidate, "judge": judge}} | fields
     run = str(httpx2.post(f"{url}/v1/runs", json=asked).json()["id"])
     with httpx2.stream("GET", f"{url}/v1/runs/{run}/events", timeout=60) as events:
         assert any(line == "event: end" for line in events.iter_lines())

@@ -26,7 +26,7 @@ HUMAN = (
 )
 
 SAMPLE = HumanDialogue(id="1", human=HUMAN)
-GENERATED = Participant(name="", seat="candidate").lines(SAMPLE, 4)
+GENERATED = Participant(name="", role="candidate").lines(SAMPLE, 4)
 
 VALUES: dict[str, Slot] = {
     "title": "Umbrellas left behind",

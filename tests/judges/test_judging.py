@@ -45,7 +45,7 @@ FAILED = Failure(kind="timeout", message="no answer in 600 s", attempts=8)
 
 
 def test_a_judgement_is_repeated_and_then_extracted() -> None:
-    assert (CALL.id, CALL.seat, CALL.messages) == ("judge_1", "judge", MESSAGES)
+    assert (CALL.id, CALL.model, CALL.messages) == ("judge_1", "judge", MESSAGES)
     assert CALL.parser is choice
     assert CALL.prompt == f"prompt@{PROMPT.digest[:16]}"
     assert [fallback.id for fallback in CALL.fallbacks] == [
@@ -61,19 +61,19 @@ def test_a_judgement_is_repeated_and_then_extracted() -> None:
     assert extract.messages == (
         Message(role="user", parts=(Text(text="Read: "), Ref(call="judge_1"))),
     )
-    assert all(fallback.seat == "judge" and not fallback.fallbacks for fallback in CALL.fallbacks)
+    assert all(fallback.model == "judge" and not fallback.fallbacks for fallback in CALL.fallbacks)
 
 
 def test_the_plan_holds() -> None:
-    turn = Call(id="turn_1", seat="candidate", messages=())
+    turn = Call(id="turn_1", model="candidate", messages=())
     assert graph.check((CALL, turn)) == (turn, CALL)
 
 
 def test_without_retries_and_extraction_there_are_no_rescues() -> None:
-    judge = Judge(parser=choice, sampling=SAMPLING, seat="umpire")
+    judge = Judge(parser=choice, sampling=SAMPLING, model="umpire")
     call = judge.call("judge_1", PROMPT, SLOTS)
     assert call.fallbacks == ()
-    assert call.seat == "umpire"
+    assert call.model == "umpire"
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_a_judgement_that_was_never_in_the_run_is_a_bug() -> None:
     with pytest.raises(KeyError):
         read_verdict(CALL, {})
     with pytest.raises(ValueError, match="'turn_1' has no parser"):
-        read_verdict(Call(id="turn_1", seat="candidate", messages=()), {"turn_1": NEITHER})
+        read_verdict(Call(id="turn_1", model="candidate", messages=()), {"turn_1": NEITHER})
 
 
 def test_a_reading_keeps_the_reasons() -> None:
@@ -193,7 +193,7 @@ def test_a_reply_that_was_cut_off_before_its_verdict_has_none(
     parser: Parser, text: str, finish: Finish
 ) -> None:
     first = parser in (UNIEVAL, comparison)
-    call = Call(id="judge", seat="judge", messages=(), parser=parser, verdict_last=not first)
+    call = Call(id="judge", model="judge", messages=(), parser=parser, verdict_last=not first)
     reply = Reply(text=text, finish=finish)
     how = {"length": "cut off before", "filter": "held back by a filter before"}[finish]
     with pytest.raises(Unparsed, match=f"^{how} its verdict$"):
@@ -221,7 +221,7 @@ def test_a_reply_that_was_cut_off_behind_its_verdict_has_one(
     parser: Parser, text: str, found: float | str
 ) -> None:
     first = parser in (UNIEVAL, comparison)
-    call = Call(id="judge", seat="judge", messages=(), parser=parser, verdict_last=not first)
+    call = Call(id="judge", model="judge", messages=(), parser=parser, verdict_last=not first)
     reply = Reply(text=text, finish="length")
     verdict = read_reply(call, reply)
     assert found in (verdict.label, *verdict.scores.values())
@@ -257,7 +257,7 @@ def test_the_first_verdict_of_those_that_lack_least_is_read(texts: str, read: in
 
 
 def test_what_one_reader_makes_of_a_verdict_is_not_what_the_next_one_reads() -> None:
-    call = Call(id="judge", seat="judge", messages=(), parser=rating)
+    call = Call(id="judge", model="judge", messages=(), parser=rating)
     verdict = read_reply(call, Reply(text="Rating: 7"))
     assert isinstance(verdict.scores, dict)
     verdict.scores["rating"] /= 10
@@ -272,5 +272,5 @@ def test_a_parser_may_be_an_object_without_a_hash() -> None:
         def __call__(self, text: str) -> Verdict:
             return Verdict(scores={self.name: float(text)})
 
-    call = Call(id="judge", seat="judge", messages=(), parser=Points("points"))
+    call = Call(id="judge", model="judge", messages=(), parser=Points("points"))
     assert read_reply(call, Reply(text="3")).scores == {"points": 3.0}

@@ -14,13 +14,13 @@ CALLS_PER_ROW = 24
 
 
 def write_run(folder: Path, url: str, *, rows: int, **fields: object) -> Path:
-    """Draw `rows` rows and write a run file whose both seats are the server at `url`."""
+    """Draw `rows` rows and write a run file whose both roles are the server at `url`."""
     data, images = write_scenes(folder / "data", rows)
     model = mock_model(url)
     spec = {
         "benchmark": "convbench",
         "options": {"data": str(data), "images": str(images)},
-        "seats": {"candidate": model, "judge": model},
+        "models": {"candidate": model, "judge": model},
         **fields,
     }
     path = folder / "run.yaml"

@@ -52,12 +52,12 @@ class Scenario:
     judge: Mapping[str, Any] = field(default_factory=dict)
     planted: str | None = None
 
-    def seats(self, seed: int) -> dict[str, ModelSpec]:
-        """The run's seats; every seed is another draw of all answers and verdicts."""
+    def roles(self, seed: int) -> dict[str, ModelSpec]:
+        """The run's roles; every seed is another draw of all answers and verdicts."""
         told = {"candidate": self.candidate, "judge": self.judge}
         return {
-            seat: ModelSpec(provider=PROVIDER, model=seat, options={**options, "seed": seed})
-            for seat, options in told.items()
+            role: ModelSpec(provider=PROVIDER, model=role, options={**options, "seed": seed})
+            for role, options in told.items()
         }
 
     def truth(self) -> Expected:
@@ -154,20 +154,20 @@ class Rehearsal:
 
     def spec(self, scenario: Scenario, seed: int) -> RunSpec:
         """The specification of such a run, for runs by the engine."""
-        return RunSpec(benchmark="convbench", options=self.options, seats=scenario.seats(seed))
+        return RunSpec(benchmark="convbench", options=self.options, models=scenario.roles(seed))
 
     async def run(self, scenario: Scenario, seed: int) -> list[Score]:
         """The scores of one run."""
-        seats: dict[str, Backend] = {
-            seat: await open_backend(spec, ImageStore())
-            for seat, spec in scenario.seats(seed).items()
+        models: dict[str, Backend] = {
+            role: await open_backend(spec, ImageStore())
+            for role, spec in scenario.roles(seed).items()
         }
         scores: list[Score] = []
         for row, condition, calls in self._plans:
             replies: dict[str, Reply] = {}
             for call in calls.values():
                 messages = resolve(call.messages, replies)
-                replies[call.id] = await seats[call.seat].generate(
+                replies[call.id] = await models[call.model].generate(
                     messages, call.sampling, affinity=""
                 )
             scores.extend(self.benchmark.scores(row, condition, calls, replies))

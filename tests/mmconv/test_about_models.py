@@ -23,9 +23,9 @@ def typed(*arguments: str) -> str:
 def run(folder: Path, *more: str) -> tuple[str, dict[str, dict[str, str]]]:
     """What a run prints, and what its manifest has of its models."""
     files = ("--data", str(folder / "data.jsonl"), "--images", str(folder / "images"))
-    seats = ("--candidate", f"hf/{folder / 'own'}", "--judge", "fake/judge")
+    roles = ("--candidate", f"hf/{folder / 'own'}", "--judge", "fake/judge")
     out = folder / ("plain" if more else "runs")
-    told = typed("run", "convbench", *files, *seats, "--no-page", "--out", str(out), *more)
+    told = typed("run", "convbench", *files, *roles, "--no-page", "--out", str(out), *more)
     [manifest] = out.glob("*/manifest.json")
     return told, orjson.loads(manifest.read_bytes())["about_models"]
 
@@ -37,6 +37,6 @@ def test_the_chat_template_stands_in_the_manifest(tmp_path: Path) -> None:
     told, about = run(tmp_path)
     assert about == {"candidate": {"chat_template": template}}
     assert "PLAIN" not in told
-    told, about = run(tmp_path, "--set", "seats.candidate.options.chat_template=plain")
+    told, about = run(tmp_path, "--set", "models.candidate.options.chat_template=plain")
     assert about == {"candidate": {"chat_template": "plain transcript"}}
     assert "PLAIN: candidate (own) was asked without a chat template" in " ".join(told.split())

@@ -35,7 +35,7 @@ def spec_of(folder: Path) -> RunSpec:
     return RunSpec(
         benchmark="convbench",
         options={"data": str(data), "images": str(images)},
-        seats={
+        models={
             "candidate": ModelSpec(provider="fake", model="echo"),
             "judge": ModelSpec(provider="fake", model="judge"),
         },

@@ -60,7 +60,7 @@ def test_its_run_file_is_accepted(here: Path) -> None:
     Path("run.yaml").write_text(
         "benchmark: convbench\n"
         "options: {data: scenes/data.jsonl, images: scenes/images}\n"
-        "seats: {candidate: fake/echo, judge: fake/judge}\n"
+        "models: {candidate: fake/echo, judge: fake/judge}\n"
     )
     assert is_reused(call("run run.yaml --store runs/store.sqlite"))
 

@@ -217,9 +217,9 @@ def test_two_rows_of_a_picture_are_not_independent(rehearsed: Rehearsed) -> None
 
 def test_the_shipped_run_plants_what_it_says() -> None:
     spec = read_spec(str(resources.files("configs") / "runs/convbench-planted.yaml"), {})
-    candidate = CandidateOptions.model_validate(spec.seats["candidate"].options)
-    truth = expected(candidate, JudgeOptions.model_validate(spec.seats["judge"].options))
-    assert spec.seats["candidate"].label == "creation-faulty"
+    candidate = CandidateOptions.model_validate(spec.models["candidate"].options)
+    truth = expected(candidate, JudgeOptions.model_validate(spec.models["judge"].options))
+    assert spec.models["candidate"].label == "creation-faulty"
     assert truth.net["rating", "creation", "creation"] > 0.9
     assert truth.laid["rating", "creation", "perception"] > 0.4
 

@@ -47,9 +47,9 @@ def test_the_line_runs_over_the_whole_file(tmp_path: Path, benchmark: str) -> No
     result = CliRunner().invoke(commands, typed)
     assert result.exit_code == 0, result.output
     [folder] = tmp_path.glob(f"{benchmark}-echo-*")
-    seats = orjson.loads((folder / "summary.json").read_bytes())["seats"]
+    roles = orjson.loads((folder / "summary.json").read_bytes())["models"]
     answers, judgements = (
-        seats[seat]["asked"] + seats[seat]["stored"] for seat in ("candidate", "judge")
+        roles[role]["asked"] + roles[role]["stored"] for role in ("candidate", "judge")
     )
     assert (answers, judgements) == CALLS[benchmark]
     assert "could not be read" not in result.output
@@ -65,7 +65,7 @@ def test_its_calls_are_counted_beforehand(tmp_path: Path, benchmark: str) -> Non
     result = CliRunner().invoke(commands, typed)
     assert result.exit_code == 0, result.output
     counted = dict(re.findall(r"^(candidate|judge) +\w+ +([\d,]+)", result.output, re.MULTILINE))
-    calls = tuple(int(counted[seat].replace(",", "")) for seat in ("candidate", "judge"))
+    calls = tuple(int(counted[role].replace(",", "")) for role in ("candidate", "judge"))
     assert calls == CALLS[benchmark]
 
 

@@ -146,7 +146,7 @@ def test_interrupt_keeps_what_is_answered_and_says_how_to_resume(
 def test_an_unreadable_judge_scores_nothing_and_nothing_as_zero(tmp_path: Path) -> None:
     with mock_server() as url:
         run = write_run(tmp_path, url, rows=2)
-        more = ["--set", "seats.judge={provider: fake, model: unreadable}"]
+        more = ["--set", "models.judge={provider: fake, model: unreadable}"]
         ended = typed(*arguments(run, tmp_path / "runs", *more))
     assert ended.exit_code == 1
     assert "WARNING: 36 of 36 verdicts (100.0 %) could not be read" in ended.stderr
@@ -166,7 +166,7 @@ def test_no_failure_text_ever_stands_in_a_prompt(tmp_path: Path) -> None:
     )
     with mock_server() as url:
         run = write_run(tmp_path, url, rows=4)
-        more = ["--set", f"seats.candidate={candidate}"]
+        more = ["--set", f"models.candidate={candidate}"]
         ended = typed(*arguments(run, tmp_path / "runs", *more))
     assert ended.exit_code == 1
     [path] = (tmp_path / "runs").glob("convbench-*/transcripts.jsonl")

@@ -57,7 +57,7 @@ def test_another_model_is_named(desk: Desk) -> None:
     models = orjson.loads((desk.folder / "manifest.json").read_bytes())["models"]
     desk.change("manifest.json", models=models | {"candidate": "other"})
     _, cause = desk.refused().problems
-    assert cause == "the model of the seat candidate is not the one that the run was made with"
+    assert cause == "the model of the role candidate is not the one that the run was made with"
 
 
 def test_a_sample_that_is_gone_is_told(desk: Desk) -> None:
@@ -288,7 +288,7 @@ def test_scoring_tells_who_answered_as_the_store_knows_it(desk: Desk) -> None:
         )
     desk.score()
     manifest = orjson.loads((desk.folder / "manifest.json").read_bytes())
-    counts = {seat: sum(named.values()) for seat, named in manifest["answered_by"].items()}
+    counts = {role: sum(named.values()) for role, named in manifest["answered_by"].items()}
     assert counts == {"candidate": ROWS, "judge": ROWS}
     [*_, told] = [note for note in manifest["notes"] if note.startswith("SEVERAL MODELS: cand")]
     report = (desk.folder / "report.md").read_text(encoding="utf-8")

@@ -15,7 +15,7 @@ from mmconv.engine.run import Place, Result, open_evaluation
 SPEC = RunSpec(
     benchmark="tests.example_benchmark:Riddles",
     options={"data": "data.jsonl"},
-    seats={
+    models={
         "candidate": ModelSpec(provider="fake", model="echo"),
         "judge": ModelSpec(provider="fake", model="judge"),
     },

@@ -57,7 +57,7 @@ def write_run(folder: Path, benchmark: str, url: str) -> Path:
     spec = {
         "benchmark": benchmark,
         "options": {"data": str(DATA[benchmark](folder))},
-        "seats": {
+        "models": {
             "candidate": {**mock_model(url), "max_concurrency": 4},
             "judge": {"provider": "fake", "model": "judge"},
         },

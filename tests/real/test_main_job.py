@@ -29,7 +29,7 @@ BOTH_VERDICTS = r"Rating: [1-9]\nOverall, Response [AB] is better\."
 """What the served model is guided to say: it would never say anything readable by itself."""
 
 
-def run(out: Path, seats: dict[str, Any], **options: Any) -> None:
+def run(out: Path, roles: dict[str, Any], **options: Any) -> None:
     spec = {
         "benchmark": "convbench",
         "options": {
@@ -42,7 +42,7 @@ def run(out: Path, seats: dict[str, Any], **options: Any) -> None:
             "max_tokens": 16,
             **options,
         },
-        "seats": seats,
+        "models": roles,
     }
     file = out / "run.yaml"
     file.write_text(yaml.safe_dump(spec), encoding="utf-8")

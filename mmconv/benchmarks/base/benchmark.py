@@ -234,7 +234,7 @@ class Benchmark(ABC, Generic[SampleT, OptionsT]):
 
     def load_data(self, images: ImageSink) -> None:
         """Check roles and prompts, and read the dataset; nothing is paid before that."""
-        if JUDGE in self.roles and not self.options.generate_only and JUDGE not in self.spec.seats:
+        if JUDGE in self.roles and not self.options.generate_only and JUDGE not in self.spec.models:
             raise ConfigError(
                 f"{self.name} needs a judge: name one (--judge reference/chrf needs no model), or "
                 "give --no-judge"
@@ -308,7 +308,7 @@ class Benchmark(ABC, Generic[SampleT, OptionsT]):
             options=cls.options_type,
             conditions=conditions,
             unnamed=", ".join(cls.default_conditions or conditions),
-            seats=cls.roles or any_role,
+            roles=cls.roles or any_role,
             judging=cls.judging,
             scale={name: ends for name, ends in scales.items() if ends is not None},
             display=cls.display,
@@ -327,7 +327,7 @@ class Benchmark(ABC, Generic[SampleT, OptionsT]):
         with self._noted(sample, condition, "plan"):
             calls = tuple(self.plan(sample, condition))
         if self.options.generate_only:
-            return tuple(call for call in calls if call.seat == CANDIDATE)
+            return tuple(call for call in calls if call.model == CANDIDATE)
         return calls
 
     def scores(
@@ -359,7 +359,7 @@ class Benchmark(ABC, Generic[SampleT, OptionsT]):
     def endings(self, results: Results) -> Iterator[Score]:
         """Scores of how each of the candidate's answers ended: cut off, filtered, empty, tokens."""
         for call in results.calls.values():
-            if call.seat == CANDIDATE:
+            if call.model == CANDIDATE:
                 match = _TURN.fullmatch(call.id)
                 tags = {} if match else {"call": call.id}
                 turn = int(match[1]) if match else None
@@ -392,10 +392,10 @@ class Benchmark(ABC, Generic[SampleT, OptionsT]):
 
     def tables(self, scores: Scores) -> list[Table]:
         """All tables that the scores have something for."""
-        frame, seats = ScoreFrame.of(scores), self.spec.seats
+        frame, models = ScoreFrame.of(scores), self.spec.models
         context = Context(
-            candidate=seats[CANDIDATE].label,
-            judge=seats[JUDGE].label if JUDGE in seats else "no judge",
+            candidate=models[CANDIDATE].label,
+            judge=models[JUDGE].label if JUDGE in models else "no judge",
             notes=self.notes,
         )
         frames = {context.candidate: frame}
@@ -433,15 +433,15 @@ class Benchmark(ABC, Generic[SampleT, OptionsT]):
     def _check_roles(self, needed: Mapping[str, str]) -> None:
         """Raise `ConfigError` for a role without a model, and for a model without a role."""
         known = dict(needed)
-        if not known.keys() >= self.spec.seats.keys():
+        if not known.keys() >= self.spec.models.keys():
             # a role may be one of a condition that this run leaves out
             for sample, condition in product(self.load(), type(self).conditions):
                 known |= _roles(self.plan(sample, condition))
-        for role in self.spec.seats:
+        for role in self.spec.models:
             if role not in known and not self.dataset.is_part:
                 raise ConfigError(f"{self.name} has no role {role!r}{nearest(role, list(known))}")
         for role, call in needed.items():
-            if role not in self.spec.seats:
+            if role not in self.spec.models:
                 raise ConfigError(f"{self.name} needs a model: name a {role} (for call {call!r})")
 
     def _noted(self, sample: SampleT, condition: str, method: str) -> AbstractContextManager[None]:
@@ -464,7 +464,7 @@ def _check_class(kind: type[Benchmark[Any, Any]]) -> None:
 
 def _content(calls: Iterable[Call]) -> list[tuple[Any, ...]]:
     return [
-        (each.id, each.seat, each.messages, each.sampling)
+        (each.id, each.model, each.messages, each.sampling)
         for call in calls
         for each in (call, *call.fallbacks)
     ]
@@ -472,7 +472,7 @@ def _content(calls: Iterable[Call]) -> list[tuple[Any, ...]]:
 
 def _roles(calls: Iterable[Call]) -> dict[str, str]:
     """The model roles that the calls use, in their order, each with the id of a call."""
-    return {each.seat: each.id for call in calls for each in (call, *call.fallbacks)}
+    return {each.model: each.id for call in calls for each in (call, *call.fallbacks)}
 
 
 def _cluster(sample: Sample) -> dict[str, str]:

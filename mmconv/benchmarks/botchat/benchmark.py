@@ -60,7 +60,7 @@ from mmconv.benchmarks.layouts import Build, Layout
 from mmconv.benchmarks.metrics import Metric
 from mmconv.benchmarks.shared.endings import endings
 from mmconv.benchmarks.shared.leaderboard import Board, Tables
-from mmconv.benchmarks.shared.options import ANY_SEAT, Description, Display, Several
+from mmconv.benchmarks.shared.options import ANY_ROLE, Description, Display, Several
 from mmconv.core.config import CANDIDATE
 from mmconv.core.errors import ConfigError, PlanError, PromptError
 from mmconv.core.protocols import ImageSink
@@ -76,7 +76,7 @@ UTTERANCE_TOKENS = 87
 
 ROLES = {
     **CANDIDATE_AND_JUDGE,
-    ANY_SEAT: "An opponent, which talks in the run itself; its role may have any other name.",
+    ANY_ROLE: "An opponent, which talks in the run itself; its role may have any other name.",
 }
 
 _SPEAKERS: tuple[Role, Role] = ("user", "assistant")
@@ -200,7 +200,7 @@ class BotChat(Benchmark[HumanDialogue, BotChatOptions]):
     @cached_property
     def candidate(self) -> Participant:
         """The candidate as one of those that talk."""
-        return Participant(name=self.spec.seats[CANDIDATE].label, seat=CANDIDATE)
+        return Participant(name=self.spec.models[CANDIDATE].label, role=CANDIDATE)
 
     @cached_property
     def opponents(self) -> tuple[Participant, ...]:
@@ -209,16 +209,16 @@ class BotChat(Benchmark[HumanDialogue, BotChatOptions]):
         if "paireval" not in options.judged:
             return ()
         opponents = [
-            Participant(name=model.label, seat=seat)
-            for seat, model in self.spec.seats.items()
-            if seat not in (CANDIDATE, JUDGE)
+            Participant(name=model.label, role=role)
+            for role, model in self.spec.models.items()
+            if role not in (CANDIDATE, JUDGE)
         ]
         for path in options.opponents:
             opponents += load_opponents(path, self.compared, max(options.cuts))
         if not opponents and "protocols" in options.model_fields_set:
             raise ConfigError(
                 "PairEval needs opponents: name runs or files in options.opponents, or give models "
-                "on seats of their own (--set seats.gpt4=gpt-4.1)"
+                "on roles of their own (--set models.gpt4=gpt-4.1)"
             )
         names = [HUMAN, self.candidate.name, *(each.name for each in opponents)]
         if repeated := sorted({name for name in names if names.count(name) > 1}):
@@ -231,7 +231,7 @@ class BotChat(Benchmark[HumanDialogue, BotChatOptions]):
     @property
     def facts(self) -> dict[str, Any]:
         """Also how many samples are compared, and a hash of each stored dialogue of an opponent."""
-        stored = {each.name: each.hashes() for each in self.opponents if not each.seat}
+        stored = {each.name: each.hashes() for each in self.opponents if not each.role}
         prompts = self.prompt_set.digests()
         return super().facts | {
             "prompts": prompts,
@@ -262,10 +262,10 @@ class BotChat(Benchmark[HumanDialogue, BotChatOptions]):
         if "paireval" in options.judged and not self.opponents:
             yield (
                 "PairEval is left out, since it needs opponents: name runs or files in "
-                "options.opponents, or give models on seats of their own."
+                "options.opponents, or give models on roles of their own."
             )
         for opponent in self.opponents:
-            missing = 0 if opponent.seat else len(self.compared - opponent.stored.keys())
+            missing = 0 if opponent.role else len(self.compared - opponent.stored.keys())
             if missing:
                 yield (
                     f"{opponent.name} lacks a whole dialogue of {missing} of the "
@@ -285,8 +285,8 @@ class BotChat(Benchmark[HumanDialogue, BotChatOptions]):
         """The dialogues that are generated in the run, and their judgements."""
         prompt = self._instructions(sample, condition)
         for participant in self._participants(sample):
-            if participant.seat is not None:
-                yield from self._dialogue(prompt, sample, participant, participant.seat)
+            if participant.role is not None:
+                yield from self._dialogue(prompt, sample, participant, participant.role)
         if "unieval" in self.options.judged:
             lines = self.candidate.lines(sample, self.options.utterances)
             slots = {"conversation": conversation(lines)}
@@ -301,7 +301,7 @@ class BotChat(Benchmark[HumanDialogue, BotChatOptions]):
         return (self.candidate, *(self.opponents if sample.is_compared else ()))
 
     def _dialogue(
-        self, prompt: str, sample: HumanDialogue, participant: Participant, seat: str
+        self, prompt: str, sample: HumanDialogue, participant: Participant, role: str
     ) -> Iterator[Call]:
         """The calls that continue the seed.
 
@@ -313,7 +313,7 @@ class BotChat(Benchmark[HumanDialogue, BotChatOptions]):
         for number in range(SEED + 1, options.utterances + 1):
             yield Call(
                 id=participant.call_id(number),
-                seat=seat,
+                model=role,
                 messages=_messages(prompt, lines[: number - 1], options.prompt_role),
                 sampling=Sampling(max_tokens=options.max_tokens),
                 overflow="drop_oldest",
@@ -375,7 +375,7 @@ class BotChat(Benchmark[HumanDialogue, BotChatOptions]):
         """Lengths and loops of all dialogues, and the scores of their judgements."""
         options = self.options
         dialogues = [
-            (participant, options.utterances if participant.seat else max(options.cuts))
+            (participant, options.utterances if participant.role else max(options.cuts))
             for participant in self._participants(sample)
         ]
         human_length = min(len(sample.human), options.utterances)
@@ -397,8 +397,8 @@ class BotChat(Benchmark[HumanDialogue, BotChatOptions]):
     def endings(self, results: Results) -> Iterator[Score]:
         """How every generated utterance ended, of opponents too; its number is the turn."""
         for call in results.calls.values():
-            if call.seat != JUDGE:
-                turn, model = int(call.id.rpartition("_")[2]), self.spec.seats[call.seat].label
+            if call.model != JUDGE:
+                turn, model = int(call.id.rpartition("_")[2]), self.spec.models[call.model].label
                 for name, value, reason in endings(results.outcomes[call.id]):
                     yield results.score(name, value, reason, turn=turn, model=model)
 

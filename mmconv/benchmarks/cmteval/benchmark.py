@@ -212,7 +212,7 @@ class CMTEval(Benchmark[Dialogue, CMTEvalOptions]):
         turns = [Turn(user=(Text(text=turn.query),)) for turn in sample.turns]
         sampling = Sampling(temperature=TEMPERATURE, max_tokens=self.options.max_tokens)
         system = self.options.candidate_system
-        yield from chain(turns, seat=CANDIDATE, sampling=sampling, system=system)
+        yield from chain(turns, model=CANDIDATE, sampling=sampling, system=system)
         if not self.options.generate_only:
             yield self._judgement(sample)
 
@@ -289,7 +289,7 @@ class CMTEval(Benchmark[Dialogue, CMTEvalOptions]):
     @cached_property
     def models(self) -> tuple[str, ...]:
         """What tables are split by: the candidate, or all models whose files are rescored."""
-        candidate = self.spec.seats.get(CANDIDATE)
+        candidate = self.spec.models.get(CANDIDATE)
         return (CANDIDATE if candidate is None else candidate.label,)
 
     def metrics(self) -> Iterator[Metric]:

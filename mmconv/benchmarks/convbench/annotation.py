@@ -29,8 +29,8 @@ from mmconv.core.errors import PromptError, Unparsed
 from mmconv.core.turns import Turn, chain
 from mmconv.core.types import Call, Failure, Ref, Reply, Sampling, Skipped, Text, Verdict
 
-SEAT = "annotator"
-"""The seat that every call of a draft is asked of."""
+ROLE = "annotator"
+"""The role that every call of a draft is asked of."""
 
 _COLUMN_OF = {
     "caption": CAPTION,
@@ -105,7 +105,7 @@ class Annotator:
         prompt = self.prompts[name]
         return Call(
             id=call_id,
-            seat=SEAT,
+            model=ROLE,
             messages=prompt.fill(slots),
             sampling=self.sampling,
             prompt=prompt.label,
@@ -121,14 +121,14 @@ class Annotator:
             Turn(user=user, answer=answer, generate=answer is None)
             for user, answer in zip((opening.parts, *later), row.references, strict=True)
         ]
-        for call in chain(turns, seat=SEAT, sampling=self.sampling):
+        for call in chain(turns, model=ROLE, sampling=self.sampling):
             yield replace(call, messages=(*before, *call.messages), prompt=prompt.label)
 
     def _categories(self, row: Row) -> Call:
         slots = _instructions(row)
         for number, names in LISTS.items():
             slots[f"categories_{number}"] = "\n".join(names)
-        judge = Judge(parser=read_categories, sampling=self.sampling, seat=SEAT, retries=1)
+        judge = Judge(parser=read_categories, sampling=self.sampling, model=ROLE, retries=1)
         return judge.call("categories", self.prompts["annotate_categories"], slots)
 
 

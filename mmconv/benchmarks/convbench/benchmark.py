@@ -175,7 +175,7 @@ class ConvBench(Benchmark[Row, ConvBenchOptions]):
         """Offline judges, drafts, missing focus points, unused annotations."""
         rows = self.dataset.samples
         if self.is_offline:
-            yield OFFLINE_JUDGES[self.spec.seats[JUDGE].provider]
+            yield OFFLINE_JUDGES[self.spec.models[JUDGE].provider]
         if drafts := sum(row.draft for row in rows):
             are = "is a draft" if drafts == 1 else "are drafts"
             yield f"{drafts} of {len(rows)} rows {are} that no person has verified."
@@ -223,7 +223,7 @@ class ConvBench(Benchmark[Row, ConvBenchOptions]):
                 )
                 for n, text in enumerate(sample.instructions, start=1)
             ]
-        yield from chain(turns, seat="candidate", sampling=sampling, system=system, first=first)
+        yield from chain(turns, model="candidate", sampling=sampling, system=system, first=first)
         if self.options.generate_only:
             return
         for judgement in self.judgements(sample, condition):
@@ -256,7 +256,7 @@ class ConvBench(Benchmark[Row, ConvBenchOptions]):
     @property
     def is_offline(self) -> bool:
         """Whether the judge is not a model."""
-        judge = self.spec.seats.get(JUDGE)
+        judge = self.spec.models.get(JUDGE)
         return judge is not None and judge.provider in OFFLINE_JUDGES
 
     @cached_property

@@ -211,7 +211,7 @@ def _results(
     index: str, call_id: str = "", parser: Parser | None = None, reply: str | None = None
 ) -> Results:
     """The results of a sample with at most one call, to which the file has the reply."""
-    call = Call(id=call_id, seat="judge", messages=(), parser=parser)
+    call = Call(id=call_id, model="judge", messages=(), parser=parser)
     outcome: Outcome = Skipped(because="a judgement") if reply is None else Reply(text=reply)
     return Results(
         sample=index,

@@ -126,7 +126,7 @@ def rescore(files: Sequence[Path], *, skip_bad: bool = False) -> tuple[Table, ..
                 "Give each file once; the name eval_<subset>_<model>.json says which one it is.",
             )
         model = ModelSpec(provider="replay", model=file.model, name=file.model)
-        spec = RunSpec(benchmark="cmteval", seats={CANDIDATE: model}, options={"data": str(path)})
+        spec = RunSpec(benchmark="cmteval", models={CANDIDATE: model}, options={"data": str(path)})
         benchmark = CMTEval(spec)
         for dialogue, reply in file.judged:
             scores += replay(benchmark, dialogue, FREE, {JUDGEMENT: reply})

@@ -85,7 +85,7 @@ def rescore(
     """
     rescoring = Rescoring(skip_bad=skip_bad)
     options = {"data": str(files[0]), "maintenance": maintenance}
-    benchmark = FBBench(RunSpec(benchmark="fbbench", seats={}, options=options))
+    benchmark = FBBench(RunSpec(benchmark="fbbench", models={}, options=options))
     models = [Model(benchmark) for _ in files]
     for model, file in zip(models, files, strict=True):
         rescoring.take(file, scan_records(file), model.add, ADVICE)

@@ -151,7 +151,7 @@ def rescore(files: Sequence[Path], *, skip_bad: bool = False) -> tuple[Table, ..
     rescoring = Rescoring(skip_bad=skip_bad)
     models = _read_models(files, rescoring)
     options = {"data": str(files[0])}
-    spec = RunSpec(benchmark="mtbench101", seats={}, options=options)
+    spec = RunSpec(benchmark="mtbench101", models={}, options=options)
     benchmark = MTBench101(spec)
     frames = {model.name: ScoreFrame(_scores(benchmark, model)) for model in models}
     tables = published_tables(benchmark, frames)

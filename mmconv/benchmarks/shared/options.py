@@ -1,4 +1,4 @@
-"""What a benchmark can be told: seats, conditions and options, with their meanings.
+"""What a benchmark can be told: roles, conditions and options, with their meanings.
 
 `mmconv options` prints them, and a benchmark reads here what a run tells it. Its own description
 lies beside its options, whose fields' docstrings are their meanings; how options are typed and
@@ -24,8 +24,8 @@ from mmconv.core.types import Table
 Options = TypeVar("Options", bound=BaseModel)
 Value = TypeVar("Value")
 
-ANY_SEAT = "NAME"
-"""What stands among the seats of a benchmark that has seats of any other name too."""
+ANY_ROLE = "NAME"
+"""What stands among the roles of a benchmark that has roles of any other name too."""
 
 
 class BenchmarkOptions(BaseModel):
@@ -101,7 +101,7 @@ class Display:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Description:
-    """The meaning of each seat and each condition, and the model of the options.
+    """The meaning of each role and each condition, and the model of the options.
 
     `unnamed` says which conditions a run takes that names none. `judging` names the options that
     change how the same answers are judged: runs that differ in one are not compared unasked.
@@ -111,14 +111,14 @@ class Description:
     options: type[BaseModel]
     conditions: Mapping[str, str]
     unnamed: str
-    seats: Mapping[str, str]
+    roles: Mapping[str, str]
     judging: frozenset[str] = frozenset()
     scale: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     display: Display = Display()
 
-    def has_seat(self, name: str) -> bool:
+    def has_role(self, name: str) -> bool:
         """Whether a run may put a model there."""
-        return name in self.seats or ANY_SEAT in self.seats
+        return name in self.roles or ANY_ROLE in self.roles
 
 
 def describe(benchmark: str) -> Description:
@@ -164,14 +164,14 @@ def options_in_force(benchmark: str, given: Mapping[str, Any]) -> dict[str, Any]
 def without_idle_judge(spec: RunSpec) -> RunSpec:
     """The specification less a judge whom `generate_only` leaves nothing to ask.
 
-    So it is the same run whether a judge is named or not. A benchmark of one's own refuses seats
+    So it is the same run whether a judge is named or not. A benchmark of one's own refuses roles
     that it does not ask.
     """
     if spec.benchmark not in TITLES or spec.options.get("generate_only") is not True:
         return spec
     kept = {
-        field: {seat: given for seat, given in getattr(spec, field).items() if seat != "judge"}
-        for field in ("seats", "sampling")
+        field: {role: given for role, given in getattr(spec, field).items() if role != "judge"}
+        for field in ("models", "sampling")
     }
     return spec.model_copy(update=kept)
 

@@ -62,7 +62,7 @@ class Budget:
     def __post_init__(self) -> None:
         unpriced = [
             f"{role} ({model.label})"
-            for role, model in self.spec.seats.items()
+            for role, model in self.spec.models.items()
             if model.price is None
         ]
         if unpriced:
@@ -74,8 +74,8 @@ class Budget:
 
     def spent(self, stats: RunStats) -> str | None:
         """The reason why a run must stop; None if it may go on."""
-        for role, counts in stats.seats.items():
-            model = self.spec.seats[role]
+        for role, counts in stats.models.items():
+            model = self.spec.models[role]
             if counts.unmetered and cost(model, 1, 1):
                 return (
                     f"--max-cost: the cost of {role} ({model.label}) is unknown, since its replies "

@@ -12,7 +12,7 @@ import click
 from mmconv.benchmarks.registry import TITLES
 from mmconv.benchmarks.shared.options import describe, without_idle_judge
 from mmconv.cli.shared.basics import FILE, Command, comma_list
-from mmconv.core.config import YAML_FILES, RunSpec, override, set_field
+from mmconv.core.config import YAML_FILES, RunSpec, accept_seats, override, set_field
 from mmconv.core.documents import nearest, read_document, validate
 from mmconv.core.errors import ConfigError
 
@@ -22,8 +22,8 @@ BENCHMARKS = f"Benchmarks: {', '.join(TITLES)}."
 """The last line of the help of commands that take a benchmark's name."""
 
 SHORT_FORMS = {
-    "candidate": "seats.candidate",
-    "judge": "seats.judge",
+    "candidate": "models.candidate",
+    "judge": "models.judge",
     "data": "options.data",
     "images": "options.images",
     "annotations": "options.annotations",
@@ -159,16 +159,17 @@ def read_spec(target: str, values: Mapping[str, Any]) -> RunSpec:
     spec = validate(RunSpec, _with_values(document, values), where)
     if spec.benchmark in TITLES:
         known = describe(spec.benchmark)
-        for role in spec.seats:
-            if not known.has_seat(role):
-                hint = nearest(role, list(known.seats))
-                raise ConfigError(f"{where}: {spec.benchmark} has no seat {role!r}{hint}")
+        for role in spec.models:
+            if not known.has_role(role):
+                hint = nearest(role, list(known.roles))
+                raise ConfigError(f"{where}: {spec.benchmark} has no role {role!r}{hint}")
     return without_idle_judge(spec)
 
 
 def _with_values(document: dict[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
     """The document with the command's options: those with a name, and `--set` after them."""
-    document.setdefault("seats", {})
+    document = accept_seats(document)
+    document.setdefault("models", {})
     for name, field in SHORT_FORMS.items():
         if (value := values.get(name)) is not None:
             option = f"--{name.replace('_', '-')}"
@@ -179,6 +180,6 @@ def _with_values(document: dict[str, Any], values: Mapping[str, Any]) -> dict[st
             set_field(document, field, value, option)
     document = override(document, values.get("overrides") or ())
     if (seconds := values.get("wait_for_servers")) is not None:
-        for role in document["seats"]:
-            set_field(document, f"seats.{role}.wait_for_server", seconds, "--wait-for-servers")
+        for role in document["models"]:
+            set_field(document, f"models.{role}.wait_for_server", seconds, "--wait-for-servers")
     return document

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
 from mmconv.core.config import RunSpec
-from mmconv.core.run_stats import RunStats, SeatStats, Throughput
+from mmconv.core.run_stats import ModelStats, RunStats, Throughput
 from mmconv.report.costs import tell_session_cost
 
 LINE_SECONDS = 10.0
@@ -40,31 +40,31 @@ def line(spec: RunSpec, stats: RunStats, seconds: float, planned: int = 0) -> st
     A reply is reused if it was cached, or if an equal call of this run brought it. As long as a
     model has answered nothing, the reason of a retry is given in full: its address may be wrong.
     """
-    seats = stats.seats.values()
+    roles = stats.models.values()
     calls = f"{stats.ended:,}/{planned:,} calls" if planned else counted(stats.ended, "call")
     parts = [calls, f"{stats.asked / max(seconds, 1e-9):.1f}/s"]
-    if stored := sum(seat.stored for seat in seats):
+    if stored := sum(role.stored for role in roles):
         parts.append(f"{counted(stored, 'reply', 'replies')} reused")
-    if retried := sum(seat.retried for seat in seats):
-        reasons = dict.fromkeys(filter(None, map(_retry_reason, seats)))
+    if retried := sum(role.retried for role in roles):
+        reasons = dict.fromkeys(filter(None, map(_retry_reason, roles)))
         latest = "latest: " if retried > 1 else ""
         parts.append(f"{retried:,} retried ({latest}{', '.join(reasons)})")
-    if failures := sum((seat.failures for seat in seats), Counter[str]()):
+    if failures := sum((role.failures for role in roles), Counter[str]()):
         kinds = [f"{kind} {count:,}" for kind, count in failures.most_common()]
         if len(failures) == 1:
             kinds = [*failures]
         parts.append(f"{failures.total():,} failed ({', '.join(kinds)})")
-    if skipped := sum(seat.skipped for seat in seats):
+    if skipped := sum(role.skipped for role in roles):
         parts.append(f"{skipped:,} skipped")
     if price := tell_session_cost(spec, stats):
         parts.append(price)
     return ", ".join(parts)
 
 
-def _retry_reason(seat: SeatStats) -> str:
-    if not seat.retried or seat.asked or seat.stored:
-        return seat.last_retry
-    return f"{seat.last_retry}: {seat.retried_for}"
+def _retry_reason(role: ModelStats) -> str:
+    if not role.retried or role.asked or role.stored:
+        return role.last_retry
+    return f"{role.last_retry}: {role.retried_for}"
 
 
 class _Line:

@@ -44,7 +44,7 @@ OWN_TO_CALLS: frozenset[str] = frozenset({"context", "filter", "rejected"})
 
 MORE_ROOM = (
     "Fewer tokens for a reply leave a prompt more room in the context: set "
-    "sampling.SEAT.max_tokens, as in --set sampling.candidate.max_tokens=512."
+    "sampling.ROLE.max_tokens, as in --set sampling.candidate.max_tokens=512."
 )
 
 
@@ -134,10 +134,10 @@ def _advised(evaluation: Evaluation, stats: RunStats) -> Iterator[None]:
 
 def _losses(result: Result) -> Iterator[str]:
     """What was not answered, with an example for each kind of failure, and what was not read."""
-    for name, seat in result.stats.seats.items():
-        for kind, count in seat.failures.items():
+    for name, role in result.stats.models.items():
+        for kind, count in role.failures.items():
             failed = f"{counted(count, 'call')} of {name} failed ({kind})"
-            yield visible(f"{failed}, for instance: {seat.examples[kind]}")
+            yield visible(f"{failed}, for instance: {role.examples[kind]}")
     if unasked := result.stats.unasked:
         never = "was never asked" if unasked == 1 else "were never asked"
         yield f"{counted(unasked, 'call')} {never}: this run is not finished"
@@ -178,7 +178,7 @@ def exit_code(result: Result, store: str, max_failures: float = MAX_FAILURES) ->
 
 def _advice(stats: RunStats) -> str:
     """What can be done about calls that failed, or that need one that did."""
-    kinds = {kind for seat in stats.seats.values() for kind in seat.failures}
+    kinds = {kind for role in stats.models.values() for kind in role.failures}
     if kinds and kinds <= OWN_TO_CALLS and not stats.unasked:
         told = ", ".join(sorted(kinds))
         advice = f"They were refused ({told}), and will be again unless the reason is gone."

@@ -27,7 +27,7 @@ from mmconv.report.comparison.runs import (
 from mmconv.report.costs import tell_unmetered
 from mmconv.report.data_quality import Notable, find_notable, read_shortfall
 from mmconv.report.tables.cells import is_text
-from mmconv.run_folder.layout import SeatSummary
+from mmconv.run_folder.layout import ModelSummary
 from mmconv.run_folder.saved_run import FinishedRun
 from mmconv.stats import Quantity, ScoreFrame, note_intervals
 
@@ -255,24 +255,24 @@ def _usage(entries: Sequence[_Entry]) -> Table:
 
 
 def _unpriced(entry: _Entry) -> Iterator[str]:
-    """The seats whose models have a price, but whose calls did not all tell their tokens."""
-    seats = {} if entry.run.summary is None else entry.run.summary.seats
-    for seat, counts in seats.items():
-        if counts.total_cost_usd is None and entry.run.spec.seats[seat].price is not None:
+    """The roles whose models have a price, but whose calls did not all tell their tokens."""
+    roles = {} if entry.run.summary is None else entry.run.summary.models
+    for role, counts in roles.items():
+        if counts.total_cost_usd is None and entry.run.spec.models[role].price is not None:
             told = tell_unmetered(counts.total_unmetered, counts.asked + counts.stored)
-            yield f"{entry.run.label}: {seat}: {told}."
+            yield f"{entry.run.label}: {role}: {told}."
 
 
 def _usage_row(entry: _Entry) -> dict[str, Cell]:
-    seats = {} if entry.run.summary is None else entry.run.summary.seats
+    roles = {} if entry.run.summary is None else entry.run.summary.models
     row = {"run": Cell(value=entry.run.folder.resolve().name)}
     row |= {name: cell for name, cell in entry.answers.items() if cell.n or cell.missing}
-    for seat, counts in seats.items():
-        row |= {f"{seat}: {name}": cell for name, cell in _seat_cells(counts)}
+    for role, counts in roles.items():
+        row |= {f"{role}: {name}": cell for name, cell in _role_cells(counts)}
     return row
 
 
-def _seat_cells(counts: SeatSummary) -> Iterator[tuple[str, Cell]]:
+def _role_cells(counts: ModelSummary) -> Iterator[tuple[str, Cell]]:
     yield "thousand tokens in", Cell(value=counts.total_input_tokens / 1000)
     yield "thousand tokens out", Cell(value=counts.total_output_tokens / 1000)
     if counts.total_cost_usd is not None:

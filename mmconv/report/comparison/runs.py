@@ -78,15 +78,15 @@ def mismatches(first: FinishedRun, other: FinishedRun) -> Iterator[tuple[str, st
 
 
 def _other_judges(first: FinishedRun, other: FinishedRun) -> Iterator[tuple[str, str]]:
-    for seat in sorted({*first.spec.seats, *other.spec.seats} - {CANDIDATE}):
-        by = [", ".join(run.manifest.models_of(seat)) for run in (first, other)]
-        if _seat(first, seat) != _seat(other, seat):
-            models = [_model(run.spec.seats.get(seat)) for run in (first, other)]
+    for role in sorted({*first.spec.models, *other.spec.models} - {CANDIDATE}):
+        by = [", ".join(run.manifest.models_of(role)) for run in (first, other)]
+        if _role(first, role) != _role(other, role):
+            models = [_model(run.spec.models.get(role)) for run in (first, other)]
             left, right = f"{models[0]} in {first.label}", f"{models[1]} in {other.label}"
-            yield "judge", f"the {seat} differs: {left}, {right}{_how(first, other, seat)}"
+            yield "judge", f"the {role} differs: {left}, {right}{_how(first, other, role)}"
         elif all(by) and by[0] != by[1]:
             who = f"{by[0]} in {first.label}, by {by[1]} in {other.label}"
-            yield "judge", f"the {seat} was answered, as its server says, by {who}"
+            yield "judge", f"the {role} was answered, as its server says, by {who}"
 
 
 def check_alike(
@@ -153,7 +153,7 @@ def other_settings(*runs: FinishedRun) -> Iterator[str]:
     if not candidates and len({run.manifest.models[CANDIDATE] for run in runs}) > 1:
         yield f"{CANDIDATE}: the settings are the same, but the files or the backend are not."
     own = {
-        name if name.startswith(_SAMPLING) else f"seats.{CANDIDATE}.{name}": values
+        name if name.startswith(_SAMPLING) else f"models.{CANDIDATE}.{name}": values
         for name, values in candidates.items()
         if name not in _NAMES
     }
@@ -229,16 +229,16 @@ def _opponents(run: FinishedRun) -> dict[tuple[str, str], str]:
     }
 
 
-def _seat(run: FinishedRun, seat: str) -> tuple[Any, ...]:
-    """All about a seat that can change its replies."""
-    model = run.spec.seats.get(seat)
-    return run.manifest.models.get(seat), model and model.system, _sampling(run, seat)
+def _role(run: FinishedRun, role: str) -> tuple[Any, ...]:
+    """All about a role that can change its replies."""
+    model = run.spec.models.get(role)
+    return run.manifest.models.get(role), model and model.system, _sampling(run, role)
 
 
-def _sampling(run: FinishedRun, seat: str) -> dict[str, Any]:
+def _sampling(run: FinishedRun, role: str) -> dict[str, Any]:
     """What is in force in the benchmark's place: a run's goes before that of the model's file."""
-    model = run.spec.seats.get(seat)
-    given = model and model.sampling, run.spec.sampling.get(seat)
+    model = run.spec.models.get(role)
+    given = model and model.sampling, run.spec.sampling.get(role)
     return {
         name: "left to the server" if value is None else value
         for sampling in filter(None, given)
@@ -246,11 +246,11 @@ def _sampling(run: FinishedRun, seat: str) -> dict[str, Any]:
     }
 
 
-def _how(first: FinishedRun, other: FinishedRun, seat: str) -> str:
+def _how(first: FinishedRun, other: FinishedRun, role: str) -> str:
     """Which settings of a model that both runs have differ."""
-    if not (seat in first.spec.seats and seat in other.spec.seats):
+    if not (role in first.spec.models and role in other.spec.models):
         return ""
-    differing = _differing_models((first, other), seat)
+    differing = _differing_models((first, other), role)
     if not differing:
         return "; their settings are the same, but the files or the backend behind them are not"
     advice = _MOVED if differing.keys() == {_ADDRESS} else ""
@@ -265,25 +265,25 @@ def _told(differing: Mapping[str, tuple[Any, ...]]) -> str:
     )
 
 
-def _differing_models(runs: Sequence[FinishedRun], seat: str) -> dict[str, tuple[Any, ...]]:
-    """What a seat's models are set to otherwise; one of the same identity may have moved."""
-    settings = [_model_settings(run, seat) for run in runs]
+def _differing_models(runs: Sequence[FinishedRun], role: str) -> dict[str, tuple[Any, ...]]:
+    """What a role's models are set to otherwise; one of the same identity may have moved."""
+    settings = [_model_settings(run, role) for run in runs]
     differing = _differing(*settings)
     if settings[0].get(_IDENTITY) and _IDENTITY not in differing:
         differing.pop(_ADDRESS, None)
     return differing
 
 
-def _model_settings(run: FinishedRun, seat: str) -> dict[str, Any]:
-    """All that a run sets for a seat's model and that can change its replies."""
-    model = run.spec.seats[seat]
+def _model_settings(run: FinishedRun, role: str) -> dict[str, Any]:
+    """All that a run sets for a role's model and that can change its replies."""
+    model = run.spec.models[role]
     return {
         "provider": model.provider,
         "model": model.model,
         _ADDRESS: model.base_url,
         "system": model.system,
         **{f"options.{name}": given for name, given in model.options.items() if name != _HEADERS},
-        **{f"{_SAMPLING}{seat}.{name}": value for name, value in _sampling(run, seat).items()},
+        **{f"{_SAMPLING}{role}.{name}": value for name, value in _sampling(run, role).items()},
     }
 
 

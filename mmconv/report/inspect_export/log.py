@@ -90,11 +90,11 @@ def _spec(heading: Heading, samples: Sequence[EvalSample]) -> EvalSpec:
         task=f"mmconv/{spec.benchmark}",
         task_args=dict(spec.options),
         dataset=EvalDataset(name=spec.benchmark, samples=len(names), sample_ids=names),
-        model=spec.seats[CANDIDATE].label,
+        model=spec.models[CANDIDATE].label,
         model_roles={
-            seat: ModelConfig(model=model.label)
-            for seat, model in spec.seats.items()
-            if seat != CANDIDATE
+            role: ModelConfig(model=model.label)
+            for role, model in spec.models.items()
+            if role != CANDIDATE
         },
         config=EvalConfig(epochs=spec.trials, limit=spec.limit),
         packages={"mmconv": manifest.mmconv},

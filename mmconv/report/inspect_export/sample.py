@@ -68,7 +68,7 @@ _LEFT_OUT = "left out to see which scores need it"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """What the samples of a run have in common; `labels` names the model on each seat."""
+    """What the samples of a run have in common; `labels` names the model on each role."""
 
     benchmark: Benchmark[Any]
     labels: Mapping[str, str]
@@ -99,19 +99,19 @@ def eval_sample(setting: Setting, finished: Finished, sample: Any) -> EvalSample
         metadata={"sample": key, "condition": plan.condition, **_tags(scores), "record": record},
         events=list(_events(setting, finished)),
         model_usage=usage_by(setting.labels, finished),
-        role_usage=usage_by({seat: seat for seat in setting.labels}, finished),
+        role_usage=usage_by({role: role for role in setting.labels}, finished),
         total_time=fsum(outcome.seconds for outcome in replies),
         error=_error(finished),
     )
 
 
 def usage_by(names: Mapping[str, str], finished: Finished) -> dict[str, ModelUsage]:
-    """Tokens by the name of the seat that they were spent on, replies from the store included."""
+    """Tokens by the name of the role that they were spent on, replies from the store included."""
     spent: dict[str, ModelUsage] = {}
     for each in finished.exchanges():
         usage = _usage(each.outcome)
         if usage is not None:
-            name = names[each.call.seat]
+            name = names[each.call.model]
             spent[name] = spent.get(name, ModelUsage()) + usage
     return spent
 
@@ -146,7 +146,7 @@ def _conversation(setting: Setting, finished: Finished) -> tuple[list[ChatMessag
     asked = [
         finished.asked[call.id]
         for call in finished.plan.calls
-        if call.seat == CANDIDATE and call.id in finished.asked
+        if call.model == CANDIDATE and call.id in finished.asked
     ]
     if not asked:
         return [], ModelOutput(model=setting.labels[CANDIDATE])
@@ -165,13 +165,13 @@ def _given(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
 def _messages(setting: Setting, asked: ResolvedCall) -> list[ChatMessage]:
     """The messages of a call as they were sent, each assistant's turn marked with its origin."""
     return [
-        _message(setting, asked.call.seat, place, message, origin)
+        _message(setting, asked.call.model, place, message, origin)
         for place, (message, origin) in enumerate(zip(asked.messages, asked.origins, strict=True))
     ]
 
 
 def _message(
-    setting: Setting, seat: str, place: int, message: Message, origin: Origin
+    setting: Setting, role: str, place: int, message: Message, origin: Origin
 ) -> ChatMessage:
     content = [_content(setting, part) for part in message.parts]
     # equal messages of several calls are kept once in a log if they have one ID
@@ -181,7 +181,7 @@ def _message(
     if message.role == "user":
         return ChatMessageUser(id=name, content=content, source="input")
     if origin == "own":
-        label = setting.labels[seat]
+        label = setting.labels[role]
         return ChatMessageAssistant(id=name, content=content, source="generate", model=label)
     metadata = {"turn": "reference"} if origin == "reference" else None
     return ChatMessageAssistant(id=name, content=content, source="input", metadata=metadata)
@@ -204,8 +204,8 @@ def _events(setting: Setting, finished: Finished) -> Iterator[ModelEvent]:
             uuid=f"{finished.plan.order}-{call.id}",
             timestamp=setting.written,
             working_start=0.0,
-            model=setting.labels[call.seat],
-            role=None if call.seat == CANDIDATE else call.seat,
+            model=setting.labels[call.model],
+            role=None if call.model == CANDIDATE else call.model,
             input=_messages(setting, asked),
             tools=[],
             tool_choice="none",
@@ -224,14 +224,14 @@ def _events(setting: Setting, finished: Finished) -> Iterator[ModelEvent]:
 
 
 def _output(setting: Setting, call: Call, outcome: Outcome) -> ModelOutput:
-    label = setting.labels[call.seat]
+    label = setting.labels[call.model]
     if not isinstance(outcome, Reply):
         return ModelOutput(model=label, error=_problem(outcome))
     content: list[Content] = [ContentText(text=outcome.text)]
     if outcome.reasoning is not None:
         content.insert(0, ContentReasoning(reasoning=outcome.reasoning))
     message = ChatMessageAssistant(
-        id=hash_json([call.id, call.seat, outcome.text])[:22],
+        id=hash_json([call.id, call.model, outcome.text])[:22],
         content=content,
         source="generate",
         model=label,
@@ -318,7 +318,7 @@ def _error(finished: Finished) -> EvalError | None:
     """The first call of the candidate that was asked and not answered."""
     for call in finished.plan.calls:
         outcome = finished.outcomes.get(call.id)
-        if call.seat == CANDIDATE and isinstance(outcome, Failure):
+        if call.model == CANDIDATE and isinstance(outcome, Failure):
             message = f"{call.id}: {_problem(outcome)}"
             return EvalError(message=message, traceback="", traceback_ansi="")
     return None

@@ -59,7 +59,7 @@ class Losses:
                 self.answers.setdefault(place, Counter()).update(fates)
         for call in calls:
             if call["state"] == "failure":
-                problem = call["seat"], call["problem"]
+                problem = call["model"], call["problem"]
                 self.problems[problem] += 1
                 self.examples.setdefault(problem, sample)
 
@@ -70,11 +70,11 @@ class Losses:
             _counts("verdicts_by_call", "What became of the verdicts", FATES, self.verdicts),
         ]
         rows = {
-            f"{seat}: {problem}": {
+            f"{role}: {problem}": {
                 "calls": Cell(value=float(count)),
-                "for instance sample": Cell(value=self.examples[seat, problem]),
+                "for instance sample": Cell(value=self.examples[role, problem]),
             }
-            for (seat, problem), count in self.problems.most_common(MOST_PROBLEMS)
+            for (role, problem), count in self.problems.most_common(MOST_PROBLEMS)
         }
         made.append(
             Table(

@@ -39,15 +39,15 @@ def provenance(run: FinishedRun) -> Provenance:
 
 
 def _models(run: FinishedRun) -> Iterator[tuple[str, str]]:
-    """Each seat's model, its provider's metadata, and who answered as its server says."""
+    """Each role's model, its provider's metadata, and who answered as its server says."""
     manifest = run.manifest
-    for seat, model in run.spec.seats.items():
+    for role, model in run.spec.models.items():
         name = f"{model.label}: {model.provider}/{model.model}"
-        yield seat, f"{name}, fingerprint {manifest.models[seat]}"
-        for name, value in manifest.about_models.get(seat, {}).items():
-            yield f"{seat}: {name.replace('_', ' ')}", value
-        if answered := manifest.answered_by.get(seat):
-            yield f"{seat}: answered by", list_answered(answered)
+        yield role, f"{name}, fingerprint {manifest.models[role]}"
+        for name, value in manifest.about_models.get(role, {}).items():
+            yield f"{role}: {name.replace('_', ' ')}", value
+        if answered := manifest.answered_by.get(role):
+            yield f"{role}: answered by", list_answered(answered)
 
 
 def _settings(run: FinishedRun) -> Entries:

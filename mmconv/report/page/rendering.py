@@ -83,11 +83,11 @@ def _findings(gathering: Gathering) -> dict[str, Any]:
 
 def _facts(gathering: Gathering) -> list[tuple[str, str]]:
     content = gathering.content
-    seats: dict[str, dict[str, None]] = {}
+    models: dict[str, dict[str, None]] = {}
     for run in content.runs:
-        for seat, model in run.spec.seats.items():
-            seats.setdefault(seat, {})[model.label] = None
-    others = [(seat, ", ".join(labels)) for seat, labels in seats.items() if seat != CANDIDATE]
+        for role, model in run.spec.models.items():
+            models.setdefault(role, {})[model.label] = None
+    others = [(role, ", ".join(labels)) for role, labels in models.items() if role != CANDIDATE]
     many = "s" if len(content.runs) > 1 else ""
     facts = [(f"model{many}", ", ".join(run.label for run in content.runs))]
     trials = max(run.spec.trials for run in content.runs)

@@ -16,18 +16,18 @@ from mmconv.report.page.grids import Grid, Line, Shown, grid, shown
 from mmconv.report.page.losses import Losses
 from mmconv.report.page.plots import COLOURS, Plot, Point, Series, bars
 from mmconv.report.tables.cells import shared_notes
-from mmconv.run_folder.layout import SeatSummary
+from mmconv.run_folder.layout import ModelSummary
 from mmconv.stats import FEWEST_CLUSTERS, Column, ScoreFrame
 
-COSTS: Mapping[str, Callable[[SeatSummary], float | str]] = {
-    "model": lambda seat: seat.model,
-    "requested": lambda seat: float(seat.asked),
-    "from the cache": lambda seat: float(seat.stored),
-    "failed": lambda seat: float(seat.failed),
-    "retries": lambda seat: float(seat.retried),
-    "tokens in": lambda seat: float(seat.total_input_tokens),
-    "tokens out": lambda seat: float(seat.total_output_tokens),
-    "US dollars": lambda seat: _dollars(seat),
+COSTS: Mapping[str, Callable[[ModelSummary], float | str]] = {
+    "model": lambda role: role.model,
+    "requested": lambda role: float(role.asked),
+    "from the cache": lambda role: float(role.stored),
+    "failed": lambda role: float(role.failed),
+    "retries": lambda role: float(role.retried),
+    "tokens in": lambda role: float(role.total_input_tokens),
+    "tokens out": lambda role: float(role.total_output_tokens),
+    "US dollars": lambda role: _dollars(role),
 }
 """The columns of the table of costs."""
 
@@ -207,27 +207,27 @@ def _costs(content: Content) -> Iterator[Section]:
                 f"{summary.plans} conversations finished."
                 for run, summary in summaries
             ),
-            grids=tuple(grid(cost_table(summary.seats, run)) for run, summary in summaries),
+            grids=tuple(grid(cost_table(summary.models, run)) for run, summary in summaries),
         )
 
 
-def cost_table(seats: Mapping[str, SeatSummary], run: str = "") -> Table:
+def cost_table(roles: Mapping[str, ModelSummary], run: str = "") -> Table:
     """What each model role was asked and what it cost; `run` starts the title."""
     return Table(
         name="cost",
         title=f"{run}calls, tokens and cost" if run else "Calls, tokens and cost",
         columns=(*COSTS,),
         rows={
-            name: {title: Cell(value=read(seat)) for title, read in COSTS.items()}
-            for name, seat in seats.items()
+            name: {title: Cell(value=read(role)) for title, read in COSTS.items()}
+            for name, role in roles.items()
         },
         digits=0,
     )
 
 
-def _dollars(seat: SeatSummary) -> str:
-    if seat.total_cost_usd is not None:
-        return tell_dollars(seat.total_cost_usd)
-    if seat.total_unmetered:
-        return tell_unmetered(seat.total_unmetered, seat.asked + seat.stored)
+def _dollars(role: ModelSummary) -> str:
+    if role.total_cost_usd is not None:
+        return tell_dollars(role.total_cost_usd)
+    if role.total_unmetered:
+        return tell_unmetered(role.total_unmetered, role.asked + role.stored)
     return "price not set"

@@ -1,6 +1,6 @@
 """A dialogue built from a request, and executed as a job of the queue.
 
-A job's images were stored when it was queued. It has seats of its own, so stopping it stops nothing
+A job's images were stored when it was queued. It has roles of its own, so stopping it stops nothing
 else.
 """
 
@@ -20,7 +20,7 @@ from mmconv.core.errors import ConfigError
 from mmconv.core.keys import hash_json
 from mmconv.core.plans import Finished, Plan
 from mmconv.core.types import Image
-from mmconv.engine import Runner, Seat
+from mmconv.engine import RoleModel, Runner
 from mmconv.service.dialogues.request import DialogueRequest
 from mmconv.service.dialogues.results import DialogueRun
 from mmconv.service.errors import Problem
@@ -77,13 +77,13 @@ class DialogueWork:
     async def _hold(self, images: RequestImages) -> Ending | None:
         request = DialogueRequest.model_validate_json(self._job.spec)
         names = names_of(request)
-        seats = self._shared.models.lend(_spec(self._shared.settings, request))
+        roles = self._shared.models.lend(_spec(self._shared.settings, request))
         dialogue = await build_dialogue(self._shared, request, images)
         plans = await make_plans(dialogue)
         finished: list[Finished] = []
         self._total = len(plans)
         self._metrics = RunnerMetrics(self._shared.metrics, DIALOGUE, names, self._job.owner)
-        self._runner = Runner(seats, self._shared.store, window=len(plans))
+        self._runner = Runner(roles, self._shared.store, window=len(plans))
         if self._stopped or not await self._runner.run(plans, finished.append):
             return ending_of_halt(self._job, self._runner.stats, self.progress())
         return Ending(
@@ -98,7 +98,7 @@ async def build_dialogue(
     shared: Service, request: DialogueRequest, images: RequestImages
 ) -> DialogueRun:
     """The dialogue with its images and prompts; raises `Problem` naming the field."""
-    models = _spec(shared.settings, request).seats
+    models = _spec(shared.settings, request).models
     offline = request.judge if JUDGE in models and is_offline(models[JUDGE]) else None
     if offline is not None and request.prompts != "convbench":
         raise convbench_only(offline, "prompts")
@@ -125,14 +125,14 @@ async def make_plans(dialogue: DialogueRun) -> tuple[Plan, ...]:
     return await asyncio.to_thread(dialogue.plans)
 
 
-def own_seat(seat: Seat, asked: DialogueRequest) -> Seat:
-    """The seat with the request's sampling over that of the model's file."""
+def own_role(role: RoleModel, asked: DialogueRequest) -> RoleModel:
+    """The role with the request's sampling over that of the model's file."""
     chosen = asked.sampling.model_dump(exclude_unset=True)
-    return replace(seat, sampling={**seat.sampling, **chosen})
+    return replace(role, sampling={**role.sampling, **chosen})
 
 
 def names_of(asked: DialogueRequest) -> dict[str, str]:
-    """The public names of the dialogue's models, by seat."""
+    """The public names of the dialogue's models, by role."""
     return {CANDIDATE: asked.model} | ({} if asked.judge is None else {JUDGE: asked.judge})
 
 
@@ -142,15 +142,15 @@ def name_dialogue(settings: Settings, owner: str, spec: str) -> str:
     `spec` is the request as JSON. Raises `Problem` 404, and `ValidationError` for one of another
     version.
     """
-    seats = decisive(_spec(settings, DialogueRequest.model_validate_json(spec)))
+    roles = decisive(_spec(settings, DialogueRequest.model_validate_json(spec)))
     prompts = [str(prompt_folder(settings, name)) for name in PROMPTS]
-    return f"{DIALOGUE}-{hash_json([owner, spec, seats, prompts])[:12]}"
+    return f"{DIALOGUE}-{hash_json([owner, spec, roles, prompts])[:12]}"
 
 
 def _spec(settings: Settings, asked: DialogueRequest) -> RunSpec:
-    """The dialogue's seats as a run would name them; raises `Problem` 404."""
+    """The dialogue's roles as a run would name them; raises `Problem` 404."""
     return RunSpec(
         benchmark=DIALOGUE,
-        seats={seat: named_model(settings, name, seat) for seat, name in names_of(asked).items()},
+        models={role: named_model(settings, name, role) for role, name in names_of(asked).items()},
         sampling={CANDIDATE: asked.sampling},
     )

@@ -25,7 +25,7 @@ from mmconv.service.dialogues.execution import (
     make_plans,
     name_dialogue,
     names_of,
-    own_seat,
+    own_role,
 )
 from mmconv.service.dialogues.request import DialogueRequest
 from mmconv.service.dialogues.results import DialogueRun
@@ -178,9 +178,9 @@ async def _hold_and_wait(
 async def _hold(shared: Service, caller: Caller, asked: DialogueRequest) -> DialogueResult | Job:
     """The result of a small dialogue, the job that a larger one becomes; raises `Problem`."""
     names = names_of(asked)
-    seats = {CANDIDATE: own_seat(shared.model(asked.model), asked)}
+    roles = {CANDIDATE: own_role(shared.model(asked.model), asked)}
     if asked.judge is not None:
-        seats[JUDGE] = shared.model(asked.judge, "judge")
+        roles[JUDGE] = shared.model(asked.judge, "judge")
     with request_images(shared) as images:
         dialogue = await build_dialogue(shared, asked, images)
         plans = await make_plans(dialogue)
@@ -188,7 +188,7 @@ async def _hold(shared: Service, caller: Caller, asked: DialogueRequest) -> Dial
         if calls > min(shared.settings.synchronous_calls, caller.limits.queued_calls):
             return await _submit(shared, caller, dialogue, calls)
         _require_keys(shared, asked)
-        finished = await run_plans(shared, caller, seats, names, plans, DIALOGUE)
+        finished = await run_plans(shared, caller, roles, names, plans, DIALOGUE)
     check_answered(finished)
     return dialogue.result(finished)
 

@@ -111,7 +111,7 @@ async def _finish(
 ) -> Mapping[int, Finished]:
     """The plans by their order, with the outcomes that are cached."""
     finished: list[Finished] = []
-    runner = Runner(evaluation.resources.seats, replies, window=OPEN_PLANS, offline=True)
+    runner = Runner(evaluation.resources.models, replies, window=OPEN_PLANS, offline=True)
     await runner.run(plans, finished.append)
     return {result.plan.order: result for result in finished}
 

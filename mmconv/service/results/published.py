@@ -157,7 +157,7 @@ def _public_spec(settings: Settings, job: Job, run: Path) -> dict[str, Any]:
     spec = RunSpec(
         benchmark=job.benchmark or "",
         options={"data": request.data, **options},
-        seats={seat: _public_model(settings, name) for seat, name in request.seats.items()},
+        models={role: _public_model(settings, name) for role, name in request.models.items()},
         **request.unnamed(),
     )
     return spec.model_dump(mode="json", exclude_unset=True)

@@ -66,7 +66,7 @@ class BenchmarkCache:
         return self._built[name]
 
     async def evaluation(self, spec: RunSpec) -> Evaluation:
-        """A run with seats of its own, so that stopping it stops nothing else."""
+        """A run with roles of its own, so that stopping it stops nothing else."""
         return Evaluation(
             spec=spec,
             place=self._service.settings.place,
@@ -80,7 +80,7 @@ class BenchmarkCache:
             spec=spec,
             store=service.store,
             library=service.library,
-            seats=service.models.lend(spec),
+            models=service.models.lend(spec),
             facts=service.facts,
         )
 
@@ -118,7 +118,7 @@ class RunWork:
     async def run(self) -> Ending | None:
         """Run to the end. The result names the run's folder."""
         self._evaluation = await open_run(self._settings, self._benchmarks, self._job)
-        names = RunRequest.model_validate_json(self._job.spec).seats
+        names = RunRequest.model_validate_json(self._job.spec).models
         self._counted = RunnerMetrics(self._metrics, RUN, names, self._job.owner)
         self._runner = self._evaluation.runner()
         if self._stopped:

@@ -16,11 +16,11 @@ from functools import cache
 from pathlib import Path, PurePath
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, StrictInt, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StrictInt, ValidationError, model_validator
 
 from mmconv.benchmarks.registry import TITLES
 from mmconv.benchmarks.shared.options import Description, describe, file_options, without_idle_judge
-from mmconv.core.config import ModelSpec, RunSpec, SamplingSpec
+from mmconv.core.config import ModelSpec, RunSpec, SamplingSpec, accept_seats
 from mmconv.core.errors import DataError, InputError
 from mmconv.core.keys import hash_json
 from mmconv.engine.identity import OPERATIONAL
@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 MOST_TRIALS = 100
 """How often a client may run each sample."""
 
-MOST_SEATS = 16
+MOST_ROLES = 16
 """How many models may take part in one run."""
 
 MOST_SAMPLES = 10_000
@@ -49,10 +49,10 @@ MOST_SAMPLES = 10_000
 
 
 class RunRequest(BaseModel):
-    """A run of a benchmark: the data set, and a model for each seat.
+    """A run of a benchmark: the data set, and a model for each role.
 
     `data` and the models are names that the operator configured. `options` are the benchmark's
-    own, except those that name files. `sampling` overrides the benchmark's by seat. `trials` runs
+    own, except those that name files. `sampling` overrides the benchmark's by role. `trials` runs
     each sample N times. `limit` takes the first N samples only, or N at random with the seed
     `shuffle`; `samples` takes the samples of these keys.
     """
@@ -60,7 +60,7 @@ class RunRequest(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     data: str
-    seats: Mapping[str, str] = Field(min_length=1, max_length=MOST_SEATS)
+    models: Mapping[str, str] = Field(min_length=1, max_length=MOST_ROLES)
     options: Mapping[str, Any] = Field(default_factory=dict)
     conditions: tuple[str, ...] | None = Field(default=None, max_length=32)
     sampling: Mapping[str, SamplingSpec] = Field(default_factory=dict)
@@ -70,13 +70,18 @@ class RunRequest(BaseModel):
     samples: tuple[str, ...] | None = Field(default=None, min_length=1, max_length=MOST_SAMPLES)
     seed: StrictInt = Field(default=0, ge=0, lt=2**32)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _accept_seats(cls, value: Any) -> Any:
+        return accept_seats(value)
+
     def canonical(self) -> str:
         """The request as JSON, without fields that were not set."""
         return self.model_dump_json(exclude_unset=True)
 
     def unnamed(self) -> dict[str, Any]:
         """The fields that name nothing of the operator's. `RunSpec` has them too."""
-        return {name: value for name, value in self if name not in ("data", "seats", "options")}
+        return {name: value for name, value in self if name not in ("data", "models", "options")}
 
 
 def resolve(settings: Settings, request: RunRequest) -> RunSpec:
@@ -89,8 +94,8 @@ def resolve(settings: Settings, request: RunRequest) -> RunSpec:
         known = ", ".join(sorted(settings.data)) or "none"
         message = f"no data set {request.data!r} here; there are: {known}"
         raise Problem(404, message, param="data", code="data_not_found")
-    if "candidate" not in request.seats:
-        raise Problem(400, "seats: name the model to evaluate as candidate", param="seats")
+    if "candidate" not in request.models:
+        raise Problem(400, "models: name the model to evaluate as candidate", param="models")
     _check_names(data.benchmark, request)
     _check_sampling(settings, request)
     _check_samples(request)
@@ -98,9 +103,9 @@ def resolve(settings: Settings, request: RunRequest) -> RunSpec:
     spec = RunSpec(
         benchmark=data.benchmark,
         options={**request.options, **data.options},
-        seats={
-            seat: named_model(settings, name, f"seats.{seat}")
-            for seat, name in request.seats.items()
+        models={
+            role: named_model(settings, name, f"models.{role}")
+            for role, name in request.models.items()
         },
         prompts=prompt_folder(settings, data.benchmark),
         **request.unnamed(),
@@ -110,20 +115,20 @@ def resolve(settings: Settings, request: RunRequest) -> RunSpec:
 
 def require_keys(request: RunRequest, spec: RunSpec) -> None:
     """Raise `Problem` 409 for a model whose key is not set here."""
-    for seat, model in spec.seats.items():
-        require_key(model, request.seats[seat], f"seats.{seat}")
+    for role, model in spec.models.items():
+        require_key(model, request.models[role], f"models.{role}")
 
 
 def name_run(request: RunRequest, spec: RunSpec) -> str:
     """The run's id: data set, candidate, and a hash of all that it depends on. Safe in a URL."""
     digest = hash_json([request.data, decisive(spec)])[:12]
-    candidate = re.sub(r"[^A-Za-z0-9._-]+", "-", request.seats["candidate"])[:40]
+    candidate = re.sub(r"[^A-Za-z0-9._-]+", "-", request.models["candidate"])[:40]
     return f"{request.data}-{candidate}-{digest}"
 
 
 def decisive(spec: RunSpec) -> dict[str, Any]:
     """What in a specification can change results. Runs with the same value share a folder."""
-    return spec.model_dump(mode="json", exclude={"seats": {"__all__": set(OPERATIONAL)}})
+    return spec.model_dump(mode="json", exclude={"models": {"__all__": set(OPERATIONAL)}})
 
 
 def named_model(settings: Settings, name: str, param: str) -> ModelSpec:
@@ -147,19 +152,19 @@ def open_options(benchmark: str) -> frozenset[str]:
 
 
 def description(benchmark: str) -> Description | None:
-    """The options, conditions and seats of one of our benchmarks; None for another benchmark."""
+    """The options, conditions and roles of one of our benchmarks; None for another benchmark."""
     return describe(benchmark) if benchmark in TITLES else None
 
 
 def _check_names(benchmark: str, request: RunRequest) -> None:
-    """Refuse unknown seats and conditions, and conditions and samples that are named twice."""
+    """Refuse unknown roles and conditions, and conditions and samples that are named twice."""
     if request.conditions == ():
         raise Problem(400, "conditions: name at least 1, or leave it out", param="conditions")
     if (known := description(benchmark)) is not None:
-        for seat in request.seats:
-            if not known.has_seat(seat):
-                message = f"{benchmark} has no seat {seat!r}; there are: {', '.join(known.seats)}"
-                raise Problem(400, message, param=f"seats.{seat}")
+        for role in request.models:
+            if not known.has_role(role):
+                message = f"{benchmark} has no role {role!r}; there are: {', '.join(known.roles)}"
+                raise Problem(400, message, param=f"models.{role}")
         for place, name in enumerate(request.conditions or ()):
             if name not in known.conditions:
                 there = ", ".join(known.conditions)
@@ -174,12 +179,12 @@ def _check_names(benchmark: str, request: RunRequest) -> None:
 
 
 def _check_sampling(settings: Settings, request: RunRequest) -> None:
-    for seat, sampling in request.sampling.items():
-        if seat not in request.seats:
-            raise Problem(400, f"the seat {seat!r} has no model", param=f"sampling.{seat}")
+    for role, sampling in request.sampling.items():
+        if role not in request.models:
+            raise Problem(400, f"the role {role!r} has no model", param=f"sampling.{role}")
         if "max_tokens" in sampling.model_fields_set:
-            check_tokens(sampling.max_tokens, settings.sizes, f"sampling.{seat}.max_tokens")
-        check_temperature(sampling.temperature or 0, f"sampling.{seat}.temperature")
+            check_tokens(sampling.max_tokens, settings.sizes, f"sampling.{role}.max_tokens")
+        check_temperature(sampling.temperature or 0, f"sampling.{role}.temperature")
 
 
 def _check_samples(request: RunRequest) -> None:
@@ -213,9 +218,9 @@ UNTOLD = "the benchmark cannot be built with these options, or from this data"
 
 TOPICS = (
     (re.compile(r"^samples: "), "samples"),
-    (re.compile(r"\bneeds? a judge\b|\boffline judge\b"), "seats.judge"),
+    (re.compile(r"\bneeds? a judge\b|\boffline judge\b"), "models.judge"),
     (re.compile(r"\bhas no sheets\b"), "options.sheet"),
-    (re.compile(r"\bopponents\b|\bplayers are named\b"), "seats"),
+    (re.compile(r"\bopponents\b|\bplayers are named\b"), "models"),
 )
 """Words of the engine, and the field that they are about."""
 

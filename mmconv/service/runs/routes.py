@@ -96,7 +96,7 @@ async def start_run(
             owner=caller.name,
             spec=asked.canonical(),
             benchmark=spec.benchmark,
-            model=asked.seats["candidate"],
+            model=asked.models["candidate"],
         ),
         key=idempotency_key,
         most=caller.limits.concurrent_runs,

@@ -97,7 +97,7 @@ def _data_choices(shared: Service, data: DataSet) -> dict[str, Any]:
         if (field := _field(option.takes)) is not None
     ]
     return asdict(data) | {
-        "judges": judges if "judge" in data.seats else None,
+        "judges": judges if "judge" in data.roles else None,
         "conditions": list(data.conditions),
         "options": options,
     }

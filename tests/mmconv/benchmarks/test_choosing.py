@@ -25,7 +25,7 @@ from tests.mmconv.benchmarks.fbbench import samples as fbbench
 from tests.mmconv.benchmarks.few_records import stored
 from tests.mmconv.benchmarks.mtbench101 import dialogues as mtbench101
 
-SEATS = {seat: ModelSpec(provider="fake", model="judge") for seat in ("candidate", "judge")}
+ROLES = {role: ModelSpec(provider="fake", model="judge") for role in ("candidate", "judge")}
 RIDDLES = "tests.example_benchmark:Riddles"
 COUNT = 6
 
@@ -49,7 +49,7 @@ DATA: dict[str, Callable[[Path], dict[str, Any]]] = {
 
 
 def spec(name: str, options: dict[str, Any], **chosen: Any) -> RunSpec:
-    return RunSpec(benchmark=name, options=options, seats=SEATS, **chosen)
+    return RunSpec(benchmark=name, options=options, models=ROLES, **chosen)
 
 
 def built(name: str, options: dict[str, Any], **chosen: Any) -> Benchmark[Any]:

@@ -24,11 +24,11 @@ BENCHMARKS = ("cmteval", "convbench", "fbbench", "mtbench101")
 """Those that have the option."""
 
 
-def built(benchmark: str, folder: Path, prompts: Path | None, **seats: ModelSpec) -> Benchmark[Any]:
+def built(benchmark: str, folder: Path, prompts: Path | None, **roles: ModelSpec) -> Benchmark[Any]:
     spec = RunSpec(
         benchmark=benchmark,
         options={**DATA[benchmark](folder), "generate_only": True},
-        seats={"candidate": ECHO, **seats},
+        models={"candidate": ECHO, **roles},
         prompts=prompts,
     )
     return build_benchmark(spec, ImageStore())
@@ -46,7 +46,7 @@ def test_prompts_of_ones_own_are_checked_where_none_is_asked(
     assert made.facts["prompts"] == {}
     plan: Any = getattr(made, "calls", None) or getattr(made, "plan")  # noqa: B009
     calls = plan(next(iter(made.load())), made.conditions[0])
-    assert {call.seat for call in calls} == {"candidate"}
+    assert {call.model for call in calls} == {"candidate"}
     (own / "joke.md").write_text("# user\nTell one.\n", encoding="utf-8")
     with pytest.raises(PromptError, match=f"{benchmark} has no prompt 'joke'"):
         built(benchmark, tmp_path, own)

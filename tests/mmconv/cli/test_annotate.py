@@ -258,7 +258,7 @@ class TestWhatGoesWrong:
         assert not desk.out.exists()
         assert desk.annotate("--limit=1").exit_code == 0
 
-    def test_a_key_that_is_not_set_is_told_with_its_seat(
+    def test_a_key_that_is_not_set_is_told_with_its_role(
         self, desk: Desk, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.delenv("OPENAI_API_KEY", raising=False)

@@ -24,7 +24,7 @@ def desk(tmp_path: Path) -> Desk:
 
 
 class TestWhatItCosts:
-    PRICE = "seats.annotator.price={input: 1000000, output: 0}"
+    PRICE = "models.annotator.price={input: 1000000, output: 0}"
     """A dollar for a token that is read."""
 
     def test_a_dry_run_tells_calls_tokens_and_dollars_and_writes_nothing(self, desk: Desk) -> None:
@@ -90,12 +90,14 @@ class TestSettings:
         for given in ([], [drawn], [drawn, "--set=seed=3"]):
             assert "reused" not in desk.annotate(*given).stdout
             desk.out.unlink()
-        desk.annotate("--set=seats.annotator.options={script: {'': 'A reply.'}}")
+        desk.annotate("--set=models.annotator.options={script: {'': 'A reply.'}}")
         assert desk.lines()[1][CAPTION] == "A reply."
 
-    @pytest.mark.parametrize("field", ["limit", "seats.judge", "sampling.candidate.seed", "trials"])
+    @pytest.mark.parametrize(
+        "field", ["limit", "models.judge", "sampling.candidate.seed", "trials"]
+    )
     def test_what_no_draft_depends_on_is_refused(self, desk: Desk, field: str) -> None:
-        with pytest.raises(ConfigError, match=r"annotate takes only seats\.annotator\.FIELD"):
+        with pytest.raises(ConfigError, match=r"annotate takes only roles\.annotator\.FIELD"):
             desk.annotate(f"--set={field}=1")
 
 
@@ -137,7 +139,7 @@ class TestWhichRows:
         spec = RunSpec(
             benchmark="convbench",
             options=options,
-            seats={"candidate": ModelSpec(provider="fake", model="echo")},
+            models={"candidate": ModelSpec(provider="fake", model="echo")},
             limit=1,
             shuffle=4,
         )

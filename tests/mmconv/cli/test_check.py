@@ -38,9 +38,9 @@ def check(
 ) -> Result:
     write_scenes(folder / "data", 2)
     options = {"data": str(folder / "data/data.jsonl"), "images": str(folder / "data/images")}
-    seats = {"candidate": candidate, "judge": judge}
+    roles = {"candidate": candidate, "judge": judge}
     spec = folder / "run.yaml"
-    spec.write_text(yaml.safe_dump({"benchmark": "convbench", "options": options, "seats": seats}))
+    spec.write_text(yaml.safe_dump({"benchmark": "convbench", "options": options, "models": roles}))
     return CliRunner().invoke(command, [str(spec), flag, "--out", str(folder / "runs")])
 
 

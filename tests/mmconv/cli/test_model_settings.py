@@ -22,8 +22,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def run(*more: str, data: Path = Path("data")) -> Result:
     files = ("--data", str(data / "data.jsonl"), "--images", str(data / "images"))
-    seats = ("--candidate", "fake/echo", "--judge", "fake/judge")
-    return CliRunner().invoke(commands, ["run", "convbench", *files, *seats, "--no-page", *more])
+    roles = ("--candidate", "fake/echo", "--judge", "fake/judge")
+    return CliRunner().invoke(commands, ["run", "convbench", *files, *roles, "--no-page", *more])
 
 
 def folders(here: Path) -> list[Path]:
@@ -37,24 +37,24 @@ def test_a_run_goes_on_in_its_folder_whatever_its_models_are_told_to_do_meanwhil
     [folder] = folders(here)
     patient = (
         "--set",
-        "seats.judge.attempts=99",
+        "models.judge.attempts=99",
         "--set",
-        "seats.judge.price={input: 1, output: 2}",
+        "models.judge.price={input: 1, output: 2}",
     )
     again = run(*patient, data=here / "data")
     assert again.exit_code == 0, again.output
     assert folders(here) == [folder]
     spec = orjson.loads((folder / "spec.json").read_bytes())["spec"]
-    assert spec["seats"]["judge"]["attempts"] == 99
+    assert spec["models"]["judge"]["attempts"] == 99
     assert spec["options"]["data"] == str(here / "data" / "data.jsonl")
-    seats = orjson.loads((folder / "summary.json").read_bytes())["seats"]
-    assert all(seat["asked"] == 0 for seat in seats.values())
-    assert run("--set", "seats.judge.system=Be kind.").exit_code == 0
+    roles = orjson.loads((folder / "summary.json").read_bytes())["models"]
+    assert all(role["asked"] == 0 for role in roles.values())
+    assert run("--set", "models.judge.system=Be kind.").exit_code == 0
     assert len(folders(here)) == 2
 
 
 def test_a_wrong_field_of_a_model_by_its_name_is_named() -> None:
-    result = run("--set", "seats.judge.options.rte=1")
+    result = run("--set", "models.judge.options.rte=1")
     assert isinstance(result.exception, ConfigError)
     assert "model judge: options: wrong configuration\n  rte is not a field here" in str(
         result.exception
@@ -67,7 +67,7 @@ def test_a_url_from_the_environment_is_not_written_down(
     # A port on which nobody answers; one attempt tells it at once.
     monkeypatch.setenv("MMCONV_TEST_URL", "http://127.0.0.1:9/hidden/v1")
     (here / "mine.yaml").write_text("provider: openai\nmodel: m\nattempts: 1\n")
-    judge = ("--set", "seats.judge=mine.yaml", "--set", "seats.judge.base_url=${MMCONV_TEST_URL}")
+    judge = ("--set", "models.judge=mine.yaml", "--set", "models.judge.base_url=${MMCONV_TEST_URL}")
     assert run(*judge, "--conditions", "free").exit_code != 0
     [folder] = folders(here)
     assert "${MMCONV_TEST_URL}" in (folder / "spec.json").read_text()

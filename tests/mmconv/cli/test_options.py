@@ -27,9 +27,9 @@ def entry(text: str, name: str) -> str:
 
 
 @pytest.mark.parametrize("benchmark", TITLES)
-def test_every_seat_condition_and_option_is_listed(benchmark: str) -> None:
+def test_every_role_condition_and_option_is_listed(benchmark: str) -> None:
     described, text = describe(benchmark), told(benchmark)
-    for meanings in (described.seats, described.conditions):
+    for meanings in (described.roles, described.conditions):
         assert all(entry(text, name) == meaning for name, meaning in meanings.items())
     for name, field in described.options.model_fields.items():
         if name != "dup_detect":
@@ -92,14 +92,14 @@ def test_a_benchmark_of_ones_own_is_listed(tmp_path: Path) -> None:
             "is not a subclass of mmconv.benchmarks.base.Benchmark",
         ),
         ("gone.yaml", "gone.yaml: No such file"),
-        ("seats.yaml", "seats.yaml: benchmark is required and not set"),
+        ("models.yaml", "models.yaml: benchmark is required and not set"),
     ],
 )
 def test_what_has_no_options_to_list_is_told(
     target: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("seats.yaml").write_text("seats: {candidate: fake/echo}\n")
+    Path("models.yaml").write_text("models: {candidate: fake/echo}\n")
     result = CliRunner().invoke(commands, ["options", target])
     assert result.exit_code != 0
     assert message in str(result.exception) + result.output

@@ -63,10 +63,10 @@ class TestSight:
 
     def test_of_a_judge_only_where_it_is_shown_them(self, here: Path) -> None:
         (here / "judge.yaml").write_text("provider: fake\nmodel: judge\nabout: {images: false}\n")
-        seats = ("--candidate", "fake/echo", "--judge", "judge.yaml")
-        told = refused("run", *DATA, *seats, "--judge-sees-image")
+        roles = ("--candidate", "fake/echo", "--judge", "judge.yaml")
+        told = refused("run", *DATA, *roles, "--judge-sees-image")
         assert told.startswith("judge (judge): its model file says")
-        assert typed("run", *DATA, *seats).exit_code == 0
+        assert typed("run", *DATA, *roles).exit_code == 0
 
     def test_of_the_demo_before_the_store_knows_of_a_run(self) -> None:
         told = refused("demo", "--limit", "1", "--candidate", "qwen2.5-7b")
@@ -88,16 +88,16 @@ class TestOfflineJudges:
         self, here: Path, way: tuple[str, ...], benchmark: str, judge: str
     ) -> None:
         data = RECORDS[benchmark](here)["data"]
-        seats = ("--candidate", "fake/echo", "--judge", judge)
-        told = refused(*way, benchmark, "--data", data, *seats)
+        roles = ("--candidate", "fake/echo", "--judge", judge)
+        told = refused(*way, benchmark, "--data", data, *roles)
         assert told.startswith(f"judge ({judge.partition('/')[2]}): ")
         assert "no system message names a task" in told
 
     def test_a_custom_benchmark_refuses_it(self, here: Path, judge: str) -> None:
         (here / "riddles.jsonl").write_bytes(orjson.dumps({"id": 1, "riddle": "Who?"}))
         (here / "riddles.yaml").write_text("benchmark: tests.example_benchmark:Riddles\n")
-        seats = ("--candidate", "fake/echo", "--judge", judge)
-        told = refused("run", "riddles.yaml", "--data", "riddles.jsonl", *seats)
+        roles = ("--candidate", "fake/echo", "--judge", judge)
+        told = refused("run", "riddles.yaml", "--data", "riddles.jsonl", *roles)
         assert told.startswith("judge (")
 
     def test_it_judges_convbench_and_answers_nothing_there(self, judge: str) -> None:
@@ -106,23 +106,23 @@ class TestOfflineJudges:
         assert typed("check", *DATA, "--candidate", "fake/echo", "--judge", judge).exit_code == 0
 
 
-class TestSeats:
-    """A seat that the benchmark does not have is refused, and the nearest one named."""
+class TestRoles:
+    """A role that the benchmark does not have is refused, and the nearest one named."""
 
     @WAYS
     def test_on_the_command_line(self, way: tuple[str, ...]) -> None:
-        told = refused(*way, *DATA, *FAKES, "--set", "seats.jugde=fake/judge")
-        assert "convbench has no seat 'jugde'; did you mean judge?" in told
+        told = refused(*way, *DATA, *FAKES, "--set", "models.jugde=fake/judge")
+        assert "convbench has no role 'jugde'; did you mean judge?" in told
 
     def test_in_a_file(self, here: Path) -> None:
         (here / "mine.yaml").write_text(
             "benchmark: convbench\nseats: {candidate: fake/echo, audience: fake/judge}\n"
         )
         told = refused("run", "mine.yaml")
-        assert told == "mine.yaml: convbench has no seat 'audience'; there are: candidate, judge"
+        assert told == "mine.yaml: convbench has no role 'audience'; there are: candidate, judge"
 
     def test_botchat_takes_opponents_of_any_name(self) -> None:
-        told = refused("run", "botchat", *FAKES, "--set", "seats.gpt4=fake/echo")
+        told = refused("run", "botchat", *FAKES, "--set", "models.gpt4=fake/echo")
         assert "data is needed and not set" in told
 
 

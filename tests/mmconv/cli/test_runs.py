@@ -140,7 +140,7 @@ def test_a_turn_of_a_prompt_file_is_no_reference_turn(here: Path) -> None:
 
 
 def test_calls_are_counted_once_however_often_they_are_asked(here: Path) -> None:
-    unreadable = ("--set", "seats.judge=fake/unreadable", "--conditions", "perception")
+    unreadable = ("--set", "models.judge=fake/unreadable", "--conditions", "perception")
     run(*unreadable, "--limit", "1")
     folder = str(run_folder(here))
     assert typed("show", folder).output == "1  perception: 8 of 8 calls answered\n"
@@ -188,8 +188,8 @@ def test_what_is_wrong_is_told(
         (("--shard", "4/3"), ConfigError, "expected i/n"),
         (("--prompts", "gone"), Exception, "gone"),
         (("--set", "options.images=gone"), DataError, "there is no such folder"),
-        (("--set", "seats.candidate=hf"), ConfigError, "provider/model"),
-        (("--set", "seats.candidate=nobody/x"), ConfigError, "provider 'nobody' is not known"),
+        (("--set", "models.candidate=hf"), ConfigError, "provider/model"),
+        (("--set", "models.candidate=nobody/x"), ConfigError, "provider 'nobody' is not known"),
         (("--set", f"seed={2**63}"), ConfigError, "seed: Input should be less than"),
         (("--set", f"sampling.judge.seed={-(2**64)}"), ConfigError, "greater than or equal"),
     ],
@@ -211,7 +211,7 @@ def test_options_fill_a_group_that_is_empty_in_the_run_file(here: Path) -> None:
 def test_an_option_of_a_group_that_is_a_value_is_told(here: Path) -> None:
     (here / "wrong.yaml").write_text("benchmark: convbench\nseats: 3\n")
     told = str(typed("run", "wrong.yaml", *FAKES).exception)
-    assert told == "--candidate: 'seats' is a value, not a group of fields"
+    assert told == "--candidate: 'models' is a value, not a group of fields"
 
 
 def test_trials_repeat_every_sample(here: Path) -> None:
@@ -244,11 +244,11 @@ def test_verdicts_that_cannot_be_read_are_counted_by_verdict(here: Path) -> None
     mtbench101.write(here / "dialogues.jsonl", mtbench101.records())
     data = ("--data", "dialogues.jsonl", "--set", "options.judge_retries=0")
     arguments = ("run", "mtbench101", *data, "--candidate", "fake/echo")
-    high = ("--set", "seats.judge={provider: fake, model: judge, options: {highest: 20}}")
+    high = ("--set", "models.judge={provider: fake, model: judge, options: {highest: 20}}")
     result = typed(*arguments, *high)
     [folder] = (here / "runs").glob("mtbench101-*")
     lines = map(orjson.loads, (folder / "transcripts.jsonl").read_bytes().splitlines())
-    parses = [line["parse"] for line in lines if line["seat"] == "judge"]
+    parses = [line["parse"] for line in lines if line["model"] == "judge"]
     unread = sum(parse != "parsed" for parse in parses)
     assert 0 < unread < len(parses)
     assert result.exit_code == 1

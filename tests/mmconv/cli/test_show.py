@@ -30,7 +30,7 @@ from mmconv.core.types import (
 from tests.mmconv.processes import typed
 
 PICTURE = Image(sha256="ab" * 32, media_type="image/png", width=1000, height=750)
-CALL = Call(id="turn_1", seat="candidate", messages=(Message(role="user", parts=(PICTURE,)),))
+CALL = Call(id="turn_1", model="candidate", messages=(Message(role="user", parts=(PICTURE,)),))
 MADE = RawImage(width=500, height=375, tokens=144, sizes={"image_grid_thw": (1, 24, 24)})
 PROMPT = RawPrompt(
     text="<|user|><image>\nWhat? \nAnswer:  ",
@@ -139,7 +139,7 @@ def test_messages_that_were_dropped_are_not_written() -> None:
         Message(role="user", parts=(Text(text="One?"),)),
         Message(role="user", parts=(Text(text="Two?"),)),
     )
-    call = Call(id="turn_1", seat="candidate", messages=said, overflow="drop_oldest")
+    call = Call(id="turn_1", model="candidate", messages=said, overflow="drop_oldest")
     writing = Writing(prompt=replace(PROMPT, images=()))
     raw(Reply(text="", dropped=1), writing, call)
     assert writing.shown == [(said[0], said[2])]
@@ -186,7 +186,7 @@ def test_of_other_providers_it_says_that_it_does_not_know(here: Path) -> None:
 
 def test_what_was_said_is_shown_to_the_letter_and_not_obeyed(here: Path) -> None:
     said = "\x1b[31mred\x1b[0m\x0bhere\u2028there\r\n\u202elast\n"
-    run("fake/scripted", "--set", f"seats.candidate.options.script={json.dumps({'(?s).*': said})}")
+    run("fake/scripted", "--set", f"models.candidate.options.script={json.dumps({'(?s).*': said})}")
     [folder] = (here / "runs").glob("convbench-*")
     told = typed("show", str(folder), "1").output
     shown = r"    \x1b[31mred\x1b[0m\x0bhere" + "\u2028" + r"there\x0d"
@@ -239,7 +239,7 @@ def test_what_another_model_answered_is_not_taken_for_a_runs_own(here: Path) -> 
         assert isinstance(error, DataError)
         return str(error)
 
-    other = "the model of the seat candidate is not the one that the run was made with"
+    other = "the model of the role candidate is not the one that the run was made with"
     assert f"has no answer to 3 of its calls today\n  {other}" in refused("show", str(folder), "1")
     # by now the store has the answers of another run, of the same file
     run(f"hf/{here}/model")

@@ -42,7 +42,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     before = Path.cwd()
     os.chdir(here)
     try:
-        for more in ((), ("--set", "seats.candidate=fake/judge")):
+        for more in ((), ("--set", "models.candidate=fake/judge")):
             with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as ended:
                 patch.setattr(sys, "argv", ["mmconv", *RUN, *more])
                 main()
@@ -115,7 +115,7 @@ def with_option(path: Path) -> None:
 
 def without_candidate(path: Path) -> None:
     spec = orjson.loads(path.read_bytes())["spec"]
-    change(path, spec=spec | {"seats": {}})
+    change(path, spec=spec | {"models": {}})
 
 
 def first_line(**fields: Any) -> Callable[[Path], object]:
@@ -157,7 +157,7 @@ SPECS = [
     pytest.param(put("[1]"), "holds a list, not an object", id="a list"),
     pytest.param(with_option, "spec.tempo is not a field here", id="another version"),
     pytest.param(lambda path: drop(path, "spec"), "spec is needed and not set", id="no spec"),
-    pytest.param(without_candidate, "spec: seats.candidate is needed", id="no candidate"),
+    pytest.param(without_candidate, "spec: models.candidate is needed", id="no candidate"),
 ]
 """How a `spec.json` is spoilt, and what is told of it."""
 
@@ -229,14 +229,14 @@ def test_a_page_with_pictures_is_not_replaced_by_one_without(typed: Type, run: P
 def test_running_again_mends_a_spoilt_specification(typed: Type, run: Path) -> None:
     cut(run / "spec.json")
     done(typed(*RUN))
-    seats = orjson.loads((run / "summary.json").read_bytes())["seats"]
-    assert [seat["asked"] for seat in seats.values()] == [0, 0]
+    roles = orjson.loads((run / "summary.json").read_bytes())["models"]
+    assert [role["asked"] for role in roles.values()] == [0, 0]
     done(typed("show", run, "1"))
 
 
-def drop_seat(path: Path, seat: str) -> dict[str, str]:
+def drop_role(path: Path, role: str) -> dict[str, str]:
     models: dict[str, str] = orjson.loads(path.read_bytes())["models"]
-    return {name: model for name, model in models.items() if name != seat}
+    return {name: model for name, model in models.items() if name != role}
 
 
 FILES = [
@@ -256,7 +256,7 @@ FILES = [
     ),
     pytest.param(
         "manifest.json",
-        lambda path: change(path, models=drop_seat(path, "judge")),
+        lambda path: change(path, models=drop_role(path, "judge")),
         "models.judge is needed and not set",
         id="manifest of a run without a judge",
     ),

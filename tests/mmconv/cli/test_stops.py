@@ -19,7 +19,7 @@ from mmconv.cli.shared.costs import Budget
 from mmconv.cli.shared.session import tell_stopped
 from mmconv.core.config import ModelSpec, PriceSpec, RunSpec
 from mmconv.core.errors import ConfigError, FailureKind, Transient
-from mmconv.core.run_stats import RunStats, SeatStats, StopReason
+from mmconv.core.run_stats import ModelStats, RunStats, StopReason
 from mmconv.core.types import Failure
 from model_zoo.simulated import fake
 from tests.mock_server import mock_server
@@ -111,12 +111,12 @@ def test_a_run_stops_when_it_costs_more_and_goes_on_without_asking_again() -> No
     check_stopped(stopped, 130)
     assert spent(stopped).startswith("$0.0")
     [first] = Path("runs").glob("convbench-*/summary.json")
-    asked = orjson.loads(first.read_bytes())["seats"]
-    assert 0.05 < sum(seat["cost_usd"] for seat in asked.values()) < 0.1
+    asked = orjson.loads(first.read_bytes())["models"]
+    assert 0.05 < sum(role["cost_usd"] for role in asked.values()) < 0.1
     assert run(*PRICED, "--max-cost", "100").exit_code == 0
-    whole = orjson.loads(first.read_bytes())["seats"]
-    for name, seat in whole.items():
-        assert seat["stored"] >= asked[name]["asked"] > 0
+    whole = orjson.loads(first.read_bytes())["models"]
+    for name, role in whole.items():
+        assert role["stored"] >= asked[name]["asked"] > 0
 
 
 def test_a_budget_that_the_last_calls_exceed_costs_no_results() -> None:
@@ -139,8 +139,8 @@ def test_a_model_without_a_price_is_refused_a_budget() -> None:
 def test_a_model_that_counts_no_tokens_ends_a_budget_unless_it_is_free() -> None:
     def told_of(price: PriceSpec) -> str | None:
         model = ModelSpec(provider="openai", model="m", price=price)
-        budget = Budget(RunSpec(benchmark="riddles", seats={"candidate": model}), 5)
-        return budget.spent(RunStats(seats={"candidate": SeatStats(asked=1, unmetered=1)}))
+        budget = Budget(RunSpec(benchmark="riddles", models={"candidate": model}), 5)
+        return budget.spent(RunStats(models={"candidate": ModelStats(asked=1, unmetered=1)}))
 
     assert told_of(PriceSpec(input=0, output=0)) is None
     told = told_of(PriceSpec(input=0, output=1))
@@ -158,10 +158,10 @@ def test_a_dry_run_tells_what_is_left_to_ask() -> None:
     assert told() == before
     run(*PRICED, "--max-cost", "0.05")
     [path] = Path("runs").glob("convbench-*/summary.json")
-    seats = orjson.loads(path.read_bytes())["seats"]
+    roles = orjson.loads(path.read_bytes())["models"]
     for name, (calls, stored, left) in told().items():
         assert calls == before[name][0]
-        assert stored == seats[name]["asked"] > 0
+        assert stored == roles[name]["asked"] > 0
         assert left == calls - stored
     run(*PRICED)
     assert {row[2] for row in told().values()} == {0}
@@ -169,10 +169,10 @@ def test_a_dry_run_tells_what_is_left_to_ask() -> None:
 
 def test_one_call_is_told_as_one() -> None:
     failing = "{provider: fake, model: failing, attempts: 1, options: {rate: 1, kinds: [server]}}"
-    seat = ("--set", f"seats.candidate={failing}", "--limit", "1", "--conditions", "reasoning")
+    role = ("--set", f"models.candidate={failing}", "--limit", "1", "--conditions", "reasoning")
     assert (
         "1 call of candidate failed (server), for instance: made to fail"
-        in run(*FAKE_JUDGE, *seat).stderr
+        in run(*FAKE_JUDGE, *role).stderr
     )
 
 
@@ -184,8 +184,8 @@ def test_what_a_server_says_does_not_command_the_terminal(
 
     monkeypatch.setattr(fake, "Transient", cleared)
     failing = "{provider: fake, model: failing, attempts: 1, options: {rate: 1, kinds: [server]}}"
-    seat = ("--set", f"seats.candidate={failing}", "--limit", "1", "--conditions", "reasoning")
-    assert r"for instance: \x1b[2Jmade to fail" in run(*FAKE_JUDGE, *seat).stderr
+    role = ("--set", f"models.candidate={failing}", "--limit", "1", "--conditions", "reasoning")
+    assert r"for instance: \x1b[2Jmade to fail" in run(*FAKE_JUDGE, *role).stderr
     refused = Failure(kind="quota", message="\x1b[2Jpay", attempts=1)
     tell_stopped("", StopReason(reason="stopped", failure=refused))
     assert r"\x1b[2Jpay" in capsys.readouterr().err

@@ -155,9 +155,9 @@ def test_judgements(client: Client) -> None:
 
 
 def test_a_run_from_start_to_report(client: Client, tmp_path: Path) -> None:
-    seats = {"candidate": "echo", "judge": "judge"}
-    run = client.start("drawn", seats)
-    assert client.start("drawn", seats).id == run.id
+    roles = {"candidate": "echo", "judge": "judge"}
+    run = client.start("drawn", roles)
+    assert client.start("drawn", roles).id == run.id
     info = run.wait()
     assert (info.state, info.lost, info.progress.conversations) == ("done", 0, 9)
     ratings = list(run.scores(metric="rating"))
@@ -168,7 +168,7 @@ def test_a_run_from_start_to_report(client: Client, tmp_path: Path) -> None:
     samples = list(run.samples())
     assert [each.sample for each in samples] == ["1", "2", "3"]
     transcript = run.sample("1")
-    assert {call["seat"] for call in transcript.calls} == {"candidate", "judge"}
+    assert {call["model"] for call in transcript.calls} == {"candidate", "judge"}
     run.transcripts(tmp_path / "calls.jsonl")
     calls = [orjson.loads(line) for line in (tmp_path / "calls.jsonl").read_bytes().splitlines()]
     assert len(calls) == sum(each.calls for each in samples)

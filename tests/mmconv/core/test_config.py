@@ -18,7 +18,7 @@ from mmconv.core.config import (
 from mmconv.core.documents import read_document, validate
 from mmconv.core.errors import ConfigError
 
-RUN = {"benchmark": "convbench", "seats": {"candidate": "fake/echo"}}
+RUN = {"benchmark": "convbench", "models": {"candidate": "fake/echo"}}
 
 
 def test_an_override_fills_an_empty_group() -> None:
@@ -41,7 +41,7 @@ def test_overriding_leaves_the_original_alone() -> None:
         ("seed=0_10", "'seed=0_10': line 1: YAML reads 0_10 as 8; write '0_10' for"),
         ("limit=1:30.5", "'limit=1:30.5': line 1: YAML reads 1:30.5 as 90.5; write"),
         ("options={order: both, order: random}", "'order' stands on line 1 too"),
-        ("seats.candidate.model.name=9", "'model' is a value"),
+        ("models.candidate.model.name=9", "'model' is a value"),
     ],
 )
 def test_a_bad_override_is_told(item: str, message: str) -> None:
@@ -60,42 +60,42 @@ def test_what_undoes_an_earlier_override_is_refused(items: list[str]) -> None:
 @pytest.mark.parametrize(
     ("item", "told"),
     [
-        ("seats.candidat.attempts=1", "'candidat' has .*; did you mean candidate"),
-        ("seats.x.attempts=1", "'x' has no provider and no model; there are: candidate"),
-        ("seats={1: {attempts: 1}}", "1 has no provider and no model"),
+        ("models.candidat.attempts=1", "'candidat' has .*; did you mean candidate"),
+        ("models.x.attempts=1", "'x' has no provider and no model; there are: candidate"),
+        ("models={1: {attempts: 1}}", "1 has no provider and no model"),
     ],
 )
-def test_a_seat_that_only_an_override_names_is_told_with_those_there_are(
+def test_a_role_that_only_an_override_names_is_told_with_those_there_are(
     item: str, told: str
 ) -> None:
-    with pytest.raises(ConfigError, match=rf"\n  seats: {told}"):
+    with pytest.raises(ConfigError, match=rf"\n  models: {told}"):
         validate(RunSpec, override(RUN, [item]), "run.yaml")
 
 
 class TestFieldsOfAModelByItsName:
     """They are laid over what the name stands for."""
 
-    def seat(self, model: str, *items: str) -> ModelSpec:
-        document = override({**RUN, "seats": {"judge": model}}, items)
-        return validate(RunSpec, document, "run.yaml").seats["judge"]
+    def model(self, model: str, *items: str) -> ModelSpec:
+        document = override({**RUN, "models": {"judge": model}}, items)
+        return validate(RunSpec, document, "run.yaml").models["judge"]
 
     def test_of_a_shipped_model(self) -> None:
         shipped = load_model("gpt-4o")
-        items = ("seats.judge.max_concurrency=4", "seats.judge.options.max_side=9")
+        items = ("models.judge.max_concurrency=4", "models.judge.options.max_side=9")
         expected = {"max_concurrency": 4, "options": {"max_side": 9}}
-        assert self.seat("gpt-4o", *items) == shipped.model_copy(update=expected)
+        assert self.model("gpt-4o", *items) == shipped.model_copy(update=expected)
 
     def test_of_ones_own_file(self, tmp_path: Path) -> None:
         file = tmp_path / "mine.yaml"
         file.write_text(
             "provider: openai\nmodel: org/x\nabout: {images: false}\noptions: {identity: x}\n"
         )
-        seat = self.seat(str(file), "seats.judge.base_url=http://h:1/v1")
-        assert (seat.label, seat.base_url) == ("mine", "http://h:1/v1")
-        assert (seat.about.images, seat.options) == (False, {"identity": "x"})
+        role = self.model(str(file), "models.judge.base_url=http://h:1/v1")
+        assert (role.label, role.base_url) == ("mine", "http://h:1/v1")
+        assert (role.about.images, role.options) == (False, {"identity": "x"})
 
     def test_of_a_providers_model(self) -> None:
-        assert self.seat("fake/failing", "seats.judge.options.rate=0.3") == ModelSpec(
+        assert self.model("fake/failing", "models.judge.options.rate=0.3") == ModelSpec(
             provider="fake", model="failing", options={"rate": 0.3}
         )
 
@@ -111,7 +111,7 @@ class TestFieldsOfAModelByItsName:
         file = tmp_path / "mine.yaml"
         file.write_text("provider: fake\nmodle: echo\n")
         with pytest.raises(ConfigError, match=r"mine\.yaml: wrong .*\n.*\n.*did you mean model\?"):
-            self.seat(str(file), "seats.judge.attempts=2")
+            self.model(str(file), "models.judge.attempts=2")
 
 
 class TestAddress:
@@ -139,8 +139,8 @@ class TestAddress:
     [
         ({"trails": 2}, "trails is not a field here; did you mean trials?"),
         ({"benchmark": None}, "benchmark: "),
-        ({"sampling": {"temperature": 0.5}}, r"sampling: is set by seat, as in {candidate: {temp"),
-        ({"seats": {"judge": ["a", "b"]}}, "seats: 'judge' is a list; it takes one model"),
+        ({"sampling": {"temperature": 0.5}}, r"sampling: is set by role, as in {candidate: {temp"),
+        ({"models": {"judge": ["a", "b"]}}, "models: 'judge' is a list; it takes one model"),
         (
             {"sampling": {"candidate": 5}},
             r"candidate is not a single value: it has the fields temper",
@@ -158,15 +158,15 @@ class TestAddress:
             "samples names the samples to run: leave out limit and shuffle",
         ),
         ({"samples": []}, "samples: "),
-        ({"sampling": {"judge": {}}}, "the seat 'judge', which no model sits on"),
+        ({"sampling": {"judge": {}}}, "the role 'judge', which no model sits on"),
         ({"sampling": {"candidate": {"top_p": 2}}}, r"sampling\.candidate\.top_p"),
         (
             {"sampling": {"candidate": {"temprature": 1}}},
             r"sampling\.candidate\.temprature is not a field here; did you mean temperature\?",
         ),
         (
-            {"seats": {"candidate": {"provider": "hf", "model": "x", "price": {"inptu": 1}}}},
-            r"seats\.candidate\.price\.inptu is not a field here; did you mean input\?",
+            {"models": {"candidate": {"provider": "hf", "model": "x", "price": {"inptu": 1}}}},
+            r"roles\.candidate\.price\.inptu is not a field here; did you mean input\?",
         ),
     ],
 )
@@ -231,7 +231,7 @@ def test_a_file_without_fields_is_told(tmp_path: Path, text: str, found: str) ->
 
 
 def test_what_is_needed_is_named() -> None:
-    with pytest.raises(ConfigError, match="seats is needed and not set"):
+    with pytest.raises(ConfigError, match="roles is needed and not set"):
         validate(RunSpec, {"benchmark": "convbench"}, "run.yaml")
 
 
@@ -266,8 +266,8 @@ def test_a_run_labels_a_model_by_its_file_unless_that_has_a_name(
 ) -> None:
     file = tmp_path / "mine.yaml"
     file.write_text(f"provider: openai\nmodel: org/standin\n{fields}")
-    spec = validate(RunSpec, {**RUN, "seats": {"candidate": str(file)}}, "run.yaml")
-    assert spec.seats["candidate"].label == label
+    spec = validate(RunSpec, {**RUN, "models": {"candidate": str(file)}}, "run.yaml")
+    assert spec.models["candidate"].label == label
 
 
 @pytest.mark.parametrize("path", ["./llava", "../scenes/facts", "/checkpoints/llava/", "~/llava"])
@@ -284,15 +284,15 @@ def test_model_files_are_in_the_order_of_their_names() -> None:
 
 
 def test_a_written_specification_overrides_no_more_than_it_was_told_to() -> None:
-    seat = ModelSpec(provider="fake", model="judge", sampling=SamplingSpec(top_p=None))
+    role = ModelSpec(provider="fake", model="judge", sampling=SamplingSpec(top_p=None))
     told = RunSpec(
-        benchmark="fbbench", seats={"judge": seat}, sampling={"judge": SamplingSpec(seed=1)}
+        benchmark="fbbench", models={"judge": role}, sampling={"judge": SamplingSpec(seed=1)}
     )
     read = RunSpec.model_validate_json(told.model_dump_json())
     assert read == told
     assert read.sampling["judge"].model_fields_set == {"seed"}
-    assert read.seats["judge"].sampling is not None
-    assert read.seats["judge"].sampling.model_fields_set == {"top_p"}
+    assert read.models["judge"].sampling is not None
+    assert read.models["judge"].sampling.model_fields_set == {"top_p"}
 
 
 def test_an_empty_text_ends_no_answer() -> None:

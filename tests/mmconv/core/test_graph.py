@@ -16,7 +16,7 @@ PICTURE = Image(sha256="cd" * 32, media_type="image/png", width=2, height=3)
 def call(name: str, *needs: str, fallbacks: tuple[Call, ...] = ()) -> Call:
     parts: tuple[Part, ...] = tuple(Ref(call=need) for need in needs) or (Text(text="hi"),)
     message = Message(role="user", parts=parts)
-    return Call(id=name, seat="candidate", messages=(message,), fallbacks=fallbacks)
+    return Call(id=name, model="candidate", messages=(message,), fallbacks=fallbacks)
 
 
 @given(st.permutations(range(6)))

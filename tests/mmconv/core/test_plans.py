@@ -11,8 +11,8 @@ from mmconv.core.plans import Finished, Plan, ResolvedCall, score_finished
 from mmconv.core.protocols import Benchmark
 from mmconv.core.types import Call, Message, Outcome, Ref, Reply, Sampling, Score, Skipped, Text
 
-ANSWER = Call(id="answer", seat="candidate", messages=())
-AGAIN = Call(id="judgement~retry_1", seat="judge", messages=(), parser=rating)
+ANSWER = Call(id="answer", model="candidate", messages=())
+AGAIN = Call(id="judgement~retry_1", model="judge", messages=(), parser=rating)
 LAST = replace(AGAIN, id="judgement~retry_2")
 JUDGEMENT = replace(AGAIN, id="judgement", fallbacks=(AGAIN, LAST))
 LATER = replace(ANSWER, id="later")

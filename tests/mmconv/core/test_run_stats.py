@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mmconv.core.errors import Transient
-from mmconv.core.run_stats import MOST_NAMES, OTHERS, RunStats, SeatStats, Throughput
+from mmconv.core.run_stats import MOST_NAMES, OTHERS, ModelStats, RunStats, Throughput
 from mmconv.core.types import Reply
 
 
@@ -14,8 +14,8 @@ def test_the_time_left_is_that_of_the_calls_not_answered_at_the_pace_of_the_last
     pace = Throughput()
     told = []
     for now in range(61):
-        seat = SeatStats(asked=2 * max(0, now - 10))
-        stats = RunStats(plans=100, planned=200, seats={"candidate": seat})
+        role = ModelStats(asked=2 * max(0, now - 10))
+        stats = RunStats(plans=100, planned=200, models={"candidate": role})
         pace.mark(now, stats)
         told.append((pace.rate, pace.seconds_left(stats, 250)))
     assert (told[0], told[10], told[-1]) == ((0, None), (0, None), (2, 200))
@@ -25,7 +25,7 @@ def test_cached_replies_are_reached_and_do_not_speed_up_the_time_left() -> None:
     pace = Throughput()
     for now, asked in ((0, 0), (1, 0), (11, 10)):
         stats = RunStats(
-            plans=10, planned=1000, seats={"candidate": SeatStats(asked=asked, stored=900)}
+            plans=10, planned=1000, models={"candidate": ModelStats(asked=asked, stored=900)}
         )
         pace.mark(now, stats)
     assert stats.ended == 910
@@ -42,7 +42,7 @@ def test_plans_that_are_not_opened_count_as_the_others_on_average() -> None:
 def test_a_reply_without_either_number_of_tokens_is_unmetered(
     tokens: tuple[int | None, int | None], unmetered: int
 ) -> None:
-    stats = SeatStats()
+    stats = ModelStats()
     stats.count(Reply(text="Yes.", input_tokens=tokens[0], output_tokens=tokens[1]), stored=False)
     assert (stats.asked, stats.unmetered) == (1, unmetered)
 
@@ -50,32 +50,32 @@ def test_a_reply_without_either_number_of_tokens_is_unmetered(
 def test_replies_are_counted_by_who_answered_as_far_as_that_is_told() -> None:
     stats = RunStats()
     for name, stored in (("a", True), ("b", False), ("a", False), (None, True)):
-        stats.seat("candidate").count(Reply(text="Yes.", answered_by=name), stored=stored)
-    stats.seat("judge").count(Reply(text="Yes."), stored=False)
+        stats.model("candidate").count(Reply(text="Yes.", answered_by=name), stored=stored)
+    stats.model("judge").count(Reply(text="Yes."), stored=False)
     assert stats.answered_by == {"candidate": {"a": 2, "b": 1}}
 
 
 def test_a_server_with_a_fingerprint_for_each_reply_is_counted_by_its_models_at_last() -> None:
-    seat = SeatStats()
+    role = ModelStats()
     for number in range(3 * MOST_NAMES):
         model = "m" if number < 2 * MOST_NAMES else "fallback"
-        seat.count(Reply(text="Yes.", answered_by=f"{model}, fingerprint {number}"), stored=False)
-    seat.count(Reply(text="Yes.", answered_by="m, fingerprint 0"), stored=False)
-    assert len(seat.answered_by) == MOST_NAMES + 2
-    assert seat.answered_by["m, fingerprint 0"] == 2
-    assert (seat.answered_by["m"], seat.answered_by["fallback"]) == (MOST_NAMES, MOST_NAMES)
+        role.count(Reply(text="Yes.", answered_by=f"{model}, fingerprint {number}"), stored=False)
+    role.count(Reply(text="Yes.", answered_by="m, fingerprint 0"), stored=False)
+    assert len(role.answered_by) == MOST_NAMES + 2
+    assert role.answered_by["m, fingerprint 0"] == 2
+    assert (role.answered_by["m"], role.answered_by["fallback"]) == (MOST_NAMES, MOST_NAMES)
 
 
 def test_a_server_with_a_name_for_each_reply_takes_no_memory_for_each() -> None:
-    seat = SeatStats()
+    role = ModelStats()
     for number in range(3 * MOST_NAMES):
-        seat.count(Reply(text="Yes.", answered_by=f"m{number}"), stored=False)
-    assert len(seat.answered_by) == 2 * MOST_NAMES + 1
-    assert seat.answered_by[OTHERS] == MOST_NAMES
+        role.count(Reply(text="Yes.", answered_by=f"m{number}"), stored=False)
+    assert len(role.answered_by) == 2 * MOST_NAMES + 1
+    assert role.answered_by[OTHERS] == MOST_NAMES
 
 
 def test_a_reply_that_nobody_needs_is_unmetered_as_others_are_and_no_failed_attempt_is() -> None:
-    stats = SeatStats()
+    stats = ModelStats()
     for told in (Reply(text="Yes."), Reply(text="Yes.", input_tokens=7, output_tokens=5)):
         stats.count_paid(told)
     stats.count_unanswered(Transient("timeout", "no reply"))

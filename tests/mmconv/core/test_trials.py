@@ -57,7 +57,7 @@ def spec(data: Path, keys: list[str], trials: int) -> RunSpec:
     return RunSpec(
         benchmark="tests.example_benchmark:Riddles",
         options={"data": str(data)},
-        seats={"candidate": ModelSpec(provider="fake", model="echo"), "judge": judge},
+        models={"candidate": ModelSpec(provider="fake", model="echo"), "judge": judge},
         trials=trials,
     )
 
@@ -110,8 +110,8 @@ async def test_trials_that_are_all_alike_are_told(
     async def with_lost_calls(rate: float, runs: str) -> Result:
         options = {"rate": rate, "seed": 2}
         failing = ModelSpec(provider="fake", model="failing", attempts=1, options=options)
-        seats = {**chosen.seats, "candidate": failing}
-        return await evaluate(chosen.model_copy(update={"seats": seats}), tmp_path / runs)
+        roles = {**chosen.models, "candidate": failing}
+        return await evaluate(chosen.model_copy(update={"models": roles}), tmp_path / runs)
 
     lossy = await with_lost_calls(0.3, "lossy")
     assert lossy.shortfall.failed
@@ -131,10 +131,10 @@ async def test_trials_that_are_all_alike_are_told(
 async def test_names_are_no_part_of_what_is_asked(tmp_path: Path) -> None:
     """A store of runs whose samples were named otherwise answers all the same."""
     first = await evaluate(spec(tmp_path / "old.jsonl", ["1", "2"], 3), tmp_path / "runs")
-    assert sum(seat.asked for seat in first.stats.seats.values()) == 12
+    assert sum(role.asked for role in first.stats.models.values()) == 12
     again = await evaluate(spec(tmp_path / "new.jsonl", ["a#1", "a#2"], 3), tmp_path / "runs")
     assert again.stats.replies == first.stats.replies == 12
-    assert sum(seat.asked for seat in again.stats.seats.values()) == 0
+    assert sum(role.asked for role in again.stats.models.values()) == 0
 
 
 def test_a_page_tells_what_is_told_of_a_sample_in_each_of_its_trials() -> None:

@@ -11,7 +11,7 @@ from mmconv.core.errors import BackendError, FailureKind, Refused, Transient
 from mmconv.core.plans import Plan, ResolvedCall
 from mmconv.core.run_stats import RunStats, StopReason
 from mmconv.core.types import Call, Failure, Message, Reply, Sampling, Text
-from mmconv.engine import Runner, Seat
+from mmconv.engine import RoleModel, Runner
 from mmconv.engine.circuit_breaker import (
     HOPELESS,
     MOST_EARLY,
@@ -20,7 +20,7 @@ from mmconv.engine.circuit_breaker import (
     CircuitBreaker,
 )
 from mmconv.store import Store, known
-from tests.mmconv.engine.test_driver import Gathering, Scripted, chain_of_two, seat_for
+from tests.mmconv.engine.test_driver import Gathering, Scripted, chain_of_two, model_for
 
 PLANS = [chain_of_two(order, f"w{order}") for order in range(60)]
 
@@ -57,7 +57,7 @@ def always(_number: int) -> bool:
 async def run(
     store: Store, backend: Scripted, plans: Sequence[Plan] = PLANS
 ) -> tuple[bool, RunStats]:
-    named = Seat(model=seat_for(backend, attempts=1).model, label="gpt")
+    named = RoleModel(model=model_for(backend, attempts=1).model, label="gpt")
     runner = Runner({"candidate": named}, store)
     return await runner.run(plans, lambda _: None), runner.stats
 
@@ -176,12 +176,12 @@ async def test_a_row_of_calls_that_a_model_rejects_stops_nothing(
     for _ in range(2):
         backend = Scripted(answer, most=most)
         complete, stats = await run(store, backend)
-        seat = stats.seat("candidate")
-        assert (complete, stats.stop_reason, seat.failed) == (True, None, row)
-        doubts = len(backend.prompts) - seat.asked - row
+        role = stats.model("candidate")
+        assert (complete, stats.stop_reason, role.failed) == (True, None, row)
+        doubts = len(backend.prompts) - role.asked - row
         assert doubts in (ASKED_AGAIN, 2 * ASKED_AGAIN)
-        assert seat.input_tokens == 5 * (seat.asked + doubts)
-    assert seat.asked == 0
+        assert role.input_tokens == 5 * (role.asked + doubts)
+    assert role.asked == 0
 
 
 class FirstIsSlow(Scripted):
@@ -217,7 +217,7 @@ class FirstIsSlow(Scripted):
 
 async def run_many(store: Store, backend: Scripted) -> tuple[bool, RunStats]:
     plans = [chain_of_two(order, f"w{order}") for order in range(2 * MOST_EARLY)]
-    runner = Runner({"candidate": Seat(model=seat_for(backend, attempts=2).model)}, store)
+    runner = Runner({"candidate": RoleModel(model=model_for(backend, attempts=2).model)}, store)
     return await runner.run(plans, lambda _: None), runner.stats
 
 
@@ -227,7 +227,7 @@ async def test_quick_refusals_before_a_slow_first_answer_stop_nothing(
 ) -> None:
     complete, stats = await run_many(store, FirstIsSlow(kind, 2 * MOST_FAILED))
     assert (complete, stats.stop_reason) == (True, None)
-    assert stats.seat("candidate").failed == 2 * MOST_FAILED
+    assert stats.model("candidate").failed == 2 * MOST_FAILED
 
 
 async def test_very_many_of_them_do(store: Store) -> None:
@@ -268,7 +268,7 @@ async def test_a_reply_between_them_begins_the_count_anew(store: Store) -> None:
     backend = failing(Transient("server", "HTTP 500"), lambda number: bool(number % MOST_FAILED))
     complete, stats = await run(store, backend)
     assert (complete, stats.stop_reason) == (True, None)
-    assert stats.seat("candidate").failed > MOST_FAILED
+    assert stats.model("candidate").failed > MOST_FAILED
 
 
 async def test_a_quota_that_is_used_up_midway_stops_it_and_more_of_it_resumes(
@@ -282,32 +282,32 @@ async def test_a_quota_that_is_used_up_midway_stops_it_and_more_of_it_resumes(
     again = failing(Refused("quota", "Pay."), lambda _: False)
     complete, stats = await run(store, again)
     assert (complete, stats.stop_reason) == (True, None)
-    seat = stats.seat("candidate")
-    assert seat.asked == len(again.prompts)
-    assert seat.asked + seat.stored == 2 * len(PLANS)
-    assert seat.stored >= 10
+    role = stats.model("candidate")
+    assert role.asked == len(again.prompts)
+    assert role.asked + role.stored == 2 * len(PLANS)
+    assert role.stored >= 10
 
 
-async def test_seats_that_share_a_model_are_counted_together(store: Store) -> None:
+async def test_roles_that_share_a_model_are_counted_together(store: Store) -> None:
     backend = failing(Refused("authentication", "no"), always)
-    model = seat_for(backend).model
-    seats = {name: Seat(model=model) for name in ("candidate", "judge")}
+    model = model_for(backend).model
+    roles = {name: RoleModel(model=model) for name in ("candidate", "judge")}
 
     def plan(order: int) -> Plan:
         said = Message(role="user", parts=(Text(text=f"w{order}"),))
-        seat = "judge" if order % 2 else "candidate"
-        calls = (Call(id="only", seat=seat, messages=(said,)),)
+        role = "judge" if order % 2 else "candidate"
+        calls = (Call(id="only", model=role, messages=(said,)),)
         return Plan(order=order, sample=str(order), condition="free", calls=calls)
 
-    assert not await Runner(seats, store).run(map(plan, range(9)), lambda _: None)
+    assert not await Runner(roles, store).run(map(plan, range(9)), lambda _: None)
     assert len(backend.prompts) == MOST_HOPELESS + ONE_MORE
 
 
 async def test_a_runner_of_others_models_goes_on_and_stops_none(store: Store) -> None:
     backend = failing(Refused("quota", "Pay."), lambda number: number <= 5)
-    runner = Runner({"candidate": seat_for(backend)}, store, goes_on=True)
+    runner = Runner({"candidate": model_for(backend)}, store, goes_on=True)
     assert await runner.run(PLANS, lambda _: None)
-    assert (runner.stats.stop_reason, runner.stats.seat("candidate").failed) == (None, 5)
+    assert (runner.stats.stop_reason, runner.stats.model("candidate").failed) == (None, 5)
 
 
 async def test_it_stops_as_soon_as_it_is_told_that_it_is_enough(store: Store) -> None:
@@ -327,7 +327,7 @@ async def test_it_stops_as_soon_as_it_is_told_that_it_is_enough(store: Store) ->
         return "seven are enough"
 
     backend.generate = held_up  # type: ignore[method-assign]  # the eighth call is still under way
-    runner = Runner({"candidate": seat_for(backend)}, store)
+    runner = Runner({"candidate": model_for(backend)}, store)
     runner.enough = enough
     assert not await runner.run(PLANS, lambda _: None)
     assert len(backend.prompts) == 7 + ONE_MORE
@@ -342,7 +342,7 @@ async def test_whoever_stopped_it_needs_no_reason(store: Store) -> None:
         raise Refused("quota", "Pay.")
 
     backend = Scripted(answer, most=1)
-    runner = Runner({"candidate": seat_for(backend)}, store)
+    runner = Runner({"candidate": model_for(backend)}, store)
     assert not await runner.run(PLANS, lambda _: None)
     assert runner.stats.stop_reason is None
 
@@ -351,7 +351,7 @@ async def test_what_the_store_holds_of_a_plan_is_found_as_far_as_its_needs_are_k
     store: Store,
 ) -> None:
     backend = failing(Refused("context", "long"), lambda number: number == 2)
-    runner = Runner({"candidate": seat_for(backend)}, store)
+    runner = Runner({"candidate": model_for(backend)}, store)
     assert await runner.recall(PLANS[0]) == {}
     assert await runner.run([PLANS[0]], lambda _: None)
     assert await runner.recall(PLANS[0]) == {"first": Reply(text="yes")}
@@ -368,17 +368,17 @@ async def test_a_run_that_is_stopped_with_its_last_call_is_whole(
     """Nothing is left to ask, whoever wanted to stop: the budget, or somebody by hand."""
     last = chain_of_two()
     backend = Scripted(lambda *_: Reply(text="yes"))
-    runner = Runner({"candidate": seat_for(backend)}, store)
+    runner = Runner({"candidate": model_for(backend)}, store)
     runner.enough = lambda stats: "two are enough" if stats.asked >= 2 else None
     assert await runner.run([last], lambda _: None)
     assert runner.stats.stop_reason is None
-    again = Runner({"candidate": seat_for(backend)}, store, offline=offline)
+    again = Runner({"candidate": model_for(backend)}, store, offline=offline)
     assert await again.run([last], lambda _: again.stop())
 
 
 async def test_what_was_enough_is_told_with_the_calls_under_way(store: Store) -> None:
     backend = Gathering(lambda *_: Reply(text="yes"), most=8)
-    runner = Runner({"candidate": seat_for(backend)}, store)
+    runner = Runner({"candidate": model_for(backend)}, store)
     runner.enough = lambda stats: f"asked {stats.asked}" if stats.asked else None
     assert not await runner.run(PLANS, lambda _: None)
     assert runner.stats.asked >= 8

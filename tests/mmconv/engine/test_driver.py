@@ -25,7 +25,7 @@ from mmconv.core.types import (
     Text,
     Verdict,
 )
-from mmconv.engine import Model, Runner, Seat
+from mmconv.engine import Model, RoleModel, Runner
 from mmconv.store import Store
 
 Answer = Callable[[str, Sampling], Reply]
@@ -93,7 +93,7 @@ def user(*parts: Text | Ref) -> Message:
 
 def call(name: str, *parts: str | Ref, **options: object) -> Call:
     texts = tuple(Text(text=part) if isinstance(part, str) else part for part in parts)
-    return Call(id=name, seat="candidate", messages=(user(*texts),), **options)  # type: ignore[arg-type]  # options are Call's own fields
+    return Call(id=name, model="candidate", messages=(user(*texts),), **options)  # type: ignore[arg-type]  # options are Call's own fields
 
 
 def chain_of_two(order: int = 0, word: str = "hello") -> Plan:
@@ -101,20 +101,20 @@ def chain_of_two(order: int = 0, word: str = "hello") -> Plan:
     return Plan(order=order, sample=str(order), condition="free", calls=calls)
 
 
-def seat_for(
+def model_for(
     backend: Scripted, *, attempts: int = 8, system: str | None = None, seed: int | None = None
-) -> Seat:
+) -> RoleModel:
     async def open_backend() -> Scripted:
         return backend
 
     model = Model("scripted", open_backend, attempts)
-    return Seat(model=model, system=system, sampling={} if seed is None else {"seed": seed})
+    return RoleModel(model=model, system=system, sampling={} if seed is None else {"seed": seed})
 
 
 async def run(
-    store: Store, backend: Scripted, plans: Sequence[Plan], seat: Seat | None = None
+    store: Store, backend: Scripted, plans: Sequence[Plan], role: RoleModel | None = None
 ) -> list[Finished]:
-    runner = Runner({"candidate": seat or seat_for(backend)}, store)
+    runner = Runner({"candidate": role or model_for(backend)}, store)
     done: list[Finished] = []
     await runner.run(plans, done.append)
     assert runner.stats.finished == len(plans)
@@ -210,8 +210,8 @@ async def test_transient_failures_are_retried_and_then_given_up(store: Store) ->
         raise Transient("timeout", "slow", retry_after=0.0)
 
     backend = Scripted(dead)
-    seat = seat_for(backend, attempts=2)
-    [finished] = await run(store, backend, [chain_of_two(word="other")], seat)
+    role = model_for(backend, attempts=2)
+    [finished] = await run(store, backend, [chain_of_two(word="other")], role)
     assert finished.outcomes["first"] == Failure(kind="timeout", message="slow", attempts=2)
 
 
@@ -280,7 +280,7 @@ async def test_no_rescue_for_a_readable_verdict_or_where_there_is_no_reply(
     judged = call("judge", verdict, parser=read_seven, fallbacks=(fallback,))
     plan = Plan(order=0, sample="0", condition="f", calls=(judged,))
     done: list[Finished] = []
-    await Runner({"candidate": seat_for(backend)}, store, offline=offline).run([plan], done.append)
+    await Runner({"candidate": model_for(backend)}, store, offline=offline).run([plan], done.append)
     assert {name: type(end) for name, end in done[0].outcomes.items()} == {"judge": outcome}
     assert len(backend.prompts) == (not offline)
 
@@ -321,7 +321,7 @@ async def test_stop_keeps_what_is_under_way_and_asks_nothing_more(store: Store) 
         return shout(text, sampling)
 
     backend = Gathering(answer, most=2)
-    runner = Runner({"candidate": seat_for(backend)}, store, window=4)
+    runner = Runner({"candidate": model_for(backend)}, store, window=4)
     plans = [chain_of_two(order, f"w{order}") for order in range(50)]
     assert not await runner.run(plans, lambda _: None)
     assert len(backend.prompts) == 2
@@ -333,7 +333,7 @@ async def test_stop_keeps_what_is_under_way_and_asks_nothing_more(store: Store) 
 
 async def test_offline_asks_nothing(store: Store) -> None:
     backend = Scripted(shout)
-    runner = Runner({"candidate": seat_for(backend)}, store, offline=True)
+    runner = Runner({"candidate": model_for(backend)}, store, offline=True)
     done: list[Finished] = []
     await runner.run([chain_of_two()], done.append)
     assert backend.prompts == []
@@ -352,7 +352,7 @@ async def test_history_is_shortened_only_when_the_call_says_so(store: Store) -> 
     backend = Scripted(tight)
     ways: tuple[Literal["fail", "drop_oldest"], ...] = ("fail", "drop_oldest")
     for overflow in ways:
-        one = Call(id="a", seat="candidate", messages=tuple(history), overflow=overflow)
+        one = Call(id="a", model="candidate", messages=tuple(history), overflow=overflow)
         plan = Plan(order=0, sample="0", condition="f", calls=(one,))
         [finished] = await run(store, backend, [plan])
         outcome = finished.outcomes["a"]
@@ -368,7 +368,7 @@ async def test_history_is_shortened_only_when_the_call_says_so(store: Store) -> 
 async def test_the_models_system_prompt_and_sampling_are_part_of_the_key(store: Store) -> None:
     plain, other = Scripted(shout), Scripted(shout)
     await run(store, plain, [chain_of_two()])
-    await run(store, other, [chain_of_two()], seat_for(other, system="Be brief.", seed=3))
+    await run(store, other, [chain_of_two()], model_for(other, system="Be brief.", seed=3))
     assert len(other.prompts) == 2
     assert other.prompts[0][0] == ("system", "Be brief.")
 
@@ -389,10 +389,10 @@ async def test_texts_that_come_out_equal_are_not_compared(store: Store) -> None:
     equal = call("equal", one, two, compares=((one,), (two,)))
     different = call("different", one, three, compares=((one,), (three,)))
     plan = Plan(order=0, sample="0", condition="free", calls=(*said, equal, different))
-    runner = Runner({"candidate": seat_for(backend)}, store)
+    runner = Runner({"candidate": model_for(backend)}, store)
     done: list[Finished] = []
     assert await runner.run([plan], done.append)
     assert done[0].outcomes["equal"] == Skipped(because=SAME_TEXT, reason="same_text")
     assert isinstance(done[0].outcomes["different"], Reply)
-    assert (runner.stats.lost, runner.stats.seat("candidate").needless) == (0, 1)
+    assert (runner.stats.lost, runner.stats.model("candidate").needless) == (0, 1)
     assert len(backend.prompts) == 4

@@ -18,8 +18,8 @@ from tests.mmconv.engine.test_driver import (
     Scripted,
     call,
     chain_of_two,
+    model_for,
     run,
-    seat_for,
     shout,
     text_of,
 )
@@ -28,7 +28,7 @@ from tests.mmconv.engine.test_driver import (
 async def test_of_several_exceptions_none_is_lost(store: Store) -> None:
     """A bug stands before bad input; both calls end at the same moment."""
     backend = Scripted(shout, most=2)
-    runner = Runner({"candidate": seat_for(backend)}, store)
+    runner = Runner({"candidate": model_for(backend)}, store)
     ready = asyncio.Barrier(2)
     put = store.put
 
@@ -54,12 +54,12 @@ async def test_what_is_checked_before_asking_is_checked_once_and_in_time(store: 
     def check() -> None:
         checked.append(len(backend.prompts))
 
-    runner = Runner({"candidate": seat_for(backend)}, store, before_asking=check)
+    runner = Runner({"candidate": model_for(backend)}, store, before_asking=check)
     assert await runner.run(
         [chain_of_two(order, f"w{order}") for order in range(9)], lambda _: None
     )
     assert checked == [0]
-    again = Runner({"candidate": seat_for(backend)}, store, before_asking=check)
+    again = Runner({"candidate": model_for(backend)}, store, before_asking=check)
     assert await again.run([chain_of_two(order, f"w{order}") for order in range(9)], lambda _: None)
     assert checked == [0], "nothing is asked, so nothing is checked"
 
@@ -70,7 +70,7 @@ async def test_what_the_check_raises_ends_the_run_with_nothing_asked(store: Stor
     def check() -> None:
         raise ConfigError("no such key")
 
-    runner = Runner({"candidate": seat_for(backend)}, store, before_asking=check)
+    runner = Runner({"candidate": model_for(backend)}, store, before_asking=check)
     with pytest.raises(ConfigError, match="no such key") as stopped:
         await runner.run([chain_of_two(order, f"w{order}") for order in range(9)], lambda _: None)
     assert backend.prompts == []
@@ -81,7 +81,7 @@ async def test_a_call_that_somebody_cancelled_is_no_end(store: Store) -> None:
     def cancelled(text: str, sampling: Sampling) -> Reply:
         raise asyncio.CancelledError
 
-    runner = Runner({"candidate": seat_for(Scripted(cancelled))}, store)
+    runner = Runner({"candidate": model_for(Scripted(cancelled))}, store)
     with pytest.raises(RuntimeError, match="1 plans have no end"):
         await runner.run([chain_of_two()], lambda _: None)
 
@@ -143,7 +143,7 @@ async def test_calls_under_way_are_kept_when_a_bug_ends_the_run(
 
 async def test_they_are_when_what_is_done_with_a_finished_plan_fails(store: Store) -> None:
     backend = OneSlow(shout, most=2, seconds=0.05)
-    runner = Runner({"candidate": seat_for(backend)}, store)
+    runner = Runner({"candidate": model_for(backend)}, store)
     plans = [alone(order) for order in range(100)]
     with pytest.raises(ZeroDivisionError):
         await runner.run(plans, break_down)
@@ -159,7 +159,7 @@ async def test_what_is_done_with_a_finished_plan_fails_once(store: Store) -> Non
         given.append(finished.plan.sample)
         raise ConfigError(f"sample {finished.plan.sample} cannot be scored")
 
-    runner = Runner({"candidate": seat_for(Scripted(shout, most=8, seconds=0.02))}, store)
+    runner = Runner({"candidate": model_for(Scripted(shout, most=8, seconds=0.02))}, store)
     with pytest.raises(ConfigError) as raised:
         await runner.run([alone(order) for order in range(20)], fail)
     assert len(given) == 1
@@ -183,7 +183,7 @@ async def test_they_are_when_no_further_plan_can_be_made(store: Store) -> None:
         raise ConfigError("the data have changed")
 
     backend = OneSlow(shout, most=2)
-    runner = Runner({"candidate": seat_for(backend)}, store, window=2)
+    runner = Runner({"candidate": model_for(backend)}, store, window=2)
     with pytest.raises(ConfigError, match="have changed"):
         await runner.run(plans(), lambda _: None)
     assert "w1" in await answered_before(store, backend, [alone(0), alone(1)])
@@ -197,7 +197,7 @@ async def test_whoever_cancels_a_run_waits_for_nothing(store: Store) -> None:
             asked.set()
             return await asyncio.Future()
 
-    runner = Runner({"candidate": seat_for(Endless(shout))}, store)
+    runner = Runner({"candidate": model_for(Endless(shout))}, store)
     running = asyncio.create_task(runner.run([alone(0)], lambda _: None))
     async with asyncio.timeout(10):
         await asked.wait()
@@ -210,15 +210,15 @@ async def test_a_run_that_is_stopped_between_plans_has_not_come_to_its_end(store
     def stop(_: Finished) -> None:
         runner.stop()
 
-    runner = Runner({"candidate": seat_for(Scripted(shout, most=1))}, store, window=1)
+    runner = Runner({"candidate": model_for(Scripted(shout, most=1))}, store, window=1)
     assert not await runner.run([alone(0), alone(1)], stop)
     assert (runner.stats.plans, runner.stats.finished) == (1, 1)
-    runner = Runner({"candidate": seat_for(Scripted(shout, most=1))}, store, window=1)
+    runner = Runner({"candidate": model_for(Scripted(shout, most=1))}, store, window=1)
     assert await runner.run([alone(0)], stop), "it was the last one"
 
 
 async def test_a_run_that_is_stopped_with_its_last_call_is_complete(store: Store) -> None:
-    runner = Runner({"candidate": seat_for(Scripted(shout))}, store)
+    runner = Runner({"candidate": model_for(Scripted(shout))}, store)
     assert await runner.run([alone(0)], lambda _: runner.stop())
 
 
@@ -226,10 +226,10 @@ async def test_offline_a_call_that_failed_is_told_as_it_failed(store: Store) -> 
     def refuse(text: str, sampling: Sampling) -> Reply:
         raise Refused("context", "too long")
 
-    asked = Runner({"candidate": seat_for(Scripted(refuse))}, store)
+    asked = Runner({"candidate": model_for(Scripted(refuse))}, store)
     await asked.run([alone(0)], lambda _: None)
     told: list[Finished] = []
-    later = Runner({"candidate": seat_for(Scripted(shout))}, store, offline=True)
+    later = Runner({"candidate": model_for(Scripted(shout))}, store, offline=True)
     await later.run([alone(0)], told.append)
     assert told[0].outcomes["a"] == Failure(kind="context", message="too long", attempts=1)
 
@@ -242,6 +242,6 @@ async def test_what_is_no_exception_comes_out_as_it_is(store: Store) -> None:
     def panic(text: str, sampling: Sampling) -> Reply:
         raise PanicError("the tokenizer broke")
 
-    runner = Runner({"candidate": seat_for(Scripted(panic))}, store)
+    runner = Runner({"candidate": model_for(Scripted(panic))}, store)
     with pytest.raises(PanicError, match="the tokenizer broke"):
         await runner.run([alone(order) for order in range(5)], lambda _: None)

@@ -11,7 +11,7 @@ from images import ImageStore
 from mmconv.core.config import ModelSpec, PriceSpec, RunSpec, SamplingSpec
 from mmconv.core.errors import ConfigError
 from mmconv.engine.identity import OPERATIONAL, identify
-from mmconv.engine.setup import build_benchmark, build_seats, find_benchmark
+from mmconv.engine.setup import build_benchmark, build_models, find_benchmark
 from mmconv.run_folder.layout import Shard
 
 MODEL = ModelSpec(provider="openai", model="m", base_url="http://h/v1", options={"identity": "m"})
@@ -36,15 +36,15 @@ def run(candidate: ModelSpec = MODEL, data: str = "data.jsonl", **fields: Any) -
     return RunSpec(
         benchmark="tests.example_benchmark:Riddles",
         options={"data": data},
-        seats={"candidate": candidate, "judge": ModelSpec(provider="fake", model="judge")},
+        models={"candidate": candidate, "judge": ModelSpec(provider="fake", model="judge")},
         **fields,
     )
 
 
 def identified(spec: RunSpec, shard: Shard | None = None) -> str:
     library = ImageStore()
-    seats = build_seats(spec, library).items()
-    fingerprints = {name: seat.model.fingerprint for name, seat in seats}
+    roles = build_models(spec, library).items()
+    fingerprints = {name: role.model.fingerprint for name, role in roles}
     return identify(spec, build_benchmark(spec, library), fingerprints, shard or Shard())
 
 
@@ -129,7 +129,7 @@ def test_so_are_lists_of_files_mappings_to_them_and_prompts(here: Path) -> None:
             benchmark=benchmark,
             options=options,
             prompts=root / "prompts",
-            seats={"candidate": MODEL},
+            models={"candidate": MODEL},
         )
         return identify(spec, find_benchmark(benchmark)(spec), {"candidate": "f"}, Shard())
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from mmconv.core.plans import Finished, Plan
-from mmconv.core.run_stats import SeatStats
+from mmconv.core.run_stats import ModelStats
 from mmconv.core.types import Call, Message, Reply, Sampling, Text
-from mmconv.engine import Runner, Seat
+from mmconv.engine import RoleModel, Runner
 from mmconv.engine.driver import OPEN_PLANS
 from mmconv.store import Store
 from tests.mmconv.engine.test_driver import (
@@ -17,8 +17,8 @@ from tests.mmconv.engine.test_driver import (
     Scripted,
     call,
     chain_of_two,
+    model_for,
     run,
-    seat_for,
     shout,
     user,
 )
@@ -26,7 +26,7 @@ from tests.mmconv.engine.test_driver import (
 
 async def test_plans_are_taken_in_lazily(store: Store) -> None:
     backend = Scripted(shout, seconds=0.001)
-    runner = Runner({"candidate": seat_for(backend)}, store, window=5)
+    runner = Runner({"candidate": model_for(backend)}, store, window=5)
     open_now = most = 0
 
     def plans() -> Iterator[Plan]:
@@ -47,7 +47,7 @@ async def test_plans_are_taken_in_lazily(store: Store) -> None:
 async def test_a_long_chain_begins_before_short_plans_that_are_a_little_older(store: Store) -> None:
     """All wait for the one slot, which another call holds, before the first of them is served."""
     backend = Scripted(shout, most=1)
-    model = seat_for(backend).model
+    model = model_for(backend).model
     plans = [
         *(
             Plan(
@@ -82,11 +82,11 @@ async def test_a_long_chain_begins_before_short_plans_that_are_a_little_older(st
             priority=0,
             affinity="",
             pinned=None,
-            stats=SeatStats(),
+            stats=ModelStats(),
         )
     )
     await asyncio.sleep(0)
-    await run(store, backend, plans, Seat(model=model, system=None, sampling={}))
+    await run(store, backend, plans, RoleModel(model=model, system=None, sampling={}))
     await holder
     asked = [prompt[-1][1] for prompt in backend.prompts]
     assert asked == ["holder", "hello", "0", "1", "2", "3", "after HELLO.0"]
@@ -95,11 +95,11 @@ async def test_a_long_chain_begins_before_short_plans_that_are_a_little_older(st
 async def test_the_slots_of_all_models_are_used(store: Store) -> None:
     """Together they take more calls at once than a run without models opens plans."""
     backends = {name: Gathering(shout, most=OPEN_PLANS) for name in ("candidate", "judge")}
-    runner = Runner({name: seat_for(backend) for name, backend in backends.items()}, store)
+    runner = Runner({name: model_for(backend) for name, backend in backends.items()}, store)
 
     def plan(order: int) -> Plan:
         said = user(Text(text=f"w{order}"))
-        asked = Call(id="only", seat="judge" if order % 2 else "candidate", messages=(said,))
+        asked = Call(id="only", model="judge" if order % 2 else "candidate", messages=(said,))
         return Plan(order=order, sample=str(order), condition="free", calls=(asked,))
 
     assert await runner.run(map(plan, range(2 * OPEN_PLANS)), lambda _: None)

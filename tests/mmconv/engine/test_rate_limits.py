@@ -11,7 +11,7 @@ import pytest
 
 from mmconv.core.errors import FailureKind, Transient
 from mmconv.core.keys import hash_bytes
-from mmconv.core.run_stats import SeatStats
+from mmconv.core.run_stats import ModelStats
 from mmconv.core.types import Failure, Message, Reply, Sampling
 from mmconv.engine import Model
 from mmconv.engine.limiter import LONGEST_WAIT, REFUSALS_IN_A_ROW, Stopped
@@ -108,7 +108,7 @@ def only_between(begin: float, end: float) -> Callable[[float], float]:
 
 async def ask(model: Model, priority: int = 0) -> Reply | Failure:
     return await model.ask(
-        (), Sampling(), priority=priority, affinity="", pinned=None, stats=SeatStats()
+        (), Sampling(), priority=priority, affinity="", pinned=None, stats=ModelStats()
     )
 
 
@@ -296,7 +296,7 @@ def test_refusals_use_up_no_attempt_while_others_are_answered() -> None:
         await others
         return last
 
-    stats = SeatStats()
+    stats = ModelStats()
     server = Shaky(window(10), tells=False)
     last, _ = run_virtually(main())
     assert isinstance(last, Reply)

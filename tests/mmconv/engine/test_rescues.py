@@ -11,7 +11,7 @@ from mmconv.core.plans import Finished, Plan
 from mmconv.core.types import Call, Failure, Message, Parser, Reply, Sampling, Text
 from mmconv.engine import Runner
 from mmconv.store import Store
-from tests.mmconv.engine.test_driver import Scripted, seat_for
+from tests.mmconv.engine.test_driver import Scripted, model_for
 
 TURN = '{"轮次": 1, "统筹能力": 4, "适应能力": 5}'
 
@@ -33,17 +33,17 @@ async def test_a_judge_is_asked_again_for_a_whole_verdict(
     message = Message(role="user", parts=(Text(text="verdict?"),))
     retry = Call(
         id="judge~retry_1",
-        seat="candidate",
+        model="candidate",
         messages=(message,),
         sampling=Sampling(trial=1),
         parser=parser,
     )
     call = Call(
-        id="judge", seat="candidate", messages=(message,), parser=parser, fallbacks=(retry,)
+        id="judge", model="candidate", messages=(message,), parser=parser, fallbacks=(retry,)
     )
     plan = Plan(order=0, sample="0", condition="free", calls=(call,))
     done: list[Finished] = []
-    runner = Runner({"candidate": seat_for(backend)}, store)
+    runner = Runner({"candidate": model_for(backend)}, store)
     await runner.run([plan], done.append)
     assert len(done[0].outcomes) == len(backend.prompts) == asked
     assert runner.stats.planned == runner.stats.ended == asked
@@ -58,7 +58,7 @@ async def test_a_retry_that_fails_is_followed_by_the_next(store: Store) -> None:
     def asking(name: str, text: str, fallbacks: tuple[Call, ...] = ()) -> Call:
         message = Message(role="user", parts=(Text(text=text),))
         return Call(
-            id=name, seat="candidate", messages=(message,), parser=rating, fallbacks=fallbacks
+            id=name, model="candidate", messages=(message,), parser=rating, fallbacks=fallbacks
         )
 
     fallbacks = asking("judge~1", "again"), asking("judge~2", "extract")
@@ -66,6 +66,6 @@ async def test_a_retry_that_fails_is_followed_by_the_next(store: Store) -> None:
         order=0, sample="0", condition="free", calls=(asking("judge", "verdict?", fallbacks),)
     )
     done: list[Finished] = []
-    await Runner({"candidate": seat_for(Scripted(answer))}, store).run([plan], done.append)
+    await Runner({"candidate": model_for(Scripted(answer))}, store).run([plan], done.append)
     kinds = {name: type(outcome) for name, outcome in done[0].outcomes.items()}
     assert kinds == {"judge": Reply, "judge~1": Failure, "judge~2": Reply}

@@ -12,7 +12,7 @@ from images import ImageStore
 from mmconv.core.config import ModelSpec, RunSpec
 from mmconv.core.errors import DataError
 from mmconv.core.types import Message, Reply, Sampling
-from mmconv.engine import Model, Seat
+from mmconv.engine import Model, RoleModel
 from mmconv.engine.resources import open_resources
 from tests.images.pictures import encode, halves
 
@@ -48,12 +48,12 @@ BARRIER = asyncio.Barrier(2)
 async def test_all_models_are_closed_together_whatever_one_of_them_raises(tmp_path: Path) -> None:
     broken, first, second = Closing(ValueError("stuck")), Closing(), Closing()
     echo = ModelSpec(provider="fake", model="echo")
-    spec = RunSpec(benchmark="riddles", seats={"candidate": echo})
+    spec = RunSpec(benchmark="riddles", models={"candidate": echo})
     with pytest.raises(ValueError, match="stuck"):
         async with open_resources(spec, str(tmp_path / "store.sqlite")) as resources:
             for name, backend in (("candidate", broken), ("judge", first), ("other", second)):
-                resources.seats[name] = Seat(model=Model(name, backend.open))
-                await resources.seats[name].model.open()
+                resources.models[name] = RoleModel(model=Model(name, backend.open))
+                await resources.models[name].model.open()
             async with asyncio.timeout(10):
                 await resources.close_models()
     assert first.closed
@@ -65,7 +65,7 @@ async def test_what_was_found_out_about_images_stays_though_the_data_have_a_faul
 ) -> None:
     """Whoever mends a record and checks again waits for no picture twice."""
     echo = ModelSpec(provider="fake", model="echo")
-    spec = RunSpec(benchmark="riddles", seats={"candidate": echo})
+    spec = RunSpec(benchmark="riddles", models={"candidate": echo})
     picture = tmp_path / "one.png"
     picture.write_bytes(encode(halves(), "PNG"))
 

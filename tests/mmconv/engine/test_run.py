@@ -19,7 +19,7 @@ from mmconv.run_folder.saved_run import find_unfinished
 from tests.example_benchmark import Riddle, Riddles
 
 RECORDS = 500
-SEATS = {seat: ModelSpec(provider="fake", model="judge") for seat in ("candidate", "judge")}
+ROLES = {role: ModelSpec(provider="fake", model="judge") for role in ("candidate", "judge")}
 
 
 class Broken(Riddles):
@@ -34,7 +34,7 @@ class Broken(Riddles):
         yield from super().plan(sample, condition)
         if sample.id == str(RECORDS - 1):
             nobody = Message(role="user", parts=(Ref(call="nobody"),))
-            yield Call(id="more", seat="candidate", messages=(nobody,))
+            yield Call(id="more", model="candidate", messages=(nobody,))
 
 
 def spec(
@@ -43,7 +43,7 @@ def spec(
     data = folder / "data.jsonl"
     records = [{"id": str(number), "riddle": f"What is {number}?"} for number in range(rows)]
     data.write_bytes(b"\n".join(map(orjson.dumps, records)))
-    return RunSpec(benchmark=benchmark, options={"data": str(data)}, seats=SEATS)
+    return RunSpec(benchmark=benchmark, options={"data": str(data)}, models=ROLES)
 
 
 async def test_a_broken_plan_is_named_and_what_was_answered_is_kept(tmp_path: Path) -> None:
@@ -57,13 +57,13 @@ async def test_a_broken_plan_is_named_and_what_was_answered_is_kept(tmp_path: Pa
     async with open_evaluation(spec(tmp_path, rows=RECORDS), place) as evaluation:
         mended = evaluation.runner()
         await evaluation.run(mended, page=False)
-    assert mended.stats.seats["candidate"].stored >= stopped.stats.seats["candidate"].asked > 0
+    assert mended.stats.models["candidate"].stored >= stopped.stats.models["candidate"].asked > 0
 
 
 async def test_a_name_that_makes_no_folder_is_refused(tmp_path: Path) -> None:
     """The database has room for whatever a folder may be called."""
-    named = SEATS["candidate"].model_copy(update={"name": "x" * 300})
-    long = spec(tmp_path).model_copy(update={"seats": SEATS | {"candidate": named}})
+    named = ROLES["candidate"].model_copy(update={"name": "x" * 300})
+    long = spec(tmp_path).model_copy(update={"models": ROLES | {"candidate": named}})
     async with open_evaluation(long, Place(out=tmp_path / "runs")) as evaluation:
         with pytest.raises(ConfigError, match=r"cannot make .*: File name too long"):
             await evaluation.run(evaluation.runner())

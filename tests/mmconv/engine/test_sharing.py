@@ -15,8 +15,8 @@ from mmconv.core.types import Failure, Message, Outcome, Reply, Sampling
 from mmconv.engine import Runner
 from mmconv.store import Store, known
 from mmconv.store import store as store_module
-from tests.mmconv.engine.test_driver import Scripted, call, chain_of_two, seat_for, shout
-from tests.mmconv.engine.test_seat import turns
+from tests.mmconv.engine.test_driver import Scripted, call, chain_of_two, model_for, shout
+from tests.mmconv.engine.test_role import turns
 from tests.mmconv.service.run_settings import until
 
 TEXT = "hello"
@@ -55,7 +55,7 @@ class Asker:
     """A runner of its own with the one call, under way."""
 
     def __init__(self, store: Store, backend: Scripted) -> None:
-        self.runner = Runner({"candidate": seat_for(backend)}, store)
+        self.runner = Runner({"candidate": model_for(backend)}, store)
         self.finished: list[Finished] = []
         plan = Plan(order=0, sample="0", condition="free", calls=(call("only", TEXT),))
         self.run = asyncio.create_task(self.runner.run([plan], self.finished.append))
@@ -67,8 +67,8 @@ class Asker:
 
     @property
     def counts(self) -> tuple[int, int, int]:
-        seat = self.runner.stats.seat("candidate")
-        return seat.asked, seat.stored, seat.failed
+        role = self.runner.stats.model("candidate")
+        return role.asked, role.stored, role.failed
 
 
 async def begun(store: Store, backend: Held, askers: int) -> list[Asker]:
@@ -187,9 +187,9 @@ async def test_a_run_begins_with_all_that_other_processes_have_kept(
         backend = Held()
         backend.going.set()
         for place, ask_nothing in ((there, False), (store, offline)):
-            seats = {"candidate": seat_for(backend)}
+            roles = {"candidate": model_for(backend)}
             finished: list[Finished] = []
-            runner = Runner(seats, place, offline=ask_nothing)
+            runner = Runner(roles, place, offline=ask_nothing)
             await runner.run([chain_of_two(word=word)], finished.append)
             assert isinstance(finished[0].outcomes["second"], Reply)
         assert backend.requests == 2
@@ -210,7 +210,7 @@ async def test_two_processes_divide_the_calls_of_one_run(
     ]
     runs = [
         asyncio.create_task(
-            Runner({"candidate": seat_for(backend)}, place, window=8).run(plans, ends.append)
+            Runner({"candidate": model_for(backend)}, place, window=8).run(plans, ends.append)
         )
         for backend, place, ends in zip(backends, (store, there), finished, strict=True)
     ]

@@ -15,7 +15,7 @@ def asked(call: str, messages: list[Record] | None, text: str | None, **fields: 
     return {
         "condition": "free",
         "call": call,
-        "seat": "candidate",
+        "model": "candidate",
         "prompt": None,
         "messages": messages,
         "state": "reply",
@@ -36,5 +36,5 @@ def asked(call: str, messages: list[Record] | None, text: str | None, **fields: 
 
 
 def judged(call: str, text: str, **fields: Any) -> Record:
-    told = {"seat": "judge", "prompt": "file@1", "parse": "parsed", "rationale": "since", **fields}
+    told = {"model": "judge", "prompt": "file@1", "parse": "parsed", "rationale": "since", **fields}
     return asked(call, None, text, **told)

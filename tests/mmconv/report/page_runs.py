@@ -34,7 +34,7 @@ async def simulated_run(folder: Path, name: str = "pocket", perception: float = 
     spec = RunSpec(
         benchmark="convbench",
         options={"data": str(data), "images": str(images)},
-        seats={
+        models={
             "candidate": ModelSpec(
                 provider=_SIMULATED, model="candidate", name=name, options=options
             ),

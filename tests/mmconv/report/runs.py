@@ -73,7 +73,7 @@ async def make_run(
     spec = RunSpec(
         benchmark=benchmark,
         options=options,
-        seats={"candidate": candidate, "judge": judge},
+        models={"candidate": candidate, "judge": judge},
         **fields,
     )
     return (await evaluate(spec, folder / "runs", page=page, shard=shard)).folder

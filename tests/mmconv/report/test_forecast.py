@@ -12,7 +12,7 @@ from mmconv.core.plans import Plan
 from mmconv.core.types import Call, Image, Message, Ref, Reply, Sampling, Text
 from mmconv.report.costs import ANSWER_TOKENS, Forecast
 
-SPEC = RunSpec(benchmark="b", seats={"judge": ModelSpec(provider="fake", model="judge")})
+SPEC = RunSpec(benchmark="b", models={"judge": ModelSpec(provider="fake", model="judge")})
 
 
 @pytest.mark.parametrize(
@@ -25,14 +25,14 @@ def test_an_answer_is_as_long_as_its_call_tells(
     asked = Message(role="user", parts=(Text(text="Why?"),))
     first = Call(
         id="first",
-        seat="judge",
+        model="judge",
         messages=(asked,),
         sampling=Sampling(max_tokens=limit),
         expected_tokens=expected,
     )
     second = Call(
         id="second",
-        seat="judge",
+        model="judge",
         messages=(Message(role="user", parts=(Ref(call="first"),)),),
         sampling=Sampling(max_tokens=1),
     )
@@ -45,15 +45,15 @@ def test_an_answer_is_as_long_as_its_call_tells(
 @pytest.mark.parametrize(
     ("of_run", "of_model", "tokens"), [(16, None, 16), (None, 24, 24), (16, 24, 16)]
 )
-def test_a_seat_may_bound_its_answers(
+def test_a_role_may_bound_its_answers(
     of_run: int | None, of_model: int | None, tokens: int
 ) -> None:
     model = {"provider": "fake", "model": "judge", "sampling": bound(of_model)}
     spec = RunSpec.model_validate(
-        {"benchmark": "b", "seats": {"judge": model}, "sampling": {"judge": bound(of_run)}}
+        {"benchmark": "b", "models": {"judge": model}, "sampling": {"judge": bound(of_run)}}
     )
     asked = Message(role="user", parts=(Text(text="Why?"),))
-    calls = (Call(id="only", seat="judge", messages=(asked,)),)
+    calls = (Call(id="only", model="judge", messages=(asked,)),)
     plan = Plan(order=0, sample="1", condition="free", calls=calls)
     row = estimated(plan, {}, spec)
     assert (row["output tokens"], row["at most"]) == (tokens, tokens)
@@ -67,7 +67,9 @@ def bound(tokens: int | None) -> dict[str, int]:
 
 def test_calls_that_the_store_holds_are_told_and_cost_nothing() -> None:
     def call(name: str, *parts: Text | Ref, **options: Any) -> Call:
-        return Call(id=name, seat="judge", messages=(Message(role="user", parts=parts),), **options)
+        return Call(
+            id=name, model="judge", messages=(Message(role="user", parts=parts),), **options
+        )
 
     first, second = call("first", Text(text="Why?")), call("second", Text(text="Why not?"))
     third = call("third", Ref(call="first"))
@@ -99,10 +101,10 @@ def test_a_shipped_model_with_a_price_is_told_where_one_without_goes_by_its_name
     model: dict[str, Any], told: bool
 ) -> None:
     judge = {"provider": "openai", **model}
-    spec = RunSpec.model_validate({"benchmark": "b", "seats": {"judge": judge}})
+    spec = RunSpec.model_validate({"benchmark": "b", "models": {"judge": judge}})
     asked = Message(role="user", parts=(Text(text="Why?"),))
     forecast = Forecast(spec)
-    calls = (Call(id="only", seat="judge", messages=(asked,)),)
+    calls = (Call(id="only", model="judge", messages=(asked,)),)
     forecast.add(Plan(order=0, sample="1", condition="free", calls=calls), {})
     namesake = (
         "judge: openai/gpt-4o has no price here. gpt-4o is shipped with one, as openai/gpt-4o-"
@@ -145,10 +147,10 @@ def test_an_image_counts_in_the_size_that_is_sent_by_its_models_own_rule(
     fields: dict[str, Any], tokens: float, note: str
 ) -> None:
     judge = {"provider": "fake", "model": "judge", **fields}
-    spec = RunSpec.model_validate({"benchmark": "b", "seats": {"judge": judge}})
+    spec = RunSpec.model_validate({"benchmark": "b", "models": {"judge": judge}})
     large = Image(sha256="0" * 64, media_type="image/jpeg", width=4000, height=3000)
     asked = Message(role="user", parts=(large, Text(text="Why?")))
-    calls = (Call(id="only", seat="judge", messages=(asked,)),)
+    calls = (Call(id="only", model="judge", messages=(asked,)),)
     forecast = Forecast(spec)
     forecast.add(Plan(order=0, sample="1", condition="free", calls=calls), {})
     assert forecast.table.rows["judge"]["input tokens"].value == tokens + 1
@@ -158,7 +160,7 @@ def test_an_image_counts_in_the_size_that_is_sent_by_its_models_own_rule(
 def test_nothing_is_told_of_images_where_none_is_shown() -> None:
     asked = Message(role="user", parts=(Text(text="Why?"),))
     forecast = Forecast(SPEC)
-    calls = (Call(id="only", seat="judge", messages=(asked,)),)
+    calls = (Call(id="only", model="judge", messages=(asked,)),)
     forecast.add(Plan(order=0, sample="1", condition="free", calls=calls), {})
     assert not any("image" in note for note in forecast.table.notes)
 

@@ -18,11 +18,11 @@ from mmconv.report.notes import other_models, stand_ins
     ],
 )
 def test_models_that_make_up_their_replies_are_told(provider: str, told: tuple[str, ...]) -> None:
-    seats = {
+    roles = {
         "candidate": ModelSpec(provider="openai", model="gpt-4o"),
         "judge": ModelSpec(provider=provider, model="judge", name="m"),
     }
-    found = stand_ins(RunSpec(benchmark="convbench", seats=seats))
+    found = stand_ins(RunSpec(benchmark="convbench", models=roles))
     assert len(found) == len(told)
     assert all(note.startswith(start) for note, start in zip(found, told, strict=True))
 
@@ -52,8 +52,8 @@ OTHER = [
 
 
 def told_of(asked: str, counts: dict[str, int]) -> list[str]:
-    seats = {"candidate": ModelSpec(provider="openai", model=asked, name="mine")}
-    return list(other_models(RunSpec(benchmark="x", seats=seats), {"candidate": counts}))
+    roles = {"candidate": ModelSpec(provider="openai", model=asked, name="mine")}
+    return list(other_models(RunSpec(benchmark="x", models=roles), {"candidate": counts}))
 
 
 @pytest.mark.parametrize(("asked", "answered"), SAME)

@@ -10,7 +10,7 @@ from mmconv.report.data_quality import Shortfall, headline_gap, tell_notable
 
 def call(name: str, parse: str | None = None, **fields: Any) -> dict[str, Any]:
     told = {"call": name, "condition": "free", "state": "reply", "problem": None, "parse": parse}
-    ended = {"seat": "candidate", "text": "Yes.", "finish": "stop", "output_tokens": 2}
+    ended = {"model": "candidate", "text": "Yes.", "finish": "stop", "output_tokens": 2}
     return told | ended | fields
 
 
@@ -18,7 +18,7 @@ def judged(*replies: str) -> list[dict[str, Any]]:
     """The records of one verdict: its call and the rescues that were asked."""
     names = ("direct/turn_1", "direct/turn_1~retry_1", "direct/turn_1~extract")
     tries = zip(names, replies, strict=False)
-    return [call(name, parse, seat="judge") for name, parse in tries]
+    return [call(name, parse, model="judge") for name, parse in tries]
 
 
 def counted(*samples: list[dict[str, Any]]) -> Shortfall:
@@ -100,7 +100,7 @@ def test_turns_that_were_cut_off_are_told_first_and_by_their_limit() -> None:
     cut: dict[str, Any] = {"finish": "length", "output_tokens": 64}
     records = ended("turn_3", 2, well=6, **cut) + ended("turn_2", 1, well=19, **cut)
     records += ended("turn_3", 8, condition="reasoning", **cut)
-    records += [[call("direct/turn_1", "unparsed: no", seat="judge")]]
+    records += [[call("direct/turn_1", "unparsed: no", model="judge")]]
     cut_off, unread = tell_notable(counted(*records), [])
     assert cut_off == (
         "More than 5 % of a turn's answers were cut off, so that scores of these turns measure "
@@ -149,7 +149,7 @@ def test_answers_that_ended_for_no_known_reason_are_told() -> None:
 
 
 def test_only_the_candidate_s_answers_count_and_only_their_worst_turns_are_named() -> None:
-    other = ended("turn_1", 9, finish="length", seat="opponent")
+    other = ended("turn_1", 9, finish="length", model="opponent")
     assert list(counted(*other).endings()) == []
     many = [each for turn in range(8) for each in ended(f"turn_{turn}", 1, text="")]
     [told] = counted(*many).endings()

@@ -37,13 +37,13 @@ SEEN = Message(role="user", parts=(PICTURE, Text(text="What is it?")))
 
 def finished() -> Finished:
     """A plan with a call of each end: answered, failed, skipped, and judged."""
-    answer = Call(id="turn_1", seat="candidate", messages=(SEEN,))
+    answer = Call(id="turn_1", model="candidate", messages=(SEEN,))
     own = Message(role="assistant", parts=(Ref(call="turn_1"),))
     calls = (
         answer,
-        Call(id="turn_2", seat="candidate", messages=(SEEN, own)),
-        Call(id="turn_3", seat="candidate", messages=()),
-        Call(id="judgement", seat="judge", messages=(), parser=rating, prompt="direct@1"),
+        Call(id="turn_2", model="candidate", messages=(SEEN, own)),
+        Call(id="turn_3", model="candidate", messages=()),
+        Call(id="judgement", model="judge", messages=(), parser=rating, prompt="direct@1"),
     )
     sampling = Sampling(temperature=0)
     return Finished(
@@ -102,7 +102,7 @@ def test_a_judge_s_reply_is_recorded_as_it_is_read(
             raise Unparsed("no number")
         return Verdict(scores={"rating": 7.0}, missing=2 * text.endswith("9"))
 
-    call = Call(id="judge", seat="judge", messages=(), parser=parser)
+    call = Call(id="judge", model="judge", messages=(), parser=parser)
     reply = Reply(text=text, finish=finish)
     plan = Plan(order=0, sample="1", condition="free", calls=(call,))
     asked = ResolvedCall(call=call, key="k", messages=(), sampling=Sampling())

@@ -16,7 +16,7 @@ KNOWN: Mapping[str, Any] = {
     "model": "echo",
     "judge": "judge",
     "data": "shapes",
-    "seats": {"candidate": "echo", "judge": "judge"},
+    "models": {"candidate": "echo", "judge": "judge"},
 }
 
 

@@ -29,7 +29,7 @@ def drawn(folder: Path, rows: int = ROWS) -> dict[str, Any]:
 
 def request(**fields: Any) -> dict[str, Any]:
     """A run of `shapes` by models that every test's service has."""
-    return {"data": "shapes", "seats": {"candidate": "echo", "judge": "judge"}} | fields
+    return {"data": "shapes", "models": {"candidate": "echo", "judge": "judge"}} | fields
 
 
 async def ended(client: httpx2.AsyncClient, run: str, seconds: float = 30) -> dict[str, Any]:

@@ -331,11 +331,11 @@ async def test_who_is_lost_is_shown_the_documentation(served: Served) -> None:
 
 async def test_the_command_line_is_not_spoken_of(serve: Serve, tmp_path: Any) -> None:
     client = (await serve(data=drawn(tmp_path))).client
-    answer = await client.post("/v1/runs", json=request(seats={"candidate": "echo"}))
+    answer = await client.post("/v1/runs", json=request(models={"candidate": "echo"}))
     assert answer.json()["error"] == {
         "message": "convbench needs a judge: name one, or give options.generate_only",
         "type": "invalid_request_error",
-        "param": "seats.judge",
+        "param": "models.judge",
         "code": "invalid_run",
     }
 

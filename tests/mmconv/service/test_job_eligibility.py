@@ -148,7 +148,7 @@ async def test_a_run_whose_data_have_left_the_settings_fails_after_a_while(
         monkeypatch.setattr(module, "UNFIT_SECONDS", -1.0)
     monkeypatch.setattr(worker, "TEND_SECONDS", 0.0)
     served = await serve()
-    spec = RunRequest(data="gone", seats={"candidate": "echo"}).canonical()
+    spec = RunRequest(data="gone", models={"candidate": "echo"}).canonical()
     await served.shared.queue.submit(NewJob(id="x", kind="run", owner="local", spec=spec))
     info = await ended(served.client, "x")
     assert info["state"] == "failed"

@@ -233,7 +233,7 @@ async def test_what_a_run_has_judged_is_cached_and_scored_alike(
     options, shown, sample, image = _data(tmp_path, name)
     data = {"shapes": {"benchmark": name, "options": options}}
     served = await serve(models=MODELS, data=data)
-    run = {"data": "shapes", "seats": {"candidate": "echo", "judge": "judge"}, "options": shown}
+    run = {"data": "shapes", "models": {"candidate": "echo", "judge": "judge"}, "options": shown}
     posted = await served.client.post("/v1/runs", json=run)
     info = await ended(served.client, posted.json()["id"])
     assert (info["state"], info["lost"]) == ("done", 0)
@@ -245,10 +245,10 @@ async def test_what_a_run_has_judged_is_cached_and_scored_alike(
         sample["image"] = uploaded.json()["id"]
     for condition in {call["condition"] for call in recorded["calls"]}:
         calls = [call for call in recorded["calls"] if call["condition"] == condition]
-        replies = {call["call"]: call["text"] for call in calls if call["seat"] == "candidate"}
+        replies = {call["call"]: call["text"] for call in calls if call["model"] == "candidate"}
         body = {"benchmark": name, "judge": "judge", "sample": sample, "replies": replies}
         found = await post(served, body, condition=condition, options=shown)
-        judged = {call["call"]: call["text"] for call in calls if call["seat"] == "judge"}
+        judged = {call["call"]: call["text"] for call in calls if call["model"] == "judge"}
         assert {each["call"]: each["replies"][0]["text"] for each in found["judgements"]} == judged
         scores = {
             (score.metric, score.turn, score.tags.get("side")): score.value

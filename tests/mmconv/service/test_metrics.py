@@ -119,7 +119,7 @@ def test_a_tally_that_is_told_twice_is_counted_once() -> None:
     counted = RunnerMetrics(metrics, "run", {"candidate": "echo"}, "ann")
     reply = Reply(text="a", finish="stop", input_tokens=3, output_tokens=2)
     for outcome in (reply, Failure(kind="timeout", message="", attempts=1), reply):
-        stats.seat("candidate").count(outcome, stored=False)
+        stats.model("candidate").count(outcome, stored=False)
         counted.update(stats)
         counted.update(stats)
     page = metrics.page().decode()
@@ -133,12 +133,12 @@ async def test_the_queue_is_counted_while_its_database_answers(
 ) -> None:
     served = await serve(data=drawn(tmp_path), runs_at_once=1)
     assert (await values(served, "queue_jobs"))["state=queued,work=run"] == 0
-    seats = {"candidate": "slow", "judge": "judge"}
-    running = await start(served, seats=seats)
+    roles = {"candidate": "slow", "judge": "judge"}
+    running = await start(served, models=roles)
     await begun(served.client, running, replies=0)
     while (await served.client.get(f"/v1/runs/{running}")).json()["state"] != "running":
         pass
-    waiting = await start(served, seats=seats, limit=1)
+    waiting = await start(served, models=roles, limit=1)
     assert await values(served, "queue_jobs") == {
         "state=queued,work=run": 1,
         "state=running,work=run": 1,

@@ -47,7 +47,7 @@ async def test_samples_of_an_unfinished_run_are_planned_beside_the_loop(
     serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     served = await serve(data=drawn(tmp_path), models={"slow": SLOW})
-    body = request(seats={"candidate": "slow", "judge": "slow"})
+    body = request(models={"candidate": "slow", "judge": "slow"})
     run = (await served.client.post("/v1/runs", json=body)).json()["id"]
     await begun(served.client, run, replies=5)
     await served.client.delete(f"/v1/runs/{run}")
@@ -73,7 +73,7 @@ async def test_a_page_behind_a_sample_that_is_not_there_is_refused(
     serve: Serve, tmp_path: Path
 ) -> None:
     served = await serve(data=drawn(tmp_path), models={"slow": SLOW})
-    body = request(seats={"candidate": "slow", "judge": "slow"})
+    body = request(models={"candidate": "slow", "judge": "slow"})
     run = (await served.client.post("/v1/runs", json=body)).json()["id"]
     await begun(served.client, run)
     answer = await served.client.get(f"/v1/runs/{run}/samples", params={"after": "none"})

@@ -144,7 +144,7 @@ def test_requests_and_runs_have_one_time_to_end(start: Servers, tmp_path: Path) 
         models={**MODELS, "stuck": STUCK}, data=drawn(tmp_path), limits=ONE_CALL, drain_seconds=4
     )
     with ThreadPoolExecutor() as threads:
-        body = request(seats={"candidate": "stuck", "judge": "stuck"})
+        body = request(models={"candidate": "stuck", "judge": "stuck"})
         run = httpx2.post(f"{server.url}/v1/runs", json=body).raise_for_status().json()["id"]
         until(lambda: f"run {run}: begun" in server.output)
         threads.submit(insist, server, "stuck")

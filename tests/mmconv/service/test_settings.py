@@ -253,7 +253,7 @@ async def test_runs_of_what_is_not_here_wait_for_a_server_that_has_it(
     serve: Serve, tmp_path: Path, caplog: pytest.LogCaptureFixture, gone: str
 ) -> None:
     models = {"echo": ECHO, "judge": {"provider": "fake", "model": "judge"}}
-    asked = request(seats={"candidate": "other", "judge": "judge"})
+    asked = request(models={"candidate": "other", "judge": "judge"})
     whole: dict[str, Any] = {
         "models": {**models, "other": ECHO},
         "data": drawn(tmp_path),

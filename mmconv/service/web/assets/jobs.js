@@ -78,8 +78,8 @@ const jobs = (() => {
 
   /* What a run's request sets beyond models and data, as [name, text]. */
   function settings({ conditions, limit, shuffle, samples, trials, seed, options, sampling }) {
-    const drawn = Object.entries(sampling ?? {}).flatMap(([seat, set]) =>
-      Object.entries(set).map(([name, value]) => [`${seat === "candidate" ? "" : `${seat} `}${name}`, value]));
+    const drawn = Object.entries(sampling ?? {}).flatMap(([role, set]) =>
+      Object.entries(set).map(([name, value]) => [`${role === "candidate" ? "" : `${role} `}${name}`, value]));
     return [["at most", limit && count(limit, "sample")], ["drawn by the seed", shuffle], ["samples", samples],
       ["trials", trials], ["seed", seed], ["conditions", conditions],
       ...drawn, ...Object.entries(options ?? {})]

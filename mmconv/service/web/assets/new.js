@@ -22,7 +22,7 @@
 
   /* The judge stays if it can judge this data; else it is the first model that is not the candidate. */
   function showJudges({ judges }) {
-    const { "seats.judge": select, "seats.candidate": candidate } = form.elements;
+    const { "models.judge": select, "models.candidate": candidate } = form.elements;
     const before = select.value;
     shell.options(select, judges ?? choices.models, judges ? undefined : "none", choices.unusable);
     if (!judges) return;
@@ -70,18 +70,18 @@
     showOptions(data);
   }
 
-  /* ---- models on further seats ---- */
+  /* ---- models on further roles ---- */
 
-  function addSeat() {
-    const seat = make("input", { class: "seat-name", pattern: "[A-Za-z0-9._-]+", placeholder: "gpt4", "aria-label": "Seat" });
-    const model = make("select", { class: "seat-model", "aria-label": "Model on this seat" });
+  function addRole() {
+    const role = make("input", { class: "role-name", pattern: "[A-Za-z0-9._-]+", placeholder: "gpt4", "aria-label": "Role" });
+    const model = make("select", { class: "role-model", "aria-label": "Model on this role" });
     shell.options(model, choices.models, undefined, choices.unusable);
-    seat.addEventListener("input", () => { model.name = seat.value ? `seats.${seat.value}` : ""; });
-    const box = make("div", { class: "seat" },
-      make("label", { class: "field" }, "Seat", seat), make("label", { class: "field" }, "Model", model),
+    role.addEventListener("input", () => { model.name = role.value ? `models.${role.value}` : ""; });
+    const box = make("div", { class: "role" },
+      make("label", { class: "field" }, "Role", role), make("label", { class: "field" }, "Model", model),
       button("Remove", () => box.remove()));
-    byId("seats").append(box);
-    seat.focus();
+    byId("models").append(box);
+    role.focus();
   }
 
   /* ---- sending ---- */
@@ -146,13 +146,13 @@
   });
 
   form.elements.data.addEventListener("change", showData);
-  byId("add-seat").addEventListener("click", addSeat);
+  byId("add-role").addEventListener("click", addRole);
 
   async function begin() {
     choices = await shell.attempt(() => api.get("/web/choices"));
     if (!choices) return;
     shell.options(form.elements.data, choices.data.map((each) => each.name));
-    shell.options(form.elements["seats.candidate"], choices.models, undefined, choices.unusable);
+    shell.options(form.elements["models.candidate"], choices.models, undefined, choices.unusable);
     showData();
     const allowed = shell.allows(choices, "run", "start runs", form.querySelector("button.primary"));
     if (allowed && !choices.data.length) {

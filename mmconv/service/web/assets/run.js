@@ -17,8 +17,8 @@
 
   function facts() {
     const { request } = run;
-    const seats = Object.entries(request.seats).map(([seat, model]) => [seat === "candidate" ? "model" : seat, model]);
-    const facts = [...seats, ["data", request.data], ...jobs.settings(request)];
+    const roles = Object.entries(request.models).map(([role, model]) => [role === "candidate" ? "model" : role, model]);
+    const facts = [...roles, ["data", request.data], ...jobs.settings(request)];
     facts.push(["started", run.started ? jobs.when(run.started) : "not yet"]);
     if (run.ended) facts.push(["ended", jobs.when(run.ended)]);
     // `mmconv show` and its kin know a run by its folder.

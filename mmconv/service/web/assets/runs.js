@@ -46,7 +46,7 @@
   function details(run) {
     const { request } = run;
     const said = jobs.settings(request).map(([name, value]) => `${name} ${value}`);
-    if (request.seats.judge) said.unshift(`judged by ${request.seats.judge}`);
+    if (request.models.judge) said.unshift(`judged by ${request.models.judge}`);
     if (run.lost) said.push(`${count(run.lost, "call")} lost`);
     return said.join(" · ");
   }

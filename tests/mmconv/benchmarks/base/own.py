@@ -31,7 +31,7 @@ def spec(folder: Path, kind: type[Benchmark[Any, Any]], *roles: str, **fields: A
     return RunSpec(
         benchmark=f"{kind.__module__}:{kind.__name__}",
         options=options,
-        seats=dict.fromkeys(roles or ("candidate", "judge"), JUDGE),
+        models=dict.fromkeys(roles or ("candidate", "judge"), JUDGE),
         **fields,
     )
 

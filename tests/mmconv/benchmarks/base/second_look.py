@@ -33,7 +33,7 @@ class SecondLook(Benchmark[Look, ImageOptions]):
             generate=not is_given,
         )
         second = Turn(user=(Text(text=sample.second),))
-        yield from chain([first, second], seat="candidate", sampling=Sampling(max_tokens=16))
+        yield from chain([first, second], model="candidate", sampling=Sampling(max_tokens=16))
 
     def score(self, sample: Look, results: Results) -> Iterator[Score]:
         """1 for an exact answer, 0 for another."""

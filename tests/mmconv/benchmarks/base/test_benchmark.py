@@ -90,7 +90,7 @@ def test_a_benchmark_that_cannot_be_imported_has_a_reason(
     (tmp_path / "mine_with_typo.py").write_text("import judgs\n")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ConfigError, match=problem):
-        build_benchmark(RunSpec(benchmark=name, seats={}), ImageStore())
+        build_benchmark(RunSpec(benchmark=name, models={}), ImageStore())
 
 
 class ShotOptions(Options):
@@ -109,7 +109,7 @@ class Shots(Benchmark[Riddle, ShotOptions]):
         if condition == "hinted":
             text += f" ({sample.id}...)"
         message = Message(role="user", parts=(Text(text=text),))
-        yield Call(id="answer", seat="candidate", messages=(message,))
+        yield Call(id="answer", model="candidate", messages=(message,))
 
     def score(self, sample: Riddle, results: Results) -> Iterator[Score]:
         yield results.score("words", None, "never read")
@@ -187,12 +187,12 @@ class Seldom(Riddles):
 
     def plan(self, sample: Riddle, condition: str) -> Iterator[Call]:
         call, _ = super().plan(sample, condition)
-        again = replace(call, id="again", seat="rescuer")
+        again = replace(call, id="again", model="rescuer")
         yield replace(call, fallbacks=(again,))
         if sample.id == "c":
-            yield replace(call, id="rare", seat="helper")
+            yield replace(call, id="rare", model="helper")
         if condition == "helped":
-            yield replace(call, id="more", seat="teacher")
+            yield replace(call, id="more", model="teacher")
 
 
 ALL = ("candidate", "rescuer", "helper", "teacher")
@@ -246,7 +246,7 @@ async def test_keys_of_all_roles_are_checked_before_any_request(
     monkeypatch.delenv("MMCONV_TEST_KEY", raising=False)
     run = spec(tmp_path, Riddles)
     judge = ModelSpec(provider="openai", model="x", api_key_env="MMCONV_TEST_KEY")
-    run = run.model_copy(update={"seats": {**run.seats, "judge": judge}})
+    run = run.model_copy(update={"models": {**run.models, "judge": judge}})
     async with open_evaluation(run, Place(out=tmp_path / "runs")) as evaluation:
         runner = evaluation.runner()
         with pytest.raises(ConfigError, match=r"judge .*MMCONV_TEST_KEY is not set"):
@@ -276,7 +276,7 @@ class Questions(Benchmark[Riddle, Options]):
     def plan(self, sample: Riddle, condition: str) -> Iterator[Call]:
         slots = {"riddle": sample.riddle}
         messages = (*self.prompt("manner").fill({}), *self.prompt("ask").fill(slots))
-        yield Call(id="answer", seat="candidate", messages=messages)
+        yield Call(id="answer", model="candidate", messages=messages)
 
     def score(self, sample: Riddle, results: Results) -> Iterator[Score]:
         yield results.score("read", None, "never")

@@ -151,7 +151,7 @@ class Albums(Benchmark[Album, ImageOptions]):
         question, again = Text(text=sample.question), Text(text="And here?")
         shown = Turn(user=(*sample.picture, *sample.more, question))
         turns = shown, Turn(user=(again, sample.picture[0]))
-        return chain(turns, seat="candidate", sampling=Sampling())
+        return chain(turns, model="candidate", sampling=Sampling())
 
     def score(self, sample: Album, results: Results) -> tuple[Score, ...]:
         return (results.score("length", 1.0),)
@@ -392,7 +392,7 @@ class Stories(Benchmark[Story, ImageOptions]):
 
     def plan(self, sample: Story, condition: str) -> tuple[Call, ...]:
         turns = [Turn(user=(*filter(None, [s.image]), Text(text=s.text))) for s in sample.steps]
-        return chain(turns, seat="candidate", sampling=Sampling())
+        return chain(turns, model="candidate", sampling=Sampling())
 
     def score(self, sample: Story, results: Results) -> tuple[Score, ...]:
         return (results.score("steps", len(sample.steps)),)

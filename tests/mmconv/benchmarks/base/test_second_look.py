@@ -75,7 +75,7 @@ def write_data(folder: Path) -> dict[str, str]:
 async def make_run(folder: Path, mistaken: int) -> Path:
     model = ModelSpec(provider=__name__, model=f"every-{mistaken}", name=f"every-{mistaken}")
     spec = RunSpec(
-        benchmark=BENCHMARK, options=write_data(folder / "data"), seats={"candidate": model}
+        benchmark=BENCHMARK, options=write_data(folder / "data"), models={"candidate": model}
     )
     return (await evaluate(spec, folder / "runs", page=True)).folder
 

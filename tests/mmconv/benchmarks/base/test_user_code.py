@@ -25,7 +25,7 @@ from tests.mmconv.benchmarks.base.own import build, spec
 class MisspeltField(Riddles):
     def plan(self, sample: Riddle, condition: str) -> Iterator[Call]:
         if sample.id == "b":
-            yield Call(id=sample.riddel, seat="candidate", messages=())  # type: ignore[attr-defined]
+            yield Call(id=sample.riddel, model="candidate", messages=())  # type: ignore[attr-defined]
         yield from super().plan(sample, condition)
 
 
@@ -132,7 +132,7 @@ def test_an_exception_in_a_run_says_how_to_go_on_and_nothing_is_requested_twice(
     monkeypatch.setattr(Misread, "plan", Riddles.plan)
     folder, result = asyncio.run(run_once())
     assert (folder / "tables" / "riddles.md").is_file()
-    judge = result.stats.seats["judge"]
+    judge = result.stats.models["judge"]
     assert judge.stored >= 1
     if kind is Untabled:
         assert judge.asked == 0

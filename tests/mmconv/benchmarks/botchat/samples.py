@@ -92,11 +92,11 @@ def compared(
 
 def spec(data: Path, **fields: Any) -> RunSpec:
     """A run over `data`; fields that are not the run's own are options."""
-    known = ("seats", "conditions", "limit", "samples", "prompts", "trials")
+    known = ("models", "conditions", "limit", "samples", "prompts", "trials")
     own = {name: fields.pop(name) for name in known if name in fields}
-    seats = {"candidate": SPEAKER, "judge": JUDGE}
+    roles = {"candidate": SPEAKER, "judge": JUDGE}
     return RunSpec(
-        benchmark="botchat", options={"data": str(data), **fields}, **{"seats": seats, **own}
+        benchmark="botchat", options={"data": str(data), **fields}, **{"models": roles, **own}
     )
 
 

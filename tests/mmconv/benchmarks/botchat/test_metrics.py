@@ -194,7 +194,7 @@ async def test_a_run_of_both_conditions_and_a_comparison_of_two(tmp_path: Path) 
     folders = []
     for candidate in (SPEAKER, OTHER):
         chosen = spec(data)
-        chosen = chosen.model_copy(update={"seats": {**chosen.seats, "candidate": candidate}})
+        chosen = chosen.model_copy(update={"models": {**chosen.models, "candidate": candidate}})
         async with open_evaluation(chosen, Place(out=tmp_path / "runs")) as evaluation:
             result = await evaluation.run(evaluation.runner())
         folders.append(result.folder)

@@ -44,7 +44,7 @@ def data(tmp_path: Path) -> Path:
 
 async def rival(data: Path, out: Path, **fields: Any) -> Path:
     """The folder of a run that is to be the opponent of others."""
-    chosen = spec(data, seats={"candidate": OTHER}, generate_only=True, **fields)
+    chosen = spec(data, models={"candidate": OTHER}, generate_only=True, **fields)
     return (await evaluate(chosen, out)).folder
 
 
@@ -81,7 +81,7 @@ async def test_pairs_that_lack_a_dialogue_are_missing_with_a_reason(
     # every whole dialogue counts as a loop, which decides no pair that lacks one
     chosen = against(data, folder, pair_lengths=[8, 16], dup_detect={"threshold": 0.0})
     result = await evaluate(chosen, tmp_path / "runs")
-    assert result.stats.seats["judge"].ended == 3 + 2 * 2
+    assert result.stats.models["judge"].ended == 3 + 2 * 2
     found = {table.name: table for table in result.tables}
     for length in (8, 16):
         for name in ("paireval", "paireval_dupdetect"):
@@ -110,12 +110,12 @@ async def test_runs_are_compared_whoever_else_their_opponents_are(
     first = (await evaluate(against(data, folder), tmp_path / "runs")).folder
     change(folder, lambda call: call.update(stored=True))
     third = {"candidate": THIRD, "judge": JUDGE}
-    second = (await evaluate(against(data, folder, seats=third), tmp_path / "runs")).folder
+    second = (await evaluate(against(data, folder, models=third), tmp_path / "runs")).folder
     rows = named(compare([first, second]).tables, "differences").rows
     assert rows["PairEval against second, N=16: win"]["%"].n == 3 * 2
     [hashes] = dict(provenance(read_finished(first)).lists)["Hashes: opponents"]
     assert re.fullmatch("second [0-9a-f]{64}", " ".join(hashes))
-    alone = spec(data, seats=third, protocols=["unieval"])
+    alone = spec(data, models=third, protocols=["unieval"])
     other = (await evaluate(alone, tmp_path / "runs")).folder
     rows = named(compare([first, other]).tables, "differences").rows
     assert "UniEval, N=16" in rows
@@ -128,8 +128,8 @@ async def test_another_text_of_an_opponent_is_other_data(data: Path, tmp_path: P
     change(folder, fail("MT-1 utterance_12"))
     runs = [(await evaluate(against(data, folder, limit=2), tmp_path / "runs")).folder]
     whole = await rival(data, tmp_path / "again")
-    seats = {"candidate": THIRD, "judge": JUDGE}
-    runs.append((await evaluate(against(data, whole, seats=seats), tmp_path / "runs")).folder)
+    roles = {"candidate": THIRD, "judge": JUDGE}
+    runs.append((await evaluate(against(data, whole, models=roles), tmp_path / "runs")).folder)
     for order in (1, -1):
         rows = named(compare(runs[::order]).tables, "differences").rows
         assert rows["PairEval against second, N=16: win"]["%"].n == 1 * 2
@@ -139,8 +139,8 @@ async def test_another_text_of_an_opponent_is_other_data(data: Path, tmp_path: P
             call["text"] = "Something else."
 
     change(whole, reword)
-    seats["candidate"] = THIRD.model_copy(update={"name": "fourth"})
-    runs.append((await evaluate(against(data, whole, seats=seats), tmp_path / "runs")).folder)
+    roles["candidate"] = THIRD.model_copy(update={"name": "fourth"})
+    runs.append((await evaluate(against(data, whole, models=roles), tmp_path / "runs")).folder)
     message = "the opponent second differs: 1 of its dialogues are others in first than in fourth"
     with pytest.raises(ConfigError, match=message):
         compare([runs[0], runs[2]])
@@ -164,12 +164,12 @@ def named(tables: tuple[Table, ...], name: str) -> Table:
 async def test_a_run_is_the_opponent_of_another(tmp_path: Path) -> None:
     data = write(tmp_path / "data.jsonl", [record(number, 3 + number) for number in range(1, 5)])
     earlier = await evaluate(spec(data, protocols=["gteval"]), tmp_path / "runs")
-    seats = {"candidate": OTHER, "judge": JUDGE}
-    later = spec(data, seats=seats, opponents=str(earlier.folder), protocols="paireval")
+    roles = {"candidate": OTHER, "judge": JUDGE}
+    later = spec(data, models=roles, opponents=str(earlier.folder), protocols="paireval")
     result = await evaluate(later, tmp_path / "runs")
     tables = {table.name: table for table in result.tables}
     assert tables["paireval"].rows["second - first, N=16"]["win"].n == 4 * 2
-    assert result.stats.seats["candidate"].ended == 4 * 14
+    assert result.stats.models["candidate"].ended == 4 * 14
 
 
 async def test_its_dialogues_are_read_whole_and_calibrate(tmp_path: Path) -> None:
@@ -227,10 +227,10 @@ SPOILT: dict[str, tuple[str, Callable[[Path], object], str]] = {
         lambda path: path.write_text("{}"),
         "spec is needed and not set",
     ),
-    "a seat that is not named": (
+    "a role that is not named": (
         "transcripts.jsonl",
         lambda path: path.write_text(path.read_text().replace('"candidate"', '"stranger"')),
-        "spec.json names no seat 'stranger', which speaks",
+        "spec.json names no role 'stranger', which speaks",
     ),
 }
 """A file of a run, how it is spoilt, and the message."""
@@ -263,9 +263,9 @@ async def test_a_run_that_was_only_scored_is_read_too(tmp_path: Path) -> None:
 def test_a_run_of_another_benchmark_is_refused(
     tmp_path: Path, benchmark: str, message: str
 ) -> None:
-    seat = {"provider": "fake", "model": "echo"}
-    run_spec = {"benchmark": benchmark, "seats": {"candidate": seat}}
-    call = {"sample": "1", "condition": "free", "call": "turn_1", "seat": "candidate"}
+    role = {"provider": "fake", "model": "echo"}
+    run_spec = {"benchmark": benchmark, "models": {"candidate": role}}
+    call = {"sample": "1", "condition": "free", "call": "turn_1", "model": "candidate"}
     picture = {"role": "user", "parts": [{"image": "ab", "width": 1, "height": 1}]}
     (tmp_path / "spec.json").write_bytes(orjson.dumps({"spec": run_spec}))
     nothing = dict.fromkeys(CallRecord.model_fields)

@@ -64,7 +64,9 @@ def test_roles_alternate_backwards_from_the_users_last(data: Path) -> None:
     last = calls["utterance_16"]
     assert len(last.messages) == 16
     assert list(refs(last.messages)) == [f"utterance_{number}" for number in range(3, 16)]
-    assert {call.overflow for call in calls.values() if call.seat == "candidate"} == {"drop_oldest"}
+    assert {call.overflow for call in calls.values() if call.model == "candidate"} == {
+        "drop_oldest"
+    }
     assert (third.sampling.temperature, third.sampling.max_tokens) == (0.0, 1024)
 
 
@@ -74,7 +76,7 @@ def test_the_prompt_can_stand_in_the_users_message(data: Path) -> None:
     assert [message.role for message in third] == ["user", "assistant", "user"]
     assert [message.role for message in fourth] == ["user", "assistant", "user"]
     assert text(fourth[0]) == f"{text(third[0])}\n\n{dialogue('Human 1', 1)[0]}"
-    utterances = [call for call in calls.values() if call.seat == "candidate"]
+    utterances = [call for call in calls.values() if call.model == "candidate"]
     assert {(call.overflow, call.pinned) for call in utterances} == {
         ("drop_oldest", text(third[0]))
     }
@@ -151,25 +153,25 @@ def test_all_pairs_and_none_of_the_same_text(data: Path, tmp_path: Path) -> None
     }  # fmt: skip
 
 
-def test_another_seat_speaks_for_itself(data: Path) -> None:
-    seats = {"candidate": SPEAKER, "judge": JUDGE, "rival": OTHER}
-    calls = planned(data, seats=seats)
-    assert calls["rival/utterance_3"].seat == "rival"
+def test_another_role_speaks_for_itself(data: Path) -> None:
+    roles = {"candidate": SPEAKER, "judge": JUDGE, "rival": OTHER}
+    calls = planned(data, models=roles)
+    assert calls["rival/utterance_3"].model == "rival"
     assert calls["rival/utterance_3"].messages == calls["utterance_3"].messages
     assert "<rival/utterance_16>" in text(calls["paireval/first/second/16/1"].messages[-1])
     assert "gteval/1" in calls
-    assert sum(call.seat == "rival" for call in calls.values()) == 14
+    assert sum(call.model == "rival" for call in calls.values()) == 14
 
 
 def test_generate_only_asks_the_candidate_alone(data: Path) -> None:
-    calls = planned(data, generate_only=True, seats={"candidate": SPEAKER})
-    assert {call.seat for call in calls.values()} == {"candidate"}
+    calls = planned(data, generate_only=True, models={"candidate": SPEAKER})
+    assert {call.model for call in calls.values()} == {"candidate"}
 
 
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"seats": {"candidate": SPEAKER}}, "needs a judge"),
+        ({"models": {"candidate": SPEAKER}}, "needs a judge"),
         ({"conditions": ("free",)}, "no condition 'free'; there are: uncon, con"),
         ({"pair_lengths": [17]}, "pair_lengths"),
         ({"utterances": 2}, "utterances"),
@@ -177,7 +179,7 @@ def test_generate_only_asks_the_candidate_alone(data: Path) -> None:
         ({"dup_detect": {"threshold": 1.5}}, r"dup_detect\.threshold"),
         ({"dup_detect": {"similarity": "bleu"}}, r"dup_detect\.similarity"),
         (
-            {"seats": {"candidate": SPEAKER, "judge": JUDGE, "rival": SPEAKER}},
+            {"models": {"candidate": SPEAKER, "judge": JUDGE, "rival": SPEAKER}},
             "several opponents are named first",
         ),
     ],

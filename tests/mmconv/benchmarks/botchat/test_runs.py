@@ -41,11 +41,11 @@ def tables(result: Result) -> dict[str, Table]:
 async def test_the_authors_file_runs_to_its_end(tmp_path: Path) -> None:
     result = await evaluate(spec(MUTUAL), tmp_path, page=True)
     assert result.complete
-    seats = result.stats.seats
+    roles = result.stats.models
     # two pairs of seeds are the same in it, so some replies are had from the store
-    assert seats["candidate"].ended == 547 * 14
-    assert seats["judge"].ended == 547 + 444
-    assert (seats["candidate"].failed, seats["judge"].failed) == (0, 0)
+    assert roles["candidate"].ended == 547 * 14
+    assert roles["judge"].ended == 547 + 444
+    assert (roles["candidate"].failed, roles["judge"].failed) == (0, 0)
     found = tables(result)
     row = found["unieval"].rows["first"]
     assert [row[f"N={n}"].n for n in (4, 8, 12, 16)] == [547] * 4
@@ -94,11 +94,11 @@ async def test_notes_say_the_data_and_what_is_cut_of_it(tmp_path: Path) -> None:
 
 async def test_a_run_without_opponents_says_that_paireval_is_left_out(tmp_path: Path) -> None:
     data = write(tmp_path / "data.jsonl", [record(1)])
-    seats = {"candidate": SPEAKER, "judge": JUDGE, "rival": OTHER}
+    roles = {"candidate": SPEAKER, "judge": JUDGE, "rival": OTHER}
     for chosen, expected in (
         (spec(data), True),
         (spec(data, protocols=["unieval"]), False),
-        (spec(data, seats=seats), False),
+        (spec(data, models=roles), False),
     ):
         found = tables(await evaluate(chosen, tmp_path / "runs"))
         left_out = any(note.startswith("PairEval is left out") for note in found["unieval"].notes)
@@ -107,7 +107,7 @@ async def test_a_run_without_opponents_says_that_paireval_is_left_out(tmp_path: 
 
 async def test_a_limited_run_is_the_opponent_of_a_limited_run(tmp_path: Path) -> None:
     data = write(tmp_path / "data.jsonl", [record(number) for number in range(1, 9)])
-    rival = spec(data, seats={"candidate": OTHER}, generate_only=True, limit=2)
+    rival = spec(data, models={"candidate": OTHER}, generate_only=True, limit=2)
     before = await evaluate(rival, tmp_path / "runs")
     arena = spec(data, opponents=[str(before.folder)], limit=2)
     found = tables(await evaluate(arena, tmp_path / "runs"))
@@ -116,16 +116,16 @@ async def test_a_limited_run_is_the_opponent_of_a_limited_run(tmp_path: Path) ->
 
 async def test_interrupted_and_resumed_equals_uninterrupted(tmp_path: Path) -> None:
     data = write(tmp_path / "data.jsonl", [record(number, 2 + number) for number in range(1, 9)])
-    seats = {"candidate": SPEAKER, "judge": JUDGE, "rival": OTHER}
-    whole = spec(data, seats=seats, pair_lengths=[8, 16])
+    roles = {"candidate": SPEAKER, "judge": JUDGE, "rival": OTHER}
+    whole = spec(data, models=roles, pair_lengths=[8, 16])
     expected = await evaluate(whole, tmp_path / "whole")
     half = await evaluate(whole.model_copy(update={"limit": 3}), tmp_path / "parts")
-    assert half.stats.seats["candidate"].asked == 3 * 14
+    assert half.stats.models["candidate"].asked == 3 * 14
     resumed = await evaluate(whole, tmp_path / "parts")
     assert scores(resumed) == scores(expected)
     assert resumed.tables == expected.tables
-    assert resumed.stats.seats["candidate"].asked == 5 * 14
-    assert resumed.stats.seats["rival"].stored == 2 * 14
+    assert resumed.stats.models["candidate"].asked == 5 * 14
+    assert resumed.stats.models["rival"].stored == 2 * 14
 
 
 async def test_a_tiny_language_model_talks_to_itself(tmp_path: Path) -> None:
@@ -135,11 +135,11 @@ async def test_a_tiny_language_model_talks_to_itself(tmp_path: Path) -> None:
     folder = make_checkpoint("llama", tmp_path / "llama")
     candidate = ModelSpec(provider="hf", model=str(folder))
     data = write(tmp_path / "data.jsonl", [record(number, 4) for number in range(1, 6)])
-    chosen = spec(data, seats={"candidate": candidate, "judge": JUDGE}, utterances=6, max_tokens=6)
+    chosen = spec(data, models={"candidate": candidate, "judge": JUDGE}, utterances=6, max_tokens=6)
     result = await evaluate(chosen, tmp_path / "runs")
-    seats = result.stats.seats
-    assert (seats["candidate"].ended, seats["judge"].ended) == (5 * 4, 5 + 10)
-    assert [seat.failed + seat.skipped for seat in seats.values()] == [0, 0]
+    roles = result.stats.models
+    assert (roles["candidate"].ended, roles["judge"].ended) == (5 * 4, 5 + 10)
+    assert [role.failed + role.skipped for role in roles.values()] == [0, 0]
     found = tables(result)
     assert found["unieval"].rows["llama"]["N=6"].n == 5
     assert found["lengths"].rows["llama"]["tokens"].n == 20
@@ -154,13 +154,13 @@ async def test_an_arena_of_stored_and_speaking_models(tmp_path: Path) -> None:
     }
     chosen = spec(
         write(tmp_path / "data.jsonl", rows),
-        seats={"candidate": SPEAKER, "judge": JUDGE, "rival": OTHER},
+        models={"candidate": SPEAKER, "judge": JUDGE, "rival": OTHER},
         opponents=[str(opponents(tmp_path / "convs.tsv", stored))],
         pairs="all",
         protocols=["paireval"],
     )
     result = await evaluate(chosen, tmp_path / "runs")
-    assert result.stats.seats["judge"].ended == 6 * 2 * 4
+    assert result.stats.models["judge"].ended == 6 * 2 * 4
     found = tables(result)
     assert set(found["arena"].rows) == {"first", "second", "gpt", "vic"}
     assert found["arena"].columns == ("Elo, N=16", "Bradley-Terry, N=16")
@@ -177,9 +177,9 @@ async def test_a_full_context_drops_the_oldest_and_counts_them(
 ) -> None:
     forgetful = SPEAKER.model_copy(update={"model": "forgetful"})
     data = write(tmp_path / "data.jsonl", [record(1), record(2)])
-    seats = {"candidate": forgetful, "judge": JUDGE}
-    result = await evaluate(spec(data, seats=seats, prompt_role=prompt_role), tmp_path / "runs")
-    candidate = result.stats.seats["candidate"]
+    roles = {"candidate": forgetful, "judge": JUDGE}
+    result = await evaluate(spec(data, models=roles, prompt_role=prompt_role), tmp_path / "runs")
+    candidate = result.stats.models["candidate"]
     assert (candidate.failed, candidate.skipped) == (0, 0)
     row = tables(result)["replies"].rows["forgetful"]
     dropped = [s for s in scores(result) if s["metric"] == "dropped" and s["sample"] == "MT-1"]
@@ -203,9 +203,9 @@ async def test_conditions_stand_in_rows_of_their_own(tmp_path: Path) -> None:
 async def test_an_unreadable_judge_scores_nothing(tmp_path: Path) -> None:
     unreadable = ModelSpec(provider="fake", model="unreadable")
     data = write(tmp_path / "data.jsonl", [record(1), record(2)])
-    seats = {"candidate": SPEAKER, "judge": unreadable}
-    result = await evaluate(spec(data, seats=seats), tmp_path / "runs")
-    assert result.stats.seats["judge"].asked == 2 * (2 + 4)
+    roles = {"candidate": SPEAKER, "judge": unreadable}
+    result = await evaluate(spec(data, models=roles), tmp_path / "runs")
+    assert result.stats.models["judge"].asked == 2 * (2 + 4)
     found = tables(result)
     cell = found["gteval"].rows["first"]["win"]
     assert (cell.value, cell.n, cell.missing) == (None, 0, {"unparsed": 4})
@@ -236,7 +236,7 @@ async def test_a_loop_after_the_cut_counts_in_whole_dialogues_only(tmp_path: Pat
     data = write(tmp_path / "data.jsonl", [record(1, 4)])
     echo = ModelSpec(provider="fake", model="echo")
     for scope, lost in (("compared", None), ("whole", 100.0)):
-        chosen = spec(data, seats={"candidate": echo, "judge": JUDGE}, dup_detect={"scope": scope})
+        chosen = spec(data, models={"candidate": echo, "judge": JUDGE}, dup_detect={"scope": scope})
         found = tables(await evaluate(chosen, tmp_path / "runs"))
         alone, first = (found[name].rows["echo"] for name in ("gteval", "gteval_dupdetect"))
         assert first["lose"].value == (alone["lose"].value if lost is None else lost)

@@ -42,8 +42,8 @@ def results(outcomes: Mapping[str, Outcome], *calls: Call) -> Results:
 def alone(*replies: Outcome, human_length: int | None = None) -> dict[tuple[Any, ...], Score]:
     parser = UniEvalParser(utterances=16)
     ids = [UNIEVAL, *(f"again{number}" for number in range(1, len(replies)))]
-    again = tuple(Call(id=each, seat="judge", messages=(), parser=parser) for each in ids[1:])
-    call = Call(id=UNIEVAL, seat="judge", messages=(), parser=parser, fallbacks=again)
+    again = tuple(Call(id=each, model="judge", messages=(), parser=parser) for each in ids[1:])
+    call = Call(id=UNIEVAL, model="judge", messages=(), parser=parser, fallbacks=again)
     found = results(dict(zip(ids, replies, strict=True)), call)
     scores = score_unieval(found, "m", (4, 8, 16), human_length)
     return {(score.metric, score.turn, score.tags["reading"]): score for score in scores}
@@ -91,7 +91,7 @@ def duel(
     outcomes: Mapping[str, Outcome] = {"last": Reply(text=own[-1])}
     calls = []
     if reply is not None:
-        calls.append(Call(id=compared.call_id, seat="judge", messages=(), parser=comparison))
+        calls.append(Call(id=compared.call_id, model="judge", messages=(), parser=comparison))
         outcomes = {**outcomes, compared.call_id: reply}
     scores = score_comparison(results(outcomes, *calls), compared, SETTINGS)
     return {(score.tags["reading"], score.tags["dup"]): score for score in scores}
@@ -173,7 +173,7 @@ def test_a_missing_dialogue_has_a_reason_for_each_score() -> None:
 
 def test_an_utterance_is_measured(tmp_path: Path) -> None:
     benchmark = built(write(tmp_path / "data.jsonl", [record(1)]))
-    call = Call(id="utterance_3", seat="candidate", messages=())
+    call = Call(id="utterance_3", model="candidate", messages=())
     lines: tuple[Line, ...] = (*as_lines(FRESH[:2]), Ref(call=call.id))
 
     def measure(outcome: Outcome) -> list[Score]:

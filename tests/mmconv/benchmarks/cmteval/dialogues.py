@@ -107,7 +107,7 @@ def spec(data: Path | Mapping[str, Path], **options: Any) -> RunSpec:
     return RunSpec(
         benchmark="cmteval",
         options={"data": data, **options},
-        seats={"candidate": model, "judge": model},
+        models={"candidate": model, "judge": model},
     )
 
 

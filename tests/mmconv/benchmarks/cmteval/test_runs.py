@@ -35,7 +35,7 @@ def spec(data: Path, candidate: ModelSpec = ECHO, **options: Any) -> RunSpec:
     return RunSpec(
         benchmark="cmteval",
         options={"data": str(data), **options},
-        seats={"candidate": candidate, "judge": JUDGE},
+        models={"candidate": candidate, "judge": JUDGE},
     )
 
 
@@ -47,8 +47,8 @@ def read(result: Result, name: str) -> list[dict[str, Any]]:
 async def test_the_authors_files_take_4431_replies_and_596_judgements(tmp_path: Path) -> None:
     result = await evaluate(spec(REAL), tmp_path, page=True)
     assert result.complete
-    seats = result.stats.seats
-    assert (seats["candidate"].ended, seats["judge"].ended) == (4431, 596)
+    roles = result.stats.models
+    assert (roles["candidate"].ended, roles["judge"].ended) == (4431, 596)
     assert result.stats.finished == 596
     tables = {table.name: table for table in result.tables}
     counted = tables["speech_act_counts"].rows
@@ -79,7 +79,7 @@ async def test_a_tiny_model_answers_and_is_judged(tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "data", dialogues=2)
     result = await evaluate(spec(folder, candidate, max_tokens=8), tmp_path / "runs")
     assert result.complete
-    states = Counter((call["seat"], call["state"]) for call in read(result, "transcripts.jsonl"))
+    states = Counter((call["model"], call["state"]) for call in read(result, "transcripts.jsonl"))
     assert states == {("candidate", "reply"): 18, ("judge", "reply"): 6}
     scores = read(result, "scores.jsonl")
     assert sum(score["metric"] == "DLS" and score["value"] is not None for score in scores) == 6
@@ -97,12 +97,12 @@ async def test_a_judgement_without_a_turn_is_requested_again_and_counted(
     }
     judge = ModelSpec(provider="fake", model="judge", options=options)
     wanted = spec(write_folder(tmp_path / "data", dialogues=2), judge_retries=1)
-    wanted = wanted.model_copy(update={"seats": {"candidate": ECHO, "judge": judge}})
+    wanted = wanted.model_copy(update={"models": {"candidate": ECHO, "judge": judge}})
     result = await evaluate(wanted, tmp_path / "runs")
-    assert result.stats.seats["judge"].asked == 12
+    assert result.stats.models["judge"].asked == 12
     assert (result.shortfall.incomplete, result.shortfall.verdicts) == (6, 6)
     parses = {
-        each["parse"] for each in read(result, "transcripts.jsonl") if each["seat"] == "judge"
+        each["parse"] for each in read(result, "transcripts.jsonl") if each["model"] == "judge"
     }
     assert parses == {"incomplete: lacks 4"}
     by_act = next(table for table in result.tables if table.name == "scores")

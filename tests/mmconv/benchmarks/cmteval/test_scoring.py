@@ -27,8 +27,8 @@ def dialogue(subset: Subset = "standard", **fields: Any) -> Dialogue:
 
 
 def benchmark(model: str = "m", **options: Any) -> CMTEval:
-    seats = dict.fromkeys(("candidate", "judge"), ModelSpec(provider="fake", model=model))
-    return CMTEval(spec(Path("unread"), **options).model_copy(update={"seats": seats}))
+    roles = dict.fromkeys(("candidate", "judge"), ModelSpec(provider="fake", model=model))
+    return CMTEval(spec(Path("unread"), **options).model_copy(update={"models": roles}))
 
 
 def entry(span: str, synthesis: object, adaptability: object) -> dict[str, object]:

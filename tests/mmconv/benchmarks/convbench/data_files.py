@@ -46,7 +46,7 @@ def three_rows(folder: Path) -> Source:
 
 def dataset(source: Source, limit: int | None = None) -> Dataset[Row]:
     """What a run takes of these files."""
-    spec = RunSpec(benchmark="convbench", seats={}, limit=limit)
+    spec = RunSpec(benchmark="convbench", models={}, limit=limit)
     return load_rows(source, spec, ImageStore())
 
 

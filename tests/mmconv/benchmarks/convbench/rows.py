@@ -32,7 +32,7 @@ def benchmark(prompts: Path | None = None, **options: Any) -> ConvBench:
             benchmark="convbench",
             options={"data": "data.jsonl", "images": "images", **options},
             prompts=prompts,
-            seats=dict.fromkeys(("candidate", "judge"), ModelSpec(provider="fake", model="echo")),
+            models=dict.fromkeys(("candidate", "judge"), ModelSpec(provider="fake", model="echo")),
         )
     )
 

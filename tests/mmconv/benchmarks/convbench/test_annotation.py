@@ -6,7 +6,7 @@ import pytest
 
 from judges import PromptSet
 from mmconv.benchmarks.convbench.annotation import (
-    SEAT,
+    ROLE,
     Annotator,
     Draft,
     gaps,
@@ -114,7 +114,7 @@ class TestCalls:
 
     def test_all_are_asked_of_the_annotator_with_the_prompt_told(self) -> None:
         for call in ANNOTATOR.calls(BARE):
-            assert (call.seat, call.sampling) == (SEAT, SAMPLING)
+            assert (call.model, call.sampling) == (ROLE, SAMPLING)
             assert call.prompt is not None
             assert call.prompt.startswith("annotate_")
 

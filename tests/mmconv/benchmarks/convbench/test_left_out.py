@@ -33,9 +33,9 @@ class Desk:
     def run(self, *more: str) -> str:
         """What `mmconv run` prints; raises what stops it."""
         files = ["--data", str(self.data), "--images", str(self.images)]
-        seats = ["--candidate", "fake/echo", "--judge", "fake/judge"]
+        roles = ["--candidate", "fake/echo", "--judge", "fake/judge"]
         notes = ["--annotations", str(self.notes), "--out", str(self.out), "--no-page"]
-        result = CliRunner().invoke(commands, ["run", "convbench", *files, *seats, *notes, *more])
+        result = CliRunner().invoke(commands, ["run", "convbench", *files, *roles, *notes, *more])
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception
         assert result.exit_code == 0, result.output
@@ -144,7 +144,7 @@ def test_drafts_that_are_allowed_are_counted(tmp_path: Path, drafts: int, told: 
     spec = RunSpec(
         benchmark="convbench",
         options={"data": str(data), "images": str(images), "allow_drafts": True},
-        seats={seat: ModelSpec(provider="fake", model="echo") for seat in ("candidate", "judge")},
+        models={role: ModelSpec(provider="fake", model="echo") for role in ("candidate", "judge")},
     )
     notes = build_benchmark(spec, ImageStore()).notes
     assert f"{drafts} of 3 rows {told} that no person has verified." in notes

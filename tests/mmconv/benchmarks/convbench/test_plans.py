@@ -36,7 +36,7 @@ def candidate_calls(condition: str, **options: Any) -> list[Call]:
 def calls(condition: str, **options: Any) -> dict[str, Call]:
     """The judgements, by id."""
     planned = check(tuple(benchmark(**options).plan(ROW, condition)))
-    return {call.id: call for call in planned if call.seat == "judge"}
+    return {call.id: call for call in planned if call.model == "judge"}
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from tests.mmconv.benchmarks.convbench.rows import options
 
 SPEC = RunSpec(
     benchmark="convbench",
-    seats={"candidate": ModelSpec(provider="fake", model="echo", name="cand")},
+    models={"candidate": ModelSpec(provider="fake", model="echo", name="cand")},
 )
 
 

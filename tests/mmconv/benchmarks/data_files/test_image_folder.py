@@ -125,7 +125,7 @@ def test_images_of_a_dataset_are_opened_side_by_side(tmp_path: Path) -> None:
     fill(tmp_path, *names)
     records = ({"id": name, "image": name} for name in names)
     data = write(tmp_path / "data.jsonl", *records)
-    spec = RunSpec(benchmark="shown", seats={})
+    spec = RunSpec(benchmark="shown", models={})
     dataset = load_dataset(Shown, spec, data, folder=tmp_path, images=Meeting())
     assert [sample.id for sample in dataset.samples] == names
 

@@ -73,8 +73,8 @@ def sample(record: dict[str, Any]) -> Dialogue:
 def without_data(prompts: Path | None = None, **options: Any) -> FBBench:
     """The benchmark with fakes; no data file is read."""
     options = {"data": "unread", **options}
-    seats = {"candidate": FAKE, "judge": FAKE}
-    return FBBench(RunSpec(benchmark="fbbench", options=options, seats=seats, prompts=prompts))
+    roles = {"candidate": FAKE, "judge": FAKE}
+    return FBBench(RunSpec(benchmark="fbbench", options=options, models=roles, prompts=prompts))
 
 
 def benchmark(data: Path, **options: Any) -> FBBench:

@@ -102,7 +102,7 @@ def spec(data: Path, candidate: ModelSpec = ECHO, **options: Any) -> RunSpec:
     return RunSpec(
         benchmark="mtbench101",
         options={"data": str(data), **options},
-        seats={"candidate": candidate, "judge": JUDGE},
+        models={"candidate": candidate, "judge": JUDGE},
     )
 
 

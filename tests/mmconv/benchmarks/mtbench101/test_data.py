@@ -125,8 +125,8 @@ def test_a_run_over_the_authors_file_takes_what_the_paper_counts() -> None:
     for task, counts in PAPER.items():
         judged = [len(sample.judged) for sample in samples if sample.task == task]
         assert (len(judged), sum(judged)) == counts
-    seats = Counter(call.seat for sample in samples for call in benchmark.plan(sample, "golden"))
-    assert seats == {"candidate": 3615, "judge": 3615}
+    roles = Counter(call.model for sample in samples for call in benchmark.plan(sample, "golden"))
+    assert roles == {"candidate": 3615, "judge": 3615}
 
 
 @pytest.mark.parametrize(

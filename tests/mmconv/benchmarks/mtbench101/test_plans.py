@@ -182,7 +182,7 @@ def test_generating_only_needs_no_judge(tmp_path: Path) -> None:
     alone = RunSpec(
         benchmark=chosen.benchmark,
         options=chosen.options,
-        seats={"candidate": chosen.seats["candidate"]},
+        models={"candidate": chosen.models["candidate"]},
     )
     calls = build(alone).calls(dialogue("TS"), "golden")
     assert [call.id for call in calls] == ["turn_1", "turn_2"]

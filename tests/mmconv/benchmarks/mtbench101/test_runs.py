@@ -43,10 +43,10 @@ def named(result: Result) -> dict[str, Table]:
 async def test_the_authors_file_runs_to_its_end(tmp_path: Path) -> None:
     result = await evaluate(spec(REAL), tmp_path, page=True)
     assert result.complete
-    for seat in result.stats.seats.values():
+    for role in result.stats.models.values():
         # some dialogues open with the same words: one request, and the stored reply
-        assert seat.asked + seat.stored == 3615
-        assert seat.failed == 0
+        assert role.asked + role.stored == 3615
+        assert role.failed == 0
     tables = named(result)
     average = tables["scores"].rows["average"]
     assert (average[MINIMUM_TITLE].n, average[MINIMUM_TITLE].missing) == (1388, {})
@@ -59,13 +59,13 @@ async def test_interrupted_and_resumed_equals_uninterrupted(tmp_path: Path) -> N
     whole = spec(write(tmp_path / "data.jsonl", records()))
     expected = await evaluate(whole, tmp_path / "whole")
     half = await evaluate(whole.model_copy(update={"limit": 5}), tmp_path / "parts")
-    asked = half.stats.seats["judge"].asked
+    asked = half.stats.models["judge"].asked
     assert 0 < asked < OWN_TURNS
     resumed = await evaluate(whole, tmp_path / "parts")
     assert scores(resumed) == scores(expected)
     assert resumed.tables == expected.tables
-    assert resumed.stats.seats["judge"].stored == asked
-    assert resumed.stats.seats["judge"].asked == OWN_TURNS - asked
+    assert resumed.stats.models["judge"].stored == asked
+    assert resumed.stats.models["judge"].asked == OWN_TURNS - asked
 
 
 async def test_both_histories_in_one_run(tmp_path: Path) -> None:
@@ -90,7 +90,7 @@ async def test_a_tiny_language_model_answers(tmp_path: Path) -> None:
         update={"conditions": ("golden", "self")}
     )
     result = await evaluate(chosen, tmp_path / "runs")
-    assert [seat.failed for seat in result.stats.seats.values()] == [0, 0]
+    assert [role.failed for role in result.stats.models.values()] == [0, 0]
     tables = named(result)
     for column, answers in (
         (MINIMUM_TITLE, "answers"),
@@ -103,9 +103,9 @@ async def test_a_tiny_language_model_answers(tmp_path: Path) -> None:
 async def test_an_unreadable_judge_scores_nothing(tmp_path: Path) -> None:
     chosen = spec(write(tmp_path / "data.jsonl", records()[:2]))
     unreadable = JUDGE.model_copy(update={"model": "unreadable"})
-    seats = {**chosen.seats, "judge": unreadable}
-    result = await evaluate(chosen.model_copy(update={"seats": seats}), tmp_path / "runs")
-    assert result.stats.seats["judge"].asked == 2 * 5
+    roles = {**chosen.models, "judge": unreadable}
+    result = await evaluate(chosen.model_copy(update={"models": roles}), tmp_path / "runs")
+    assert result.stats.models["judge"].asked == 2 * 5
     cells = named(result)["scores"].rows["average"]
     assert cells[MINIMUM_TITLE].value is cells[AUTHORS_TITLE].value is None
     assert cells[MINIMUM_TITLE].missing == {"unparsed": 2}

@@ -30,11 +30,11 @@ async def table_of_endings(benchmark: str, folder: Path) -> Table:
     spec = RunSpec(
         benchmark=benchmark,
         options=DATA[benchmark](folder),
-        seats={"candidate": SILENT, "judge": JUDGE},
+        models={"candidate": SILENT, "judge": JUDGE},
     )
     async with open_evaluation(spec, Place(out=folder / "runs")) as evaluation:
         result = await evaluation.run(evaluation.runner())
-    assert result.stats.seats["judge"].ended
+    assert result.stats.models["judge"].ended
     [table] = [table for table in result.tables if SHARES[TRUNCATED] in table.columns]
     return table
 

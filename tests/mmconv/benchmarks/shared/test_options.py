@@ -57,13 +57,13 @@ def run(benchmark: str, folder: Path, **fields: Any) -> RunSpec:
         for name, field in describe(benchmark).options.model_fields.items()
         if field.is_required()
     }
-    seats = {"candidate": FAKE, "judge": FAKE}
-    return RunSpec(**{"benchmark": benchmark, "options": needed, "seats": seats, **fields})
+    roles = {"candidate": FAKE, "judge": FAKE}
+    return RunSpec(**{"benchmark": benchmark, "options": needed, "models": roles, **fields})
 
 
 @each_benchmark
 def test_grading_needs_a_judge(benchmark: str, tmp_path: Path) -> None:
-    alone = run(benchmark, tmp_path, seats={"candidate": FAKE})
+    alone = run(benchmark, tmp_path, models={"candidate": FAKE})
     message = r"needs a judge: name one( \(.+\))?, or give --(no-judge|generate-only)$"
     with pytest.raises(ConfigError, match=message):
         build_benchmark(alone, ImageStore())

@@ -61,6 +61,6 @@ def test_a_run_file_is_read_with_options_and_overrides_on_top(tmp_path: Path) ->
     spec = read_spec(str(file), values)
     assert (spec.seed, spec.limit, spec.trials) == (4, 5, 1)
     assert spec.options == {"grading": ["direct"], "generate_only": True}
-    assert spec.seats["candidate"].model == "echo"
+    assert spec.models["candidate"].model == "echo"
     named = {"candidate": "fake/echo", "sample_id": "3, 1"}
     assert list(read_spec("convbench", named).samples or ()) == ["1", "3"]

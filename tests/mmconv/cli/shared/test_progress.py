@@ -12,27 +12,27 @@ from mmconv.cli.shared.costs import Budget
 from mmconv.cli.shared.progress import counted, line, progress
 from mmconv.core.config import ModelSpec, PriceSpec, RunSpec
 from mmconv.core.errors import FailureKind
-from mmconv.core.run_stats import RunStats, SeatStats
+from mmconv.core.run_stats import ModelStats, RunStats
 from mmconv.core.types import Failure, Reply
 
 MODEL = ModelSpec(provider="fake", model="echo")
-SPEC = RunSpec(benchmark="riddles", seats={"candidate": MODEL, "judge": MODEL})
+SPEC = RunSpec(benchmark="riddles", models={"candidate": MODEL, "judge": MODEL})
 
 
 def test_a_first_run_with_equal_calls_reuses_replies() -> None:
-    seat = SeatStats(asked=2000, stored=1500, skipped=1)
-    told = line(SPEC, RunStats(seats={"candidate": seat}), 10.0)
+    role = ModelStats(asked=2000, stored=1500, skipped=1)
+    told = line(SPEC, RunStats(models={"candidate": role}), 10.0)
     assert told == "3,501 calls, 200.0/s, 1,500 replies reused, 1 skipped"
 
 
-def test_the_latest_reason_of_each_seat_is_told() -> None:
-    candidate, judge = SeatStats(asked=1), SeatStats(stored=1)
+def test_the_latest_reason_of_each_role_is_told() -> None:
+    candidate, judge = ModelStats(asked=1), ModelStats(stored=1)
     candidate.count_retry("timeout", "no reply")
     candidate.count_retry("rate_limit", "HTTP 429")
     candidate.count_retry("rate_limit", "HTTP 429")
     judge.count_retry("connection", "nobody there")
     judge.count(Failure(kind="connection", message="no", attempts=8), stored=False)
-    told = line(SPEC, RunStats(seats={"candidate": candidate, "judge": judge}), 10.0)
+    told = line(SPEC, RunStats(models={"candidate": candidate, "judge": judge}), 10.0)
     assert told == (
         "3 calls, 0.1/s, 1 reply reused, 4 retried (latest: rate_limit, connection), "
         "1 failed (connection)"
@@ -45,48 +45,48 @@ def test_failures_of_several_kinds_are_counted_by_kind() -> None:
         "judge": ("rate_limit", "server", "rate_limit", "rate_limit"),
     }
     stats = RunStats()
-    for seat, ended in kinds.items():
+    for role, ended in kinds.items():
         for kind in ended:
-            stats.seat(seat).count(Failure(kind=kind, message="no", attempts=1), stored=False)
+            stats.model(role).count(Failure(kind=kind, message="no", attempts=1), stored=False)
     told = line(SPEC, stats, 10.0)
     assert told == "6 calls, 0.0/s, 6 failed (rate_limit 3, server 2, timeout 1)"
 
 
 def test_why_a_model_that_has_answered_nothing_is_asked_again_is_told_in_full() -> None:
-    candidate, judge = SeatStats(), SeatStats()
+    candidate, judge = ModelStats(), ModelStats()
     candidate.count_retry("connection", "Cannot connect to host 127.0.0.1:9")
-    told = line(SPEC, RunStats(seats={"candidate": candidate, "judge": judge}), 10.0)
+    told = line(SPEC, RunStats(models={"candidate": candidate, "judge": judge}), 10.0)
     assert told == "0 calls, 0.0/s, 1 retried (connection: Cannot connect to host 127.0.0.1:9)"
 
 
 def test_replies_whose_tokens_nobody_told_are_counted_if_they_were_asked_now() -> None:
-    seat = SeatStats()
+    role = ModelStats()
     for reply in (Reply(text="", input_tokens=1), Reply(text="", output_tokens=1)):
-        seat.count(reply, stored=True)
-        seat.count(reply, stored=False)
-    seat.count(Reply(text="", input_tokens=1, output_tokens=1), stored=False)
-    assert (seat.unmetered, seat.total_unmetered) == (2, 4)
+        role.count(reply, stored=True)
+        role.count(reply, stored=False)
+    role.count(Reply(text="", input_tokens=1, output_tokens=1), stored=False)
+    assert (role.unmetered, role.total_unmetered) == (2, 4)
 
 
 @pytest.mark.parametrize(
     ("counts", "told"),
     [
-        (SeatStats(input_tokens=1000, output_tokens=100), "$0.002"),
+        (ModelStats(input_tokens=1000, output_tokens=100), "$0.002"),
         (
-            SeatStats(asked=1200, unmetered=1100),
+            ModelStats(asked=1200, unmetered=1100),
             "price not known: 1,100 of 1,200 calls without tokens",
         ),
-        (SeatStats(input_tokens=1000, timed_out=1), "$0.001 without 1 attempt that timed out"),
-        (SeatStats(input_tokens=1000, timed_out=9), "$0.001 without 9 attempts that timed out"),
+        (ModelStats(input_tokens=1000, timed_out=1), "$0.001 without 1 attempt that timed out"),
+        (ModelStats(input_tokens=1000, timed_out=9), "$0.001 without 9 attempts that timed out"),
     ],
 )
-def test_the_price_is_told_as_far_as_it_is_known(counts: SeatStats, told: str) -> None:
+def test_the_price_is_told_as_far_as_it_is_known(counts: ModelStats, told: str) -> None:
     priced = MODEL.model_copy(update={"price": PriceSpec(input=1, output=10)})
     free = MODEL.model_copy(update={"price": PriceSpec(input=0, output=0)})
-    spec = RunSpec(benchmark="riddles", seats={"candidate": priced, "judge": free})
+    spec = RunSpec(benchmark="riddles", models={"candidate": priced, "judge": free})
     # what is free costs nothing, however many tokens it takes
-    seats = {"candidate": counts, "judge": SeatStats(asked=3, unmetered=3, timed_out=3)}
-    assert line(spec, RunStats(seats=seats), 10.0).endswith(f"/s, {told}")
+    roles = {"candidate": counts, "judge": ModelStats(asked=3, unmetered=3, timed_out=3)}
+    assert line(spec, RunStats(models=roles), 10.0).endswith(f"/s, {told}")
 
 
 @pytest.mark.parametrize(
@@ -95,8 +95,8 @@ def test_the_price_is_told_as_far_as_it_is_known(counts: SeatStats, told: str) -
 )
 def test_little_money_has_as_many_digits_as_it_takes(tokens: int, spent: str) -> None:
     model = MODEL.model_copy(update={"price": PriceSpec(input=0, output=1)})
-    spec = RunSpec(benchmark="riddles", seats={"candidate": model})
-    stats = RunStats(seats={"candidate": SeatStats(asked=24, output_tokens=tokens)})
+    spec = RunSpec(benchmark="riddles", models={"candidate": model})
+    stats = RunStats(models={"candidate": ModelStats(asked=24, output_tokens=tokens)})
     reason = Budget(spec, 0.000001).spent(stats)
     assert reason == f"--max-cost 1e-06: the calls of this session have cost {spent}"
     assert line(spec, stats, 1.0).endswith(f", {spent}")
@@ -107,14 +107,14 @@ async def test_progress_counts_calls_before_any_conversation_has_ended(
 ) -> None:
     """Of 1000 calls 900 are cached, and each of the others takes ten seconds."""
     passed, half = count(), asyncio.Event()
-    seat = SeatStats(stored=900)
-    stats = RunStats(plans=50, planned=500, seats={"candidate": seat})
+    role = ModelStats(stored=900)
+    stats = RunStats(plans=50, planned=500, models={"candidate": role})
 
     def monotonic() -> float:
-        seat.asked = next(passed)
-        if seat.asked == 50:
+        role.asked = next(passed)
+        if role.asked == 50:
             half.set()
-        return 10.0 * seat.asked
+        return 10.0 * role.asked
 
     monkeypatch.setattr("mmconv.cli.shared.progress.time", SimpleNamespace(monotonic=monotonic))
     monkeypatch.setattr("mmconv.cli.shared.progress.LINE_SECONDS", 0)

@@ -110,10 +110,10 @@ def test_only_what_may_be_answered_the_next_time_is_worth_asking_again(
     stats = RunStats()
     for kind in failures:
         failed = Failure(kind=kind, message="no", attempts=1)
-        stats.seat("candidate").count(failed, stored=False)
-    stats.seat("judge").count(Skipped(because="turn_1"), stored=False)
+        stats.model("candidate").count(failed, stored=False)
+    stats.model("judge").count(Skipped(because="turn_1"), stored=False)
     for _ in range(unasked):
-        stats.seat("judge").count(Skipped(because=UNASKED, reason="unasked"), stored=False)
+        stats.model("judge").count(Skipped(because=UNASKED, reason="unasked"), stored=False)
     ended = evaluation.Result(
         folder=Path("runs"),
         tables=(),

@@ -79,7 +79,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     here = tmp_path_factory.mktemp("runs")
     write_scenes(here / "data", 3)
     on_terminal(80, *RUN, folder=here)
-    on_terminal(80, *RUN, "--set", "seats.candidate=fake/judge", folder=here)
+    on_terminal(80, *RUN, "--set", "models.candidate=fake/judge", folder=here)
     return here
 
 

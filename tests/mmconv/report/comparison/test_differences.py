@@ -295,7 +295,7 @@ def test_all_rules_for_intervals_are_told_beside_differences(pair: Pair) -> None
 
 
 def test_a_benchmark_without_contrasts_of_its_own_is_compared_by_its_means() -> None:
-    spec = RunSpec(benchmark="mine.riddles:Riddles", seats={"candidate": ALPHA})
+    spec = RunSpec(benchmark="mine.riddles:Riddles", models={"candidate": ALPHA})
     means = find_quantities(ScoreFrame(_riddles()), spec)
     found = {(each.name, each.group): each for each in means}
     assert found.keys() == {("fit", "free"), ("length, turn 1", "free"), ("length", "free")}

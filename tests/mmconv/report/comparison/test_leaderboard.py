@@ -265,11 +265,11 @@ async def test_what_a_run_cost_is_told_where_its_models_have_prices(tmp_path: Pa
     priced = ALPHA.model_copy(update={"price": PriceSpec(input=1000.0, output=2000.0)})
     runs = [await make_run("convbench", tmp_path, each) for each in (priced, BETA)]
     rows = by_name(make_leaderboard(runs))["leaderboard_runs"].rows
-    seat = orjson.loads((runs[0] / "summary.json").read_bytes())["seats"]["candidate"]
-    assert seat["total_cost_usd"] > 0
-    assert rows["alpha"]["candidate: US dollars"].value == seat["total_cost_usd"]
+    role = orjson.loads((runs[0] / "summary.json").read_bytes())["models"]["candidate"]
+    assert role["total_cost_usd"] > 0
+    assert rows["alpha"]["candidate: US dollars"].value == role["total_cost_usd"]
     tokens = rows["alpha"]["candidate: thousand tokens out"].value
-    assert tokens == seat["total_output_tokens"] / 1000
+    assert tokens == role["total_output_tokens"] / 1000
     assert "candidate: US dollars" not in rows["beta"]
 
 
@@ -279,10 +279,10 @@ async def test_a_price_is_not_known_of_calls_that_told_no_tokens(
     monkeypatch.setattr("model_zoo.simulated.common.Reply", partial(_without_tokens, Reply))
     priced = ALPHA.model_copy(update={"price": PriceSpec(input=1.0, output=2.0)})
     runs = [await make_run("convbench", tmp_path, each) for each in (priced, BETA)]
-    seat = orjson.loads((runs[0] / "summary.json").read_bytes())["seats"]["candidate"]
-    assert (seat["cost_usd"], seat["total_cost_usd"]) == (None, None)
-    calls = seat["asked"] + seat["stored"]
-    assert seat["total_unmetered"] == calls
+    role = orjson.loads((runs[0] / "summary.json").read_bytes())["models"]["candidate"]
+    assert (role["cost_usd"], role["total_cost_usd"]) == (None, None)
+    calls = role["asked"] + role["stored"]
+    assert role["total_unmetered"] == calls
     spent = by_name(make_leaderboard(runs))["leaderboard_runs"]
     assert "candidate: US dollars" not in spent.rows["alpha"]
     told = f"candidate: price not known: {calls} of {calls} calls without tokens."

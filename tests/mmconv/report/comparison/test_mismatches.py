@@ -21,7 +21,7 @@ def run(
     label: str, candidate: ModelSpec = ECHO, *, fingerprint: str = "echo", **fields: Any
 ) -> FinishedRun:
     """A run of a candidate with these settings."""
-    spec = RunSpec(seats={"candidate": candidate}, **{"benchmark": "convbench", **fields})
+    spec = RunSpec(models={"candidate": candidate}, **{"benchmark": "convbench", **fields})
     return FinishedRun(
         folder=Path(label),
         label=label,
@@ -78,8 +78,8 @@ def test_settings_in_a_model_s_file_are_told() -> None:
         options={"quantization": "4bit"},
     )
     assert told(run("plain", model(sampling={"max_tokens": 24})), run("poet", poet)) == [
-        "seats.candidate.system: not set in plain; Be a poet. in poet.",
-        "seats.candidate.options.quantization: not set in plain; 4bit in poet.",
+        "models.candidate.system: not set in plain; Be a poet. in poet.",
+        "models.candidate.options.quantization: not set in plain; 4bit in poet.",
         "sampling.candidate.temperature: the benchmark's own in plain; 1.3 in poet.",
     ]
 
@@ -115,7 +115,7 @@ def test_other_files_behind_the_same_settings_are_told() -> None:
     ]
     served = [run(port, model(base_url=f"http://localhost:{port}/v1")) for port in ("1", "2")]
     assert told(*served) == [
-        "seats.candidate.base_url: http://localhost:1/v1 in 1; http://localhost:2/v1 in 2."
+        "models.candidate.base_url: http://localhost:1/v1 in 1; http://localhost:2/v1 in 2."
     ]
     same = [
         run(port, model(base_url=f"http://localhost:{port}/v1", options={"identity": "m"}))
@@ -126,7 +126,7 @@ def test_other_files_behind_the_same_settings_are_told() -> None:
 
 def test_a_long_setting_is_shortened() -> None:
     [line] = told(run("a"), run("b", model(system="Be brief.\n" * 40)))
-    assert line.startswith("seats.candidate.system: not set in a; Be brief. Be brief. ")
+    assert line.startswith("models.candidate.system: not set in a; Be brief. Be brief. ")
     assert line.endswith(" ... in b.")
     assert len(line) < LONGEST + 60
 

@@ -185,7 +185,7 @@ def test_only_what_a_run_overrides_tells_its_judge_from_another(copies: tuple[Pa
 
 def test_a_judge_is_the_same_wherever_its_sampling_is_set(copies: tuple[Path, Path]) -> None:
     def in_its_file(start: Any) -> None:
-        start["spec"]["seats"]["judge"]["sampling"] = {"max_tokens": 4096, "temperature": 0.5}
+        start["spec"]["models"]["judge"]["sampling"] = {"max_tokens": 4096, "temperature": 0.5}
         start["spec"]["sampling"]["judge"] = {"temperature": None}
 
     def in_the_run(start: Any) -> None:
@@ -208,7 +208,7 @@ def test_the_settings_in_which_a_judge_differs_are_named(copies: tuple[Path, Pat
         manifest["models"]["judge"] = "0" * 64
 
     def moved(start: Any) -> None:
-        start["spec"]["seats"]["judge"]["base_url"] = "http://localhost:8933/v1"
+        start["spec"]["models"]["judge"]["base_url"] = "http://localhost:8933/v1"
 
     def warmer(start: Any) -> None:
         start["spec"]["sampling"]["judge"] = {"temperature": 0.7}

@@ -140,9 +140,9 @@ async def test_every_call_is_an_event_with_its_tokens(log: Any) -> None:
     judged = [event for event in found.events if event.role == "judge"]
     assert len(found.events) - len(judged) == 3
     assert len(judged) == 8
-    spent = orjson.loads((run / "summary.json").read_bytes())["seats"]
-    for seat in ("candidate", "judge"):
-        assert made.stats.role_usage[seat].output_tokens == spent[seat]["total_output_tokens"]
+    spent = orjson.loads((run / "summary.json").read_bytes())["models"]
+    for role in ("candidate", "judge"):
+        assert made.stats.role_usage[role].output_tokens == spent[role]["total_output_tokens"]
 
 
 def test_scores_whose_names_would_be_equal_are_numbered() -> None:

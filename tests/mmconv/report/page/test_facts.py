@@ -1,4 +1,4 @@
-"""The facts of a run on its page: who was on which seat, and with which options."""
+"""The facts of a run on its page: who was on which role, and with which options."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ async def test_an_opponent_is_no_judge(tmp_path: Path) -> None:
     spec = RunSpec(
         benchmark="botchat",
         options=write_data("botchat", tmp_path / "data") | {"protocols": ["unieval", "gteval"]},
-        seats={"candidate": ALPHA, "judge": JUDGE, "bee": BETA},
+        models={"candidate": ALPHA, "judge": JUDGE, "bee": BETA},
         limit=2,
     )
     async with open_evaluation(spec, Place(out=tmp_path / "runs")) as evaluation:

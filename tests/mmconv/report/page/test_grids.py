@@ -5,7 +5,7 @@ from __future__ import annotations
 from mmconv.core.types import Cell, Table
 from mmconv.report.page.grids import grid
 from mmconv.report.page.sections import cost_table
-from mmconv.run_folder.layout import SeatSummary
+from mmconv.run_folder.layout import ModelSummary
 
 
 def test_cells_are_rounded_as_elsewhere_and_tell_what_is_missing() -> None:
@@ -47,16 +47,16 @@ def test_a_long_table_says_how_much_it_leaves_out() -> None:
 
 
 def test_numbers_of_tokens_have_separators_and_a_price_is_not_made_up() -> None:
-    seat = SeatSummary.model_validate(
-        dict.fromkeys(SeatSummary.model_fields, 0)
+    role = ModelSummary.model_validate(
+        dict.fromkeys(ModelSummary.model_fields, 0)
         | {"model": "m", "failures": {}, "cost_usd": None, "total_cost_usd": None}
         | {"total_input_tokens": 5723795}
     )
-    [line] = grid(cost_table({"judge": seat})).lines
+    [line] = grid(cost_table({"judge": role})).lines
     assert "5,723,795" in [cell.value for cell in line.cells if cell]
-    untold = seat.model_copy(update={"asked": 3, "stored": 2, "total_unmetered": 4})
+    untold = role.model_copy(update={"asked": 3, "stored": 2, "total_unmetered": 4})
     for each, told in (
-        (seat, "price not set"),
+        (role, "price not set"),
         (untold, "price not known: 4 of 5 calls without tokens"),
     ):
         [line] = grid(cost_table({"judge": each})).lines

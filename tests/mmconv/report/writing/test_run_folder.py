@@ -33,8 +33,8 @@ UNREADABLE = Reply(text="Who am I to say?")
 
 def finished(order: int, outcomes: Mapping[str, Outcome]) -> Finished:
     """A plan of an answer and its judgement, which may be asked for once more."""
-    answer = Call(id="answer", seat="candidate", messages=())
-    fallback = Call(id="judgement~retry_1", seat="judge", messages=(), parser=rating)
+    answer = Call(id="answer", model="candidate", messages=())
+    fallback = Call(id="judgement~retry_1", model="judge", messages=(), parser=rating)
     judgement = replace(fallback, id="judgement", fallbacks=(fallback,))
     plan = Plan(order=order, sample=str(order), condition="free", calls=(answer, judgement))
     return Finished(plan=plan, outcomes=outcomes, asked={})

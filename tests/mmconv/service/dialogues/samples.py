@@ -41,9 +41,9 @@ def dialogue(*, judge: str = "fake/judge", **fields: Any) -> DialogueRun:
     own = tuple((PICTURE,) * len(turn.images) for turn in asked.turns)
     images = ((PICTURE,) * len(asked.images) + own[0], *own[1:])
     provider, model = judge.split("/")
-    seats = {"judge": ModelSpec(provider=provider, model=model)}
+    roles = {"judge": ModelSpec(provider=provider, model=model)}
     options = {"data": "unused", **asked.options}
-    benchmark = Dialogue(RunSpec(benchmark="dialogue", options=options, seats=seats))
+    benchmark = Dialogue(RunSpec(benchmark="dialogue", options=options, models=roles))
     return DialogueRun(request=asked, benchmark=benchmark, sample=asked.sample(images))
 
 

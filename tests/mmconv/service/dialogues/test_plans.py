@@ -84,7 +84,7 @@ def test_convbench_prompts_ask_what_a_run_asks(side: Literal["A", "B"] | None) -
     )
     options = {"data": "x", "images": "x", "order": "random" if side else "both"}
     benchmark = ConvBench(
-        RunSpec(benchmark="convbench", options=options, seats=asked.benchmark.spec.seats)
+        RunSpec(benchmark="convbench", options=options, models=asked.benchmark.spec.models)
     )
     for condition, found in calls(asked).items():
         run = benchmark.calls(row, condition)

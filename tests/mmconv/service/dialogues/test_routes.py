@@ -358,7 +358,7 @@ async def test_a_dialogue_is_asked_and_judged_as_convbench_asks(
     )
     run = {
         "data": "drawn",
-        "seats": {"candidate": "echo", "judge": "judge"},
+        "models": {"candidate": "echo", "judge": "judge"},
         "options": {"grading": ["direct"]},
     }
     done = await ended(served, (await served.client.post("/v1/runs", json=run)).headers["location"])

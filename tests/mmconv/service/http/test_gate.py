@@ -81,7 +81,7 @@ def test_head_of_a_real_server_keeps_its_connection(start: Servers, tmp_path: Pa
     slow = {"provider": "fake", "model": "slow", "options": {"seconds": 60}}
     server = start(models={"slow": slow}, data=drawn(tmp_path))
     with httpx2.Client(base_url=server.url) as client:
-        body = request(seats={"candidate": "slow", "judge": "slow"})
+        body = request(models={"candidate": "slow", "judge": "slow"})
         run = client.post("/v1/runs", json=body).raise_for_status().json()["id"]
         for path in ("/health", f"/v1/runs/{run}/events", "/static/web.css", "/health"):
             assert client.head(path).status_code == 200

@@ -65,8 +65,8 @@ async def test_a_jobs_end_is_logged(
     served = await serve(data=drawn(tmp_path), models=models, synchronous_calls=0)
     with caplog.at_level(logging.INFO):
         for candidate in ("echo", "dead"):
-            seats = {"candidate": candidate, "judge": "judge"}
-            posted = await served.client.post("/v1/runs", json=request(seats=seats))
+            roles = {"candidate": candidate, "judge": "judge"}
+            posted = await served.client.post("/v1/runs", json=request(models=roles))
             run = posted.json()["id"]
             found = await ended(served.client, run)
             info = f"{found['progress']['asked']} calls asked, {found['lost']} lost, of local"

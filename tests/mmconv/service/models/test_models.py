@@ -29,8 +29,8 @@ REQUESTS: list[tuple[str, dict[str, Any], str]] = [
     ),
     (
         "runs",
-        request(seats={"candidate": "keyless", "judge": "judge"}),
-        "seats.candidate",
+        request(models={"candidate": "keyless", "judge": "judge"}),
+        "models.candidate",
     ),
 ]
 
@@ -81,7 +81,7 @@ async def test_a_run_fails_and_names_the_model(
     serve: Serve, tmp_path: Path, models: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     served = await serve(data=drawn(tmp_path), models=models)
-    asked = request(seats={"candidate": "lost", "judge": "judge"})
+    asked = request(models={"candidate": "lost", "judge": "judge"})
     run = (await served.client.post("/v1/runs", json=asked)).json()["id"]
     info = await ended(served.client, run)
     assert (info["state"], info["error"]) == ("failed", TOLD)

@@ -10,9 +10,9 @@ import pytest
 from images import ImageStore
 from mmconv.core.config import ModelSpec, RunSpec
 from mmconv.core.errors import ConfigError
-from mmconv.core.run_stats import SeatStats
+from mmconv.core.run_stats import ModelStats
 from mmconv.core.types import Message, Reply, Sampling, Text
-from mmconv.engine import Seat
+from mmconv.engine import RoleModel
 from mmconv.engine.limiter import Stopped
 from mmconv.service.model_pool import ModelPool, guest, guides_output
 from model_zoo.openai_api.client import ChatClient
@@ -34,18 +34,18 @@ def models(**specs: dict[str, Any]) -> ModelPool:
     )
 
 
-def run_spec(**seats: dict[str, Any]) -> RunSpec:
-    return RunSpec.model_validate({"benchmark": "convbench", "seats": seats})
+def run_spec(**roles: dict[str, Any]) -> RunSpec:
+    return RunSpec.model_validate({"benchmark": "convbench", "models": roles})
 
 
-async def ask(seat: Seat, trial: int = 0) -> Any:
-    return await seat.model.ask(
+async def ask(role: RoleModel, trial: int = 0) -> Any:
+    return await role.model.ask(
         HELLO,
         Sampling(trial=trial),
         priority=0,
         affinity="x",
         pinned=None,
-        stats=SeatStats(),
+        stats=ModelStats(),
     )
 
 
@@ -107,7 +107,7 @@ async def test_a_model_is_loaded_beforehand_and_again_if_that_failed(
         await asyncio.sleep(0)
     assert zoo.load(("slow",)) == ("slow",)
     await until(lambda: not zoo.load(("slow",)))
-    await ask(zoo.seat("slow"))
+    await ask(zoo.model("slow"))
     await zoo.aclose()
     assert opened == ["open", "close"]
 
@@ -118,8 +118,8 @@ async def test_a_model_is_opened_once_for_requests_and_runs(opened: list[str]) -
     assert opened == []
     lent = zoo.lend(run_spec(candidate=SLOW, judge=SLOW))
     assert lent["candidate"].model is lent["judge"].model
-    seats = [zoo.seat("slow"), zoo.seat("kind"), lent["candidate"]]
-    await asyncio.gather(*map(ask, seats))
+    roles = [zoo.model("slow"), zoo.model("kind"), lent["candidate"]]
+    await asyncio.gather(*map(ask, roles))
     assert opened == ["open"]
     await zoo.aclose()
     assert opened == ["open", "close"]
@@ -160,12 +160,12 @@ async def test_a_model_is_loaded_though_all_who_asked_for_it_give_up(
 ) -> None:
     zoo = models(slow=SLOW)
     run = zoo.lend(run_spec(candidate=SLOW))["candidate"]
-    for seat in (zoo.seat("slow"), run, zoo.seat("slow")):
+    for role in (zoo.model("slow"), run, zoo.model("slow")):
         with pytest.raises(TimeoutError):
-            await asyncio.wait_for(ask(seat), 0.01)
+            await asyncio.wait_for(ask(role), 0.01)
     run.model.stop()
     await run.model.aclose()
-    asking = asyncio.create_task(ask(zoo.seat("slow")))
+    asking = asyncio.create_task(ask(zoo.model("slow")))
     loading.done.set()
     assert isinstance(await asking, Reply)
     assert opened == ["open"]
@@ -177,13 +177,13 @@ async def test_a_model_that_could_not_be_loaded_is_told_and_tried_again(
     zoo = models(slow=SLOW)
     loading.fault = ConfigError("too large")
     with pytest.raises(TimeoutError):
-        await asyncio.wait_for(ask(zoo.seat("slow")), 0.01)
+        await asyncio.wait_for(ask(zoo.model("slow")), 0.01)
     loading.done.set()
     await until(lambda: "model slow cannot be opened: too large" in caplog.text)
     with pytest.raises(ConfigError, match="too large"):
-        await ask(zoo.seat("slow"))
+        await ask(zoo.model("slow"))
     loading.fault = None
-    assert isinstance(await ask(zoo.seat("slow")), Reply)
+    assert isinstance(await ask(zoo.model("slow")), Reply)
     assert opened == ["open"] * 3
 
 
@@ -191,7 +191,7 @@ async def test_a_model_that_could_not_be_loaded_is_told_and_tried_again(
 async def test_what_still_loads_at_the_end_is_ended(opened: list[str]) -> None:
     zoo = models(slow=SLOW)
     with pytest.raises(TimeoutError):
-        await asyncio.wait_for(ask(zoo.seat("slow")), 0.01)
+        await asyncio.wait_for(ask(zoo.model("slow")), 0.01)
     assert opened == ["open"]
     await zoo.aclose()
     assert opened == ["open", "ended"]
@@ -214,13 +214,13 @@ async def test_a_run_that_stops_and_closes_its_models_leaves_others_be(
     monkeypatch.setattr(FakeBackend, "generate", generate)
     zoo = models(slow=SLOW)
     run, other = (zoo.lend(run_spec(candidate=SLOW))["candidate"] for _ in range(2))
-    asking = [asyncio.create_task(ask(seat)) for seat in (run, other, zoo.seat("slow"))]
+    asking = [asyncio.create_task(ask(role)) for role in (run, other, zoo.model("slow"))]
     await until(lambda: under_way == 2)
     run.model.stop()
     await run.model.aclose()
     may_end.set()
     assert all(isinstance(outcome, Reply) for outcome in await asyncio.gather(*asking))
-    assert isinstance(await ask(zoo.seat("slow")), Reply)
+    assert isinstance(await ask(zoo.model("slow")), Reply)
     assert opened == ["open"]
 
 
@@ -243,10 +243,10 @@ async def test_a_run_that_is_stopped_asks_nothing_that_waits_for_others(held: He
 
 
 async def test_a_guest_that_stops_leaves_those_be_who_wait_beside_it(held: Held) -> None:
-    seat = models(slow=SLOW).seat("slow")
-    answered = [asyncio.create_task(ask(seat, trial)) for trial in range(2)]
+    role = models(slow=SLOW).model("slow")
+    answered = [asyncio.create_task(ask(role, trial)) for trial in range(2)]
     await until(lambda: held.asked == 2)
-    leaving, staying = guest(seat), guest(seat)
+    leaving, staying = guest(role), guest(role)
     left, stayed = (asyncio.create_task(ask(each)) for each in (leaving, staying))
     await asyncio.sleep(0.05)
     leaving.model.stop()
@@ -274,8 +274,8 @@ async def test_all_borrowers_share_the_slots(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(FakeBackend, "generate", generate)
     zoo = models(slow=SLOW)
-    seats = [zoo.seat("slow"), zoo.lend(run_spec(candidate=SLOW))["candidate"]]
-    await asyncio.gather(*(ask(seat, trial) for seat in seats for trial in range(4)))
+    roles = [zoo.model("slow"), zoo.lend(run_spec(candidate=SLOW))["candidate"]]
+    await asyncio.gather(*(ask(role, trial) for role in roles for trial in range(4)))
     assert most == 2
 
 
@@ -286,14 +286,14 @@ def test_a_runs_sampling_goes_before_the_models_own() -> None:
             "sampling": RunSpec.model_validate(
                 {
                     "benchmark": "x",
-                    "seats": {"candidate": spec},
+                    "models": {"candidate": spec},
                     "sampling": {"candidate": {"max_tokens": 9}},
                 }
             ).sampling
         }
     )
     zoo = models(slow=spec)
-    assert zoo.seat("slow").sampling == {"temperature": 0.5, "max_tokens": 7}
+    assert zoo.model("slow").sampling == {"temperature": 0.5, "max_tokens": 7}
     assert zoo.lend(run)["candidate"].sampling == {"temperature": 0.5, "max_tokens": 9}
 
 
@@ -302,7 +302,7 @@ def test_a_runs_seed_is_that_of_its_answers() -> None:
     zoo = models(slow=SLOW)
     drawn = Sampling(temperature=1.0)
     assert zoo.lend(run)["candidate"].prompt(HELLO, drawn)[1].seed == 5
-    assert zoo.seat("slow").prompt(HELLO, drawn)[1].seed is None
+    assert zoo.model("slow").prompt(HELLO, drawn)[1].seed is None
 
 
 def test_options_are_checked_at_the_start(tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ async def test_a_report_that_holds_all_is_an_archive_too(serve: Serve, tmp_path:
 
 async def test_a_run_that_is_not_done_has_no_report(served: Served) -> None:
     posted = await served.client.post(
-        "/v1/runs", json=request(seats={"candidate": "slow", "judge": "slow"})
+        "/v1/runs", json=request(models={"candidate": "slow", "judge": "slow"})
     )
     run = posted.json()["id"]
     for path in ("report", "report?format=zip", "report.samples/0.js"):

@@ -190,7 +190,7 @@ async def test_samples_of_a_finished_run(served: Served) -> None:
 
 async def test_samples_of_a_run_under_way(served: Served) -> None:
     posted = await served.client.post(
-        "/v1/runs", json=request(seats={"candidate": "slow", "judge": "slow"})
+        "/v1/runs", json=request(models={"candidate": "slow", "judge": "slow"})
     )
     name = posted.json()["id"]
     await begun(served.client, name, replies=5)
@@ -238,8 +238,8 @@ async def test_the_report_is_a_page_without_this_machines_paths(
 
 async def test_failures_tell_clients_no_address(served: Served, tmp_path: Path) -> None:
     # with a candidate that answers, and too few calls to the judge to stop the run
-    seats = {"candidate": "echo", "judge": "broken"}
-    body = request(seats=seats, limit=1, conditions=["reasoning"])
+    roles = {"candidate": "echo", "judge": "broken"}
+    body = request(models=roles, limit=1, conditions=["reasoning"])
     name = (await served.client.post("/v1/runs", json=body)).json()["id"]
     done = await ended(served.client, name)
     assert (done["state"], done["progress"]["failed"]) == ("done", 2)
@@ -267,7 +267,7 @@ async def test_runs_are_compared(serve: Serve, tmp_path: Path) -> None:
     # of fewer samples there are no intervals
     served = await serve(data=drawn(tmp_path, 5), models=MODELS)
     first = await run(served.client)
-    second = await run(served.client, seats={"candidate": "slow", "judge": "judge"})
+    second = await run(served.client, models={"candidate": "slow", "judge": "judge"})
     compared = await get(served.client, "compare", runs=f"{first},{second}")
     assert list(compared["runs"].values()) == [first, second]
     names = [table["name"] for table in compared["tables"]]
@@ -281,7 +281,7 @@ async def test_runs_are_compared(serve: Serve, tmp_path: Path) -> None:
 
 async def test_what_cannot_be_compared_is_refused(served: Served, tmp_path: Path) -> None:
     first = await run(served.client, limit=2)
-    other = await run(served.client, limit=2, seats={"candidate": "slow", "judge": "slow"})
+    other = await run(served.client, limit=2, models={"candidate": "slow", "judge": "slow"})
     for runs, status, words in (
         (first, 400, "2 to"),
         (f"{first},{first}", 400, "different"),
@@ -307,7 +307,7 @@ async def test_a_run_tells_the_name_of_its_folder(served: Served) -> None:
 
 async def test_which_run_is_not_done_and_what_to_do_is_told(served: Served) -> None:
     done = await run(served.client, limit=1)
-    other = request(seats={"candidate": "slow", "judge": "slow"})
+    other = request(models={"candidate": "slow", "judge": "slow"})
     name = (await served.client.post("/v1/runs", json=other)).json()["id"]
     params = {"runs": f"{done},{name}"}
     active = await served.client.get("/v1/compare", params=params)

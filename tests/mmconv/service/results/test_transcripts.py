@@ -15,7 +15,7 @@ from tests.mmconv.service.conftest import Serve, Served
 from tests.mmconv.service.results.test_routes import MODELS, SECRET, folder_of
 from tests.mmconv.service.run_settings import drawn, ended, request
 
-LOST = {"seats": {"candidate": "echo", "judge": "broken"}, "limit": 1, "conditions": ["reasoning"]}
+LOST = {"models": {"candidate": "echo", "judge": "broken"}, "limit": 1, "conditions": ["reasoning"]}
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ async def test_all_calls_come_in_one_file(served: Served, form: str) -> None:
     own = (folder / TRANSCRIPTS).with_suffix(f".{form}")
     answer = await served.client.get(f"/v1/runs/{name}/transcripts", params={"format": form})
     assert answer.content == own.read_bytes()
-    assert {each["seat"] for each in found} == {"candidate", "judge"}
+    assert {each["model"] for each in found} == {"candidate", "judge"}
 
 
 async def test_a_failure_tells_the_same_in_both_formats_and_no_address(served: Served) -> None:
@@ -80,8 +80,8 @@ async def test_the_manifest_is_the_runs_own_but_for_places(served: Served) -> No
 
 
 async def test_a_run_that_is_not_done_has_neither(served: Served) -> None:
-    seats = {"candidate": "slow", "judge": "slow"}
-    posted = await served.client.post("/v1/runs", json=request(seats=seats))
+    roles = {"candidate": "slow", "judge": "slow"}
+    posted = await served.client.post("/v1/runs", json=request(models=roles))
     name = posted.json()["id"]
     for what in ("transcripts", "manifest"):
         answer = await served.client.get(f"/v1/runs/{name}/{what}")

@@ -46,8 +46,8 @@ async def test_a_report_that_is_made_waits_for_none_that_is_being_made(
     serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = (await serve(data=drawn(tmp_path))).client
-    seats = {"candidate": "judge", "judge": "judge"}
-    made, other = await finished(client), await finished(client, seats=seats)
+    roles = {"candidate": "judge", "judge": "judge"}
+    made, other = await finished(client), await finished(client, models=roles)
     paths = (
         f"/v1/runs/{made}/report",
         f"/v1/runs/{made}/report?format=zip",

@@ -159,8 +159,8 @@ async def test_who_may_remove_an_image(served: Served) -> None:
 
 async def test_a_run_goes_with_all_that_was_made_of_it(served: Served) -> None:
     client = served.client
-    seats = {"candidate": "other", "judge": "judge"}
-    run, other = await finished(client), await finished(client, seats=seats)
+    roles = {"candidate": "other", "judge": "judge"}
+    run, other = await finished(client), await finished(client, models=roles)
     made = (f"/v1/runs/{run}/report", f"/web/compare?runs={run},{other}", f"/web/runs/{other}")
     for path in made:
         assert (await client.get(path)).status_code == 200
@@ -181,8 +181,8 @@ async def test_two_who_remove_runs_at_once_leave_nothing(
 ) -> None:
     """One empties what it threw away while the other is about to throw its run away."""
     client = served.client
-    seats = {"candidate": "other", "judge": "judge"}
-    first, second = await finished(client), await finished(client, seats=seats)
+    roles = {"candidate": "other", "judge": "judge"}
+    first, second = await finished(client), await finished(client, models=roles)
     folder = (await client.get(f"/v1/runs/{second}")).json()["folder"]
     emptying, throwing, emptied = (threading.Event() for _ in range(3))
     rmtree, rename = shutil.rmtree, Path.rename
@@ -219,7 +219,7 @@ async def test_what_is_started_again_after_its_removal_asks_nothing(served: Serv
 
 async def test_a_run_under_way_is_not_removed_and_a_stopped_one_is(served: Served) -> None:
     client = served.client
-    body = request(seats={"candidate": "slow", "judge": "slow"})
+    body = request(models={"candidate": "slow", "judge": "slow"})
     run = (await client.post("/v1/runs", json=body, headers=bearer("ann"))).json()["id"]
     client.headers.update(bearer("eve"))
     await begun(client, run)
@@ -239,7 +239,7 @@ async def test_a_run_whose_folder_lies_elsewhere_is_removed_where_it_lies(
     """Two servers of one database with a folder each; the run is done, or was stopped."""
     place = {"database": str(tmp_path / "store.sqlite"), "data": drawn(tmp_path), "models": MODELS}
     here = (await serve(**place, tokens=TOKENS)).client
-    body = request(seats={"candidate": candidate, "judge": candidate.replace("echo", "judge")})
+    body = request(models={"candidate": candidate, "judge": candidate.replace("echo", "judge")})
     run = (await here.post("/v1/runs", json=body, headers=bearer("ann"))).json()["id"]
     here.headers.update(bearer("eve"))
     if candidate == "slow":
@@ -276,8 +276,8 @@ async def test_a_run_that_is_stopped_goes_with_its_folder_whatever_its_model_is_
 ) -> None:
     data = drawn(tmp_path)
     served = await serve(data=data, models=MODELS)
-    seats = {"candidate": "slow", "judge": "judge"}
-    run = (await served.client.post("/v1/runs", json=request(seats=seats))).json()["id"]
+    roles = {"candidate": "slow", "judge": "judge"}
+    run = (await served.client.post("/v1/runs", json=request(models=roles))).json()["id"]
     await begun(served.client, run)
     await served.client.delete(f"/v1/runs/{run}")
     folder = (await ended(served.client, run))["folder"]

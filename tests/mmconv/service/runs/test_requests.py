@@ -22,7 +22,7 @@ def settings(**fields: Any) -> Settings:
 
 
 def asked(**fields: Any) -> RunRequest:
-    return RunRequest.model_validate({"data": "set", "seats": {"candidate": "a"}} | fields)
+    return RunRequest.model_validate({"data": "set", "models": {"candidate": "a"}} | fields)
 
 
 @pytest.mark.parametrize("benchmark", TITLES)
@@ -52,7 +52,7 @@ def test_no_conditions_are_not_all_of_them() -> None:
 def test_a_model_is_called_by_its_public_name() -> None:
     secret = {"provider": "hf", "model": "/srv/checkpoints/internal-7b"}
     spec = resolve(settings(models={"a": secret}), asked())
-    assert spec.seats["candidate"].label == "a"
+    assert spec.models["candidate"].label == "a"
 
 
 def test_an_id_stands_for_all_that_a_run_depends_on(tmp_path: Path) -> None:
@@ -76,15 +76,15 @@ def test_an_id_stands_for_all_that_a_run_depends_on(tmp_path: Path) -> None:
 
 def test_a_judge_who_is_asked_nothing_is_no_part_of_a_run() -> None:
     alone = resolve(settings(), asked(options={"generate_only": True}))
-    seats = {"candidate": "a", "judge": "a"}
+    roles = {"candidate": "a", "judge": "a"}
     sampling = {"judge": {"max_tokens": 9}}
-    judged = asked(seats=seats, sampling=sampling, options={"generate_only": True})
+    judged = asked(models=roles, sampling=sampling, options={"generate_only": True})
     assert resolve(settings(), judged) == alone
 
 
-def test_a_seat_that_the_benchmark_has_not_is_named() -> None:
-    seats = {"candidate": "a", "foo": "a"}
-    with pytest.raises(Problem, match="mtbench101 has no seat 'foo'; there are: candidate, judge"):
-        resolve(settings(), asked(seats=seats))
+def test_a_role_that_the_benchmark_has_not_is_named() -> None:
+    roles = {"candidate": "a", "foo": "a"}
+    with pytest.raises(Problem, match="mtbench101 has no role 'foo'; there are: candidate, judge"):
+        resolve(settings(), asked(models=roles))
     data = {"set": {"benchmark": "botchat", "options": {"data": "x.jsonl"}}}
-    assert set(resolve(settings(data=data), asked(seats=seats)).seats) == {"candidate", "foo"}
+    assert set(resolve(settings(data=data), asked(models=roles)).models) == {"candidate", "foo"}

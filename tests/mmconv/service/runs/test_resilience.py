@@ -35,7 +35,7 @@ __all__ = ["postgres_url"]
 pytestmark = pytest.mark.timeout(600)
 
 ROWS = 6
-BODY = {"data": "shapes", "seats": {"candidate": "mock", "judge": "mock"}}
+BODY = {"data": "shapes", "models": {"candidate": "mock", "judge": "mock"}}
 
 
 @pytest.fixture(scope="module")

@@ -34,7 +34,7 @@ async def running(serve: Serve, tmp_path: Path) -> Served:
 
 
 def slow_request(**fields: Any) -> dict[str, Any]:
-    return request(seats={"candidate": "slow", "judge": "slow"}, **fields)
+    return request(models={"candidate": "slow", "judge": "slow"}, **fields)
 
 
 async def post(client: httpx2.AsyncClient, body: dict[str, Any], **headers: str) -> httpx2.Response:
@@ -147,7 +147,7 @@ async def test_a_run_that_lost_calls_asks_them_again(serve: Serve, tmp_path: Pat
     failing = {"provider": "fake", "model": "echo", "attempts": 1, "options": options}
     models = {"failing": failing, "judge": {"provider": "fake", "model": "judge"}}
     served = await serve(data=drawn(tmp_path), models=models)
-    body = request(seats={"candidate": "failing", "judge": "judge"})
+    body = request(models={"candidate": "failing", "judge": "judge"})
     run = (await post(served.client, body)).json()["id"]
     lossy = await ended(served.client, run)
     assert lossy["state"] == "done"
@@ -190,9 +190,9 @@ async def test_a_page_behind_a_run_that_is_gone_is_refused(running: Served) -> N
     [
         (request(data="/etc/passwd"), 404, "data", "no data set"),
         (request(data="other"), 404, "data", "shapes"),
-        (request(seats={"candidate": "gpt-x"}), 404, "seats.candidate", "no model"),
-        (request(seats={"candidate": "fake/echo"}), 404, "seats.candidate", "no model"),
-        (request(seats={"judge": "judge"}), 400, "seats", "candidate"),
+        (request(models={"candidate": "gpt-x"}), 404, "models.candidate", "no model"),
+        (request(models={"candidate": "fake/echo"}), 404, "models.candidate", "no model"),
+        (request(models={"judge": "judge"}), 400, "models", "candidate"),
         (request(options={"data": "/etc/passwd"}), 400, "options.data", "cannot be set here"),
         (request(options={"annotations": "x"}), 400, "options.annotations", "cannot be set"),
         (request(options={"no_such": 1}), 400, "options.no_such", "cannot be set here"),
@@ -210,7 +210,7 @@ async def test_a_page_behind_a_run_that_is_gone_is_refused(running: Served) -> N
         (request(options={"order": "authors"}), 400, "options.order", "positions"),
         (request(options={"grading": []}), 400, "options.grading", "name direct"),
         (request(options={"failure_rating": 11}), 400, "options.failure_rating", "less"),
-        (request(seats={"candidate": "echo"}), 400, "seats.judge", "options.generate_only"),
+        (request(models={"candidate": "echo"}), 400, "models.judge", "options.generate_only"),
         (request(trials=0), 400, "trials", ""),
         (request(shuffle=1), 400, "shuffle", "set limit too"),
         (request(limit=1, samples=["1"]), 400, "samples", "leave out limit"),
@@ -291,7 +291,7 @@ async def test_a_run_without_one_reply_fails_and_says_why(serve: Serve, tmp_path
     down |= {"attempts": 1, "wait_for_server": 0.3}
     models = {"down": down, "judge": {"provider": "fake", "model": "judge"}}
     served = await serve(data=drawn(tmp_path), models=models)
-    body = request(seats={"candidate": "down", "judge": "judge"}, limit=1)
+    body = request(models={"candidate": "down", "judge": "judge"}, limit=1)
     body["conditions"] = ["free"]
     failed = await ended(served.client, (await post(served.client, body)).json()["id"])
     assert failed["state"] == "failed"
@@ -306,7 +306,7 @@ async def test_tokens_bound_who_starts_stops_and_how_many(serve: Serve, tmp_path
         token("root", "admin"),
     ]
     served = await serve(data=drawn(tmp_path), models={"slow": SLOW}, tokens=tokens)
-    body = request(seats={"candidate": "slow", "judge": "slow"})
+    body = request(models={"candidate": "slow", "judge": "slow"})
     assert (await post(served.client, body)).status_code == 401
     assert (await post(served.client, body, **bearer("bob"))).status_code == 403
     run = (await post(served.client, body, **bearer("ann"))).json()["id"]
@@ -326,7 +326,7 @@ async def test_what_another_token_stopped_is_resumed_by_its_owner_or_an_admin(
 ) -> None:
     tokens = [token("ann", "run"), token("bob", "run"), token("root", "admin")]
     served = await serve(data=drawn(tmp_path), models={"slow": SLOW}, tokens=tokens)
-    body = request(seats={"candidate": "slow", "judge": "slow"})
+    body = request(models={"candidate": "slow", "judge": "slow"})
     run = (await post(served.client, body, **bearer("ann"))).json()["id"]
     assert (await post(served.client, body, **bearer("bob"))).status_code == 200
     for owner in ("ann", "root"):

@@ -39,8 +39,8 @@ async def served(serve: Serve, tmp_path: Path) -> Served:
 
 
 async def post(client: httpx2.AsyncClient, candidate: str = "echo") -> str:
-    seats = {"candidate": candidate, "judge": "judge"}
-    return str((await client.post("/v1/runs", json=request(seats=seats))).json()["id"])
+    roles = {"candidate": candidate, "judge": "judge"}
+    return str((await client.post("/v1/runs", json=request(models=roles))).json()["id"])
 
 
 async def finish(client: httpx2.AsyncClient, candidate: str = "echo") -> str:

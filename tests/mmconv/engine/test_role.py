@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from mmconv.core.errors import ImageError, MmconvError, Refused, Transient
-from mmconv.core.run_stats import SeatStats
+from mmconv.core.run_stats import ModelStats
 from mmconv.core.types import Failure, Message, Reply, Sampling, Text
-from mmconv.engine import Model, Seat
+from mmconv.engine import Model, RoleModel
 from mmconv.engine import limiter as slots
 from mmconv.engine.limiter import Stopped
 
@@ -74,7 +74,7 @@ def limit(future: asyncio.Future[Reply]) -> None:
 
 
 def ask(
-    model: Model, name: str, pinned: str | None = None, stats: SeatStats | None = None
+    model: Model, name: str, pinned: str | None = None, stats: ModelStats | None = None
 ) -> asyncio.Task[Reply | Failure]:
     said = tuple(Message(role="user", parts=(Text(text=f"{name} {turn}"),)) for turn in range(3))
     return asyncio.create_task(
@@ -84,7 +84,7 @@ def ask(
             priority=int(name),
             affinity=name,
             pinned=pinned,
-            stats=stats or SeatStats(),
+            stats=stats or ModelStats(),
         )
     )
 
@@ -273,7 +273,7 @@ async def test_calls_are_numbered_by_their_first_slots_until_they_have_an_end() 
 
 @pytest.mark.usefixtures("without_jitter")
 async def test_what_attempts_without_a_reply_took_is_counted() -> None:
-    backend, stats = Held(1), SeatStats()
+    backend, stats = Held(1), ModelStats()
     call = ask(Model("held", backend.open), "0", stats=stats)
     await turns()
     await fail(
@@ -315,7 +315,7 @@ def test_the_seed_of_a_run_is_that_of_answers_which_are_drawn(
     model = Model("held", Held(1).open, attempts=1)
     sampling = Sampling(temperature=temperature, seed=own)
     for seed, expected in ((3, sent), (0, own if "seed" not in overrides else sent)):
-        _, prompted = Seat(model=model, sampling=overrides, seed=seed).prompt((), sampling)
+        _, prompted = RoleModel(model=model, sampling=overrides, seed=seed).prompt((), sampling)
         assert prompted.seed == expected
 
 
@@ -332,15 +332,15 @@ async def test_a_call_may_be_asked_again_for_days(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_benchmarks_system_prompt_stands_in_place_of_the_models_own() -> None:
-    seat = Seat(model=Model("m", Held(1).open), system="Be brief.")
+    role = RoleModel(model=Model("m", Held(1).open), system="Be brief.")
     user = Message(role="user", parts=(Text(text="hello"),))
     own = Message(role="system", parts=(Text(text="You are a judge."),))
-    assert seat.prompt((own, user), Sampling())[0] == (own, user)
-    sent = [(each.role, each.text) for each in seat.prompt((user,), Sampling())[0]]
+    assert role.prompt((own, user), Sampling())[0] == (own, user)
+    sent = [(each.role, each.text) for each in role.prompt((user,), Sampling())[0]]
     assert sent == [("system", "Be brief."), ("user", "hello")]
-    assert [each.text for each in seat.prompt((), Sampling())[0]] == ["Be brief."]
+    assert [each.text for each in role.prompt((), Sampling())[0]] == ["Be brief."]
 
 
-def test_a_seat_of_which_nothing_is_said_sends_what_the_benchmark_says() -> None:
+def test_a_role_of_which_nothing_is_said_sends_what_the_benchmark_says() -> None:
     sampling = Sampling(temperature=1.0)
-    assert Seat(model=Model("m", Held(1).open)).prompt((), sampling) == ((), sampling)
+    assert RoleModel(model=Model("m", Held(1).open)).prompt((), sampling) == ((), sampling)

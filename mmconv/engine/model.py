@@ -14,14 +14,14 @@ from typing import Any
 
 from mmconv.core.errors import ImageError, Refused, Transient
 from mmconv.core.protocols import Backend
-from mmconv.core.run_stats import SeatStats
+from mmconv.core.run_stats import ModelStats
 from mmconv.core.turns import without_oldest
 from mmconv.core.types import Failure, Message, Reply, Sampling, Text
 from mmconv.engine.limiter import LONGEST_WAIT, ConcurrencyLimiter, Stopped, longest_delay
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seat:
+class RoleModel:
     """A model in a role, with the settings that it adds to the benchmark's calls.
 
     - `system`: the model's system prompt, sent if the benchmark sends none;
@@ -29,7 +29,7 @@ class Seat:
     - `seed` is sent with sampled calls (temperature not 0) that set none; 0 sends no seed;
     - `label`: the model's name in tables.
 
-    Two seats may share one model, and its limits.
+    Two roles may share one model, and its limits.
     """
 
     model: Model
@@ -90,7 +90,7 @@ class Model:
         priority: int,
         affinity: str,
         pinned: str | None,
-        stats: SeatStats,
+        stats: ModelStats,
         claim: Callable[[], Awaitable[None]] | None = None,
     ) -> Reply | Failure:
         """Request a reply until there is one, a refusal, or no attempt left.
