@@ -60,9 +60,10 @@ def test_its_run_file_is_accepted(here: Path) -> None:
     Path("run.yaml").write_text(
         "benchmark: convbench\n"
         "options: {data: scenes/data.jsonl, images: scenes/images}\n"
-        "models: {candidate: fake/echo, judge: fake/judge}\n"
+        "seats: {candidate: fake/echo, judge: fake/failing}\n"
     )
-    assert is_reused(call("run run.yaml --store runs/store.sqlite"))
+    run = "run run.yaml --store runs/store.sqlite"
+    assert is_reused(call(f"{run} --set seats.judge=fake/judge"))
 
 
 def test_its_folder_is_scored_reported_compared_ranked_and_shown(here: Path) -> None:

@@ -49,6 +49,12 @@ def test_no_conditions_are_not_all_of_them() -> None:
         resolve(settings(), asked(conditions=[]))
 
 
+def test_models_may_go_by_their_former_name() -> None:
+    models = {"candidate": "mock"}
+    request = RunRequest.model_validate({"data": "shapes", "seats": models})
+    assert request == RunRequest(data="shapes", models=models)
+
+
 def test_a_model_is_called_by_its_public_name() -> None:
     secret = {"provider": "hf", "model": "/srv/checkpoints/internal-7b"}
     spec = resolve(settings(models={"a": secret}), asked())
