@@ -97,7 +97,7 @@ class TestSettings:
         "field", ["limit", "models.judge", "sampling.candidate.seed", "trials"]
     )
     def test_what_no_draft_depends_on_is_refused(self, desk: Desk, field: str) -> None:
-        with pytest.raises(ConfigError, match=r"annotate takes only roles\.annotator\.FIELD"):
+        with pytest.raises(ConfigError, match=r"annotate takes only models\.annotator\.FIELD"):
             desk.annotate(f"--set={field}=1")
 
 

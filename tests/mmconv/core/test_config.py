@@ -139,7 +139,7 @@ class TestAddress:
     [
         ({"trails": 2}, "trails is not a field here; did you mean trials?"),
         ({"benchmark": None}, "benchmark: "),
-        ({"sampling": {"temperature": 0.5}}, r"sampling: is set by role, as in {candidate: {temp"),
+        ({"sampling": {"temperature": 0.5}}, r"sampling: is set by model role, as in {candidate: {temp"),
         ({"models": {"judge": ["a", "b"]}}, "models: 'judge' is a list; it takes one model"),
         (
             {"sampling": {"candidate": 5}},
@@ -158,7 +158,7 @@ class TestAddress:
             "samples names the samples to run: leave out limit and shuffle",
         ),
         ({"samples": []}, "samples: "),
-        ({"sampling": {"judge": {}}}, "the role 'judge', which no model sits on"),
+        ({"sampling": {"judge": {}}}, "the role 'judge', which has no model"),
         ({"sampling": {"candidate": {"top_p": 2}}}, r"sampling\.candidate\.top_p"),
         (
             {"sampling": {"candidate": {"temprature": 1}}},
@@ -166,7 +166,7 @@ class TestAddress:
         ),
         (
             {"models": {"candidate": {"provider": "hf", "model": "x", "price": {"inptu": 1}}}},
-            r"roles\.candidate\.price\.inptu is not a field here; did you mean input\?",
+            r"models\.candidate\.price\.inptu is not a field here; did you mean input\?",
         ),
     ],
 )
@@ -231,7 +231,7 @@ def test_a_file_without_fields_is_told(tmp_path: Path, text: str, found: str) ->
 
 
 def test_what_is_needed_is_named() -> None:
-    with pytest.raises(ConfigError, match="roles is needed and not set"):
+    with pytest.raises(ConfigError, match="models is needed and not set"):
         validate(RunSpec, {"benchmark": "convbench"}, "run.yaml")
 
 
