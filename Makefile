@@ -30,7 +30,7 @@ demo: $(READY) ## Evaluate a small model on drawn images, offline
 	@$(BIN)/mmconv demo
 
 test: $(READY) ## Run the tests
-	@$(BIN)/python -m pytest -q
+	@$(BIN)/python -m pytest -q -n logical --maxprocesses 4 --dist loadfile
 
 check: $(READY) ## Check format, lint, types, import direction, file sizes and words
 	$(BIN)/ruff format --check .
