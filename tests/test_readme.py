@@ -66,5 +66,5 @@ def test_the_model_answers_and_a_second_run_reads_the_cache(tmp_path: Path) -> N
     shown = "".join(part.get("text", "") for part in call["messages"][-1]["parts"])
     assert call["text"] == shown.upper() != ""
     roles = orjson.loads((folder / "summary.json").read_bytes())["models"]
-    assert (roles["candidate"]["asked"], roles["candidate"]["failed"]) == (0, 0)
-    assert roles["candidate"]["stored"]
+    assert (roles["candidate"]["requested"], roles["candidate"]["failed"]) == (0, 0)
+    assert roles["candidate"]["cached"]

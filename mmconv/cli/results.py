@@ -115,7 +115,7 @@ async def _samples(evaluation: Evaluation, written: datetime) -> list[EvalSample
     store = evaluation.place.absolute_store
     if not runner.stats.replies:
         raise StoreError(f"{store} has no reply of {evaluation.run_id}")
-    check_exported(evaluation.folder, evaluation.manifest(), runner.stats.unasked, store)
+    check_exported(evaluation.folder, evaluation.manifest(), runner.stats.unrequested, store)
     return [samples[order] for order in sorted(samples)]
 
 

@@ -118,7 +118,7 @@ async def _finished(
     runner = evaluation.runner(offline=True)
     await runner.run(plans, take)
     store = evaluation.place.absolute_store
-    check_shown(evaluation.folder, evaluation.manifest(), runner.stats.unasked, store)
+    check_shown(evaluation.folder, evaluation.manifest(), runner.stats.unrequested, store)
     return [kept[order] for order in sorted(kept)]
 
 

@@ -27,23 +27,23 @@ JobState: TypeAlias = Literal["queued", "running", "done", "stopped", "failed"]
 class ModelStats:
     """The counts of one model role: calls by outcome, retries, tokens.
 
-    - `asked`: requested and answered; `stored`: answered from the cache or by an equal call;
-    - `needless`: not requested, since the call compares texts that are equal;
-    - `skipped`: not requested, since a dependency failed; of these `unasked`: this run is offline;
-    - `input_tokens`, `output_tokens`: of `asked` calls and of failed attempts that were metered;
-      the totals include `stored` calls;
-    - `unmetered`: `asked` calls and replays without token counts; the total includes `stored` ones;
+    - `requested`: sent and answered; `cached`: answered from the cache or by an equal call;
+    - `needless`: not sent, since the call compares texts that are equal;
+    - `skipped`: not sent, since a dependency failed; of these `unrequested`: this run is offline;
+    - `input_tokens`, `output_tokens`: of `requested` calls and of failed attempts that were
+      metered; the totals include `cached` calls;
+    - `unmetered`: `requested` calls and replays without token counts; the total includes `cached`;
     - `timed_out`: attempts that timed out; whether they are paid is unknown;
     - `answered_by`: replies by model, if the server names it;
     - `examples`: one message for each kind of failure; `last_failure`: the latest one;
     - `last_retry`, `retried_for`: kind and message of the latest retried attempt, or "".
     """
 
-    asked: int = 0
-    stored: int = 0
+    requested: int = 0
+    cached: int = 0
     failed: int = 0
     skipped: int = 0
-    unasked: int = 0
+    unrequested: int = 0
     needless: int = 0
     retried: int = 0
     truncated: int = 0
@@ -64,12 +64,12 @@ class ModelStats:
     @property
     def ended(self) -> int:
         """Calls that have an outcome."""
-        return self.asked + self.stored + self.failed + self.skipped + self.needless
+        return self.requested + self.cached + self.failed + self.skipped + self.needless
 
-    def count(self, outcome: Outcome, *, stored: bool) -> None:
-        """Count an outcome; `stored`: the call was not requested itself."""
+    def count(self, outcome: Outcome, *, cached: bool) -> None:
+        """Count an outcome; `cached`: the call was not requested itself."""
         if isinstance(outcome, Reply):
-            self._count_reply(outcome, stored=stored)
+            self._count_reply(outcome, cached=cached)
         elif isinstance(outcome, Failure):
             self.failed += 1
             self.failures[outcome.kind] += 1
@@ -79,7 +79,7 @@ class ModelStats:
             self.needless += 1
         else:
             self.skipped += 1
-            self.unasked += outcome.reason == "unasked"
+            self.unrequested += outcome.reason == "unrequested"
 
     def count_retry(self, kind: FailureKind, message: str) -> None:
         """Count an attempt that failed and is retried."""
@@ -102,7 +102,7 @@ class ModelStats:
         self.unmetered += is_unmetered
         self.total_unmetered += is_unmetered
 
-    def _count_reply(self, reply: Reply, *, stored: bool) -> None:
+    def _count_reply(self, reply: Reply, *, cached: bool) -> None:
         self.truncated += reply.finish == "length"
         self.total_input_tokens += reply.input_tokens or 0
         self.total_output_tokens += reply.output_tokens or 0
@@ -110,10 +110,10 @@ class ModelStats:
         self.total_unmetered += is_unmetered
         if reply.answered_by is not None:
             self._count_name(reply.answered_by)
-        if stored:
-            self.stored += 1
+        if cached:
+            self.cached += 1
             return
-        self.asked += 1
+        self.requested += 1
         self.unmetered += is_unmetered
         self.input_tokens += reply.input_tokens or 0
         self.output_tokens += reply.output_tokens or 0
@@ -172,14 +172,14 @@ class RunStats:
         return self.planned + round(unopened * self.planned / self.plans if self.plans else 0)
 
     @property
-    def asked(self) -> int:
+    def requested(self) -> int:
         """Calls that were sent to a model and answered."""
-        return sum(role.asked for role in self.models.values())
+        return sum(role.requested for role in self.models.values())
 
     @property
     def replies(self) -> int:
-        """Calls that have a reply, asked now or before."""
-        return sum(role.asked + role.stored for role in self.models.values())
+        """Calls that have a reply, requested now or before."""
+        return sum(role.requested + role.cached for role in self.models.values())
 
     @property
     def answered_by(self) -> dict[str, dict[str, int]]:
@@ -188,9 +188,9 @@ class RunStats:
         return {name: models for name, models in counts.items() if models}
 
     @property
-    def unasked(self) -> int:
+    def unrequested(self) -> int:
         """Calls that wait for an online run."""
-        return sum(role.unasked for role in self.models.values())
+        return sum(role.unrequested for role in self.models.values())
 
     @property
     def lost(self) -> int:
@@ -206,15 +206,15 @@ class Throughput:
 
     def mark(self, now: float, stats: RunStats) -> None:
         """Note the counts at a time in seconds."""
-        self._marks.append((now, stats.asked))
+        self._marks.append((now, stats.requested))
         while len(self._marks) > 2 and self._marks[1][0] <= now - WINDOW_SECONDS:
             self._marks.popleft()
 
     @property
     def rate(self) -> float:
         """Answered calls per second."""
-        (then, asked), (now, more_asked) = self._marks[0], self._marks[-1]
-        return (more_asked - asked) / (now - then) if now > then else 0.0
+        (then, earlier), (now, later) = self._marks[0], self._marks[-1]
+        return (later - earlier) / (now - then) if now > then else 0.0
 
     def seconds_left(self, stats: RunStats, plans: int) -> float | None:
         """Seconds that the calls of this number of plans still take; None if unknown."""

@@ -27,7 +27,7 @@ FINGERPRINT = ", fingerprint "
 ANY_OBJECT = '{"type":"object","additionalProperties":true}'
 """The schema of any JSON object; strict engines need to hear that it may have fields."""
 
-Reason = Literal["loss", "unasked", "same_text", "absent"]
+Reason = Literal["loss", "unrequested", "same_text", "absent"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,7 +202,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """A call that was asked and not answered, after so many attempts."""
+    """A call that was requested and not answered, after `attempts` attempts."""
 
     kind: FailureKind
     message: str
@@ -222,10 +222,10 @@ class Failure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Skipped:
-    """A call that was never asked, and why: for a reader (`because`), and by its `reason`.
+    """A call that was never requested: `because` is for a reader, `reason` for programs.
 
-    `loss`: it needs a call that has no reply, which `because` names. `unasked`: the run asks
-    nothing (rescoring, showing) and the store holds no reply; `because` is `UNASKED` then.
+    `loss`: it needs a call that has no reply, which `because` names. `unrequested`: the run sends
+    no requests (rescoring, showing) and the cache has no reply; `because` is `UNASKED` then.
     `same_text`: it would compare equal texts; `because` is `SAME_TEXT`. `absent`: replies are read
     from a file that has none to it.
     """

@@ -226,7 +226,7 @@ class Runner:
         if reply is not None:
             return reply, True
         failure = await self._store.last_failure(key)
-        return failure or Skipped(because=UNASKED, reason="unasked"), False
+        return failure or Skipped(because=UNASKED, reason="unrequested"), False
 
     async def _join(self, flight: asyncio.Future[Outcome | None]) -> Outcome | None:
         """The outcome of an equal call, or None if it was given up.
@@ -311,10 +311,10 @@ class Runner:
             label = self._models[role].label
             self._stop_because(_cannot_answer(role, label, failed, outcome))
 
-    def count(self, role: str, outcome: Outcome, *, stored: bool) -> None:
+    def count(self, role: str, outcome: Outcome, *, cached: bool) -> None:
         """Count an outcome; stop if `enough` gives a reason."""
-        self.stats.model(role).count(outcome, stored=stored)
-        if self.enough is not None and not stored and (reason := self.enough(self.stats)):
+        self.stats.model(role).count(outcome, cached=cached)
+        if self.enough is not None and not cached and (reason := self.enough(self.stats)):
             self._stop_because(StopReason(reason=reason))
 
     def _stop_because(self, stop_reason: StopReason) -> None:
@@ -409,17 +409,17 @@ class _OpenPlan:
     async def _answer(self, call: Call, root: Call) -> None:
         """Look up or request a call; raises `Stopped` if the run is stopped first."""
         if is_needless(call, self.replies):
-            self._settle(call, Skipped(because=SAME_TEXT, reason="same_text"), stored=False)
+            self._settle(call, Skipped(because=SAME_TEXT, reason="same_text"), cached=False)
             self._count_down()
             return
         asked = self.runner.address(call, self.replies)
         outcome: Outcome
         if (known := self.plan.replies.get(call.id)) is not None:
-            outcome, stored = known, True
+            outcome, cached = known, True
         else:
-            outcome, stored = await self.runner.outcome(self.plan, asked, self.chains[root.id])
-        self.asked[call.id] = asked.as_cached() if stored else asked
-        self._settle(call, outcome, stored=stored)
+            outcome, cached = await self.runner.outcome(self.plan, asked, self.chains[root.id])
+        self.asked[call.id] = asked.as_cached() if cached else asked
+        self._settle(call, outcome, cached=cached)
         plan = self.plan
         with noted(f"sample {plan.sample}, condition {plan.condition}, the parser of {call.id}"):
             fallback = _next_fallback(call, root, outcome)
@@ -429,9 +429,9 @@ class _OpenPlan:
             self.runner.stats.planned += 1
             self._launch(fallback, root)
 
-    def _settle(self, call: Call, outcome: Outcome, *, stored: bool) -> None:
+    def _settle(self, call: Call, outcome: Outcome, *, cached: bool) -> None:
         self.outcomes[call.id] = outcome
-        self.runner.count(call.model, outcome, stored=stored)
+        self.runner.count(call.model, outcome, cached=cached)
         if not isinstance(outcome, Reply):
             self._skip_behind(call, outcome)
             return
@@ -449,7 +449,7 @@ class _OpenPlan:
             dependent = behind.pop()
             if dependent.id not in self.outcomes:
                 self.outcomes[dependent.id] = lost
-                self.runner.count(dependent.model, lost, stored=False)
+                self.runner.count(dependent.model, lost, cached=False)
                 self._count_down()
                 behind += self.waiting.get(dependent.id, ())
 

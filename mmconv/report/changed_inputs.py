@@ -175,7 +175,7 @@ def _losses(
     *,
     finished: bool,
 ) -> Iterator[str]:
-    unasked = stats.unasked
+    unasked = stats.unrequested
     more = stats.lost - _lost(folder)
     if finished and unasked and (more > 0 or saved is None or any(_differences(saved, today))):
         yield _unanswered(finished, unasked, store)

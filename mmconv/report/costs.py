@@ -60,7 +60,7 @@ def tell_session_cost(spec: RunSpec, stats: RunStats) -> str:
     """What the calls asked now cost, as far as that is known; "" if no model's file has a price."""
     paid = [role for name, role in stats.models.items() if cost(spec.models[name], 1, 1)]
     if unmetered := sum(role.unmetered for role in paid):
-        return tell_unmetered(unmetered, sum(role.asked for role in paid))
+        return tell_unmetered(unmetered, sum(role.requested for role in paid))
     if (dollars := session_cost(spec, stats)) is None:
         return ""
     text = f"${tell_dollars(dollars)}"

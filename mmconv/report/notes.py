@@ -204,8 +204,8 @@ def headline(
 def _role(model: ModelSpec, counts: ModelStats) -> ModelSummary:
     return ModelSummary(
         model=model.label,
-        asked=counts.asked,
-        stored=counts.stored,
+        requested=counts.requested,
+        cached=counts.cached,
         failed=counts.failed,
         skipped=counts.skipped,
         needless=counts.needless,

@@ -138,8 +138,8 @@ class ModelSummary(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     model: str
-    asked: int
-    stored: int
+    requested: int = Field(validation_alias=AliasChoices("requested", "asked"))
+    cached: int = Field(validation_alias=AliasChoices("cached", "stored"))
     failed: int
     skipped: int
     needless: int

@@ -124,7 +124,7 @@ class RunnerMetrics:
         for role, counts in stats.models.items():
             if role not in self._names:  # its replies came with the request
                 continue
-            for outcome, calls in {"reply": counts.asked, **counts.failures}.items():
+            for outcome, calls in {"reply": counts.requested, **counts.failures}.items():
                 self._add(self._metrics.calls, role, outcome, calls)
             self._add(self._metrics.tokens, role, "input", counts.input_tokens)
             self._add(self._metrics.tokens, role, "output", counts.output_tokens)

@@ -57,7 +57,7 @@ async def ask(
             outcome = await role.model.ask(
                 messages, sampling, priority=0, affinity=affinity, pinned=None, stats=counts
             )
-        counts.count(outcome, stored=False)
+        counts.count(outcome, cached=False)
     except asyncio.CancelledError:
         counts.failures[CANCELLED] += 1
         raise

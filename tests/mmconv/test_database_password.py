@@ -55,4 +55,4 @@ async def test_the_password_is_written_nowhere_and_the_run_goes_on(
     spec, place, _, _ = read_run(made.folder)
     assert (place.store == url) == known
     again = await run(spec, place)
-    assert (again.stats.asked, again.stats.replies) == (0, made.stats.replies)
+    assert (again.stats.requested, again.stats.replies) == (0, made.stats.replies)

@@ -49,7 +49,7 @@ def test_the_line_runs_over_the_whole_file(tmp_path: Path, benchmark: str) -> No
     [folder] = tmp_path.glob(f"{benchmark}-echo-*")
     roles = orjson.loads((folder / "summary.json").read_bytes())["models"]
     answers, judgements = (
-        roles[role]["asked"] + roles[role]["stored"] for role in ("candidate", "judge")
+        roles[role]["requested"] + roles[role]["cached"] for role in ("candidate", "judge")
     )
     assert (answers, judgements) == CALLS[benchmark]
     assert "could not be read" not in result.output

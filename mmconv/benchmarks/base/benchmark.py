@@ -425,7 +425,7 @@ class Benchmark(ABC, Generic[SampleT, OptionsT]):
             needed |= _roles(calls)
             if is_first:
                 by_id = {call.id: call for call in calls}
-                skipped = Skipped(because=UNASKED, reason="unasked")
+                skipped = Skipped(because=UNASKED, reason="unrequested")
                 self.scores(sample, condition, by_id, dict.fromkeys(by_id, skipped))
                 self.metadata(sample)
         self._check_roles(needed)

@@ -42,8 +42,8 @@ def line(spec: RunSpec, stats: RunStats, seconds: float, planned: int = 0) -> st
     """
     roles = stats.models.values()
     calls = f"{stats.ended:,}/{planned:,} calls" if planned else counted(stats.ended, "call")
-    parts = [calls, f"{stats.asked / max(seconds, 1e-9):.1f}/s"]
-    if stored := sum(role.stored for role in roles):
+    parts = [calls, f"{stats.requested / max(seconds, 1e-9):.1f}/s"]
+    if stored := sum(role.cached for role in roles):
         parts.append(f"{counted(stored, 'reply', 'replies')} reused")
     if retried := sum(role.retried for role in roles):
         reasons = dict.fromkeys(filter(None, map(_retry_reason, roles)))
@@ -62,7 +62,7 @@ def line(spec: RunSpec, stats: RunStats, seconds: float, planned: int = 0) -> st
 
 
 def _retry_reason(role: ModelStats) -> str:
-    if not role.retried or role.asked or role.stored:
+    if not role.retried or role.requested or role.cached:
         return role.last_retry
     return f"{role.last_retry}: {role.retried_for}"
 

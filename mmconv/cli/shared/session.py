@@ -138,7 +138,7 @@ def _losses(result: Result) -> Iterator[str]:
         for kind, count in role.failures.items():
             failed = f"{counted(count, 'call')} of {name} failed ({kind})"
             yield visible(f"{failed}, for instance: {role.examples[kind]}")
-    if unasked := result.stats.unasked:
+    if unasked := result.stats.unrequested:
         never = "was never asked" if unasked == 1 else "were never asked"
         yield f"{counted(unasked, 'call')} {never}: this run is not finished"
     if not result.complete:
@@ -179,7 +179,7 @@ def exit_code(result: Result, store: str, max_failures: float = MAX_FAILURES) ->
 def _advice(stats: RunStats) -> str:
     """What can be done about calls that failed, or that need one that did."""
     kinds = {kind for role in stats.models.values() for kind in role.failures}
-    if kinds and kinds <= OWN_TO_CALLS and not stats.unasked:
+    if kinds and kinds <= OWN_TO_CALLS and not stats.unrequested:
         told = ", ".join(sorted(kinds))
         advice = f"They were refused ({told}), and will be again unless the reason is gone."
     else:

@@ -259,7 +259,7 @@ def _unpriced(entry: _Entry) -> Iterator[str]:
     roles = {} if entry.run.summary is None else entry.run.summary.models
     for role, counts in roles.items():
         if counts.total_cost_usd is None and entry.run.spec.models[role].price is not None:
-            told = tell_unmetered(counts.total_unmetered, counts.asked + counts.stored)
+            told = tell_unmetered(counts.total_unmetered, counts.requested + counts.cached)
             yield f"{entry.run.label}: {role}: {told}."
 
 

@@ -21,8 +21,8 @@ from mmconv.stats import FEWEST_CLUSTERS, Column, ScoreFrame
 
 COSTS: Mapping[str, Callable[[ModelSummary], float | str]] = {
     "model": lambda role: role.model,
-    "requested": lambda role: float(role.asked),
-    "from the cache": lambda role: float(role.stored),
+    "requested": lambda role: float(role.requested),
+    "from the cache": lambda role: float(role.cached),
     "failed": lambda role: float(role.failed),
     "retries": lambda role: float(role.retried),
     "tokens in": lambda role: float(role.total_input_tokens),
@@ -229,5 +229,5 @@ def _dollars(role: ModelSummary) -> str:
     if role.total_cost_usd is not None:
         return tell_dollars(role.total_cost_usd)
     if role.total_unmetered:
-        return tell_unmetered(role.total_unmetered, role.asked + role.stored)
+        return tell_unmetered(role.total_unmetered, role.requested + role.cached)
     return "price not set"

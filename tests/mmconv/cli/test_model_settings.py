@@ -48,7 +48,7 @@ def test_a_run_goes_on_in_its_folder_whatever_its_models_are_told_to_do_meanwhil
     assert spec["models"]["judge"]["attempts"] == 99
     assert spec["options"]["data"] == str(here / "data" / "data.jsonl")
     roles = orjson.loads((folder / "summary.json").read_bytes())["models"]
-    assert all(role["asked"] == 0 for role in roles.values())
+    assert all(role["requested"] == 0 for role in roles.values())
     assert run("--set", "models.judge.system=Be kind.").exit_code == 0
     assert len(folders(here)) == 2
 

@@ -230,7 +230,7 @@ def test_running_again_mends_a_spoilt_specification(typed: Type, run: Path) -> N
     cut(run / "spec.json")
     done(typed(*RUN))
     roles = orjson.loads((run / "summary.json").read_bytes())["models"]
-    assert [role["asked"] for role in roles.values()] == [0, 0]
+    assert [role["requested"] for role in roles.values()] == [0, 0]
     done(typed("show", run, "1"))
 
 

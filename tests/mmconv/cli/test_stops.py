@@ -111,12 +111,12 @@ def test_a_run_stops_when_it_costs_more_and_goes_on_without_asking_again() -> No
     check_stopped(stopped, 130)
     assert spent(stopped).startswith("$0.0")
     [first] = Path("runs").glob("convbench-*/summary.json")
-    asked = orjson.loads(first.read_bytes())["models"]
-    assert 0.05 < sum(role["cost_usd"] for role in asked.values()) < 0.1
+    requested = orjson.loads(first.read_bytes())["models"]
+    assert 0.05 < sum(role["cost_usd"] for role in requested.values()) < 0.1
     assert run(*PRICED, "--max-cost", "100").exit_code == 0
     whole = orjson.loads(first.read_bytes())["models"]
     for name, role in whole.items():
-        assert role["stored"] >= asked[name]["asked"] > 0
+        assert role["cached"] >= requested[name]["requested"] > 0
 
 
 def test_a_budget_that_the_last_calls_exceed_costs_no_results() -> None:
@@ -140,7 +140,7 @@ def test_a_model_that_counts_no_tokens_ends_a_budget_unless_it_is_free() -> None
     def told_of(price: PriceSpec) -> str | None:
         model = ModelSpec(provider="openai", model="m", price=price)
         budget = Budget(RunSpec(benchmark="riddles", models={"candidate": model}), 5)
-        return budget.spent(RunStats(models={"candidate": ModelStats(asked=1, unmetered=1)}))
+        return budget.spent(RunStats(models={"candidate": ModelStats(requested=1, unmetered=1)}))
 
     assert told_of(PriceSpec(input=0, output=0)) is None
     told = told_of(PriceSpec(input=0, output=1))
@@ -159,10 +159,10 @@ def test_a_dry_run_tells_what_is_left_to_ask() -> None:
     run(*PRICED, "--max-cost", "0.05")
     [path] = Path("runs").glob("convbench-*/summary.json")
     roles = orjson.loads(path.read_bytes())["models"]
-    for name, (calls, stored, left) in told().items():
+    for name, (calls, cached, left) in told().items():
         assert calls == before[name][0]
-        assert stored == roles[name]["asked"] > 0
-        assert left == calls - stored
+        assert cached == roles[name]["requested"] > 0
+        assert left == calls - cached
     run(*PRICED)
     assert {row[2] for row in told().values()} == {0}
 

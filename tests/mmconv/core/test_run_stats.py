@@ -14,7 +14,7 @@ def test_the_time_left_is_that_of_the_calls_not_answered_at_the_pace_of_the_last
     pace = Throughput()
     told = []
     for now in range(61):
-        role = ModelStats(asked=2 * max(0, now - 10))
+        role = ModelStats(requested=2 * max(0, now - 10))
         stats = RunStats(plans=100, planned=200, models={"candidate": role})
         pace.mark(now, stats)
         told.append((pace.rate, pace.seconds_left(stats, 250)))
@@ -25,7 +25,7 @@ def test_cached_replies_are_reached_and_do_not_speed_up_the_time_left() -> None:
     pace = Throughput()
     for now, asked in ((0, 0), (1, 0), (11, 10)):
         stats = RunStats(
-            plans=10, planned=1000, models={"candidate": ModelStats(asked=asked, stored=900)}
+            plans=10, planned=1000, models={"candidate": ModelStats(requested=asked, cached=900)}
         )
         pace.mark(now, stats)
     assert stats.ended == 910
@@ -43,15 +43,15 @@ def test_a_reply_without_either_number_of_tokens_is_unmetered(
     tokens: tuple[int | None, int | None], unmetered: int
 ) -> None:
     stats = ModelStats()
-    stats.count(Reply(text="Yes.", input_tokens=tokens[0], output_tokens=tokens[1]), stored=False)
-    assert (stats.asked, stats.unmetered) == (1, unmetered)
+    stats.count(Reply(text="Yes.", input_tokens=tokens[0], output_tokens=tokens[1]), cached=False)
+    assert (stats.requested, stats.unmetered) == (1, unmetered)
 
 
 def test_replies_are_counted_by_who_answered_as_far_as_that_is_told() -> None:
     stats = RunStats()
     for name, stored in (("a", True), ("b", False), ("a", False), (None, True)):
-        stats.model("candidate").count(Reply(text="Yes.", answered_by=name), stored=stored)
-    stats.model("judge").count(Reply(text="Yes."), stored=False)
+        stats.model("candidate").count(Reply(text="Yes.", answered_by=name), cached=stored)
+    stats.model("judge").count(Reply(text="Yes."), cached=False)
     assert stats.answered_by == {"candidate": {"a": 2, "b": 1}}
 
 
@@ -59,8 +59,8 @@ def test_a_server_with_a_fingerprint_for_each_reply_is_counted_by_its_models_at_
     role = ModelStats()
     for number in range(3 * MOST_NAMES):
         model = "m" if number < 2 * MOST_NAMES else "fallback"
-        role.count(Reply(text="Yes.", answered_by=f"{model}, fingerprint {number}"), stored=False)
-    role.count(Reply(text="Yes.", answered_by="m, fingerprint 0"), stored=False)
+        role.count(Reply(text="Yes.", answered_by=f"{model}, fingerprint {number}"), cached=False)
+    role.count(Reply(text="Yes.", answered_by="m, fingerprint 0"), cached=False)
     assert len(role.answered_by) == MOST_NAMES + 2
     assert role.answered_by["m, fingerprint 0"] == 2
     assert (role.answered_by["m"], role.answered_by["fallback"]) == (MOST_NAMES, MOST_NAMES)
@@ -69,7 +69,7 @@ def test_a_server_with_a_fingerprint_for_each_reply_is_counted_by_its_models_at_
 def test_a_server_with_a_name_for_each_reply_takes_no_memory_for_each() -> None:
     role = ModelStats()
     for number in range(3 * MOST_NAMES):
-        role.count(Reply(text="Yes.", answered_by=f"m{number}"), stored=False)
+        role.count(Reply(text="Yes.", answered_by=f"m{number}"), cached=False)
     assert len(role.answered_by) == 2 * MOST_NAMES + 1
     assert role.answered_by[OTHERS] == MOST_NAMES
 

@@ -131,10 +131,10 @@ async def test_trials_that_are_all_alike_are_told(
 async def test_names_are_no_part_of_what_is_asked(tmp_path: Path) -> None:
     """A store of runs whose samples were named otherwise answers all the same."""
     first = await evaluate(spec(tmp_path / "old.jsonl", ["1", "2"], 3), tmp_path / "runs")
-    assert sum(role.asked for role in first.stats.models.values()) == 12
+    assert sum(role.requested for role in first.stats.models.values()) == 12
     again = await evaluate(spec(tmp_path / "new.jsonl", ["a#1", "a#2"], 3), tmp_path / "runs")
     assert again.stats.replies == first.stats.replies == 12
-    assert sum(role.asked for role in again.stats.models.values()) == 0
+    assert sum(role.requested for role in again.stats.models.values()) == 0
 
 
 def test_a_page_tells_what_is_told_of_a_sample_in_each_of_its_trials() -> None:

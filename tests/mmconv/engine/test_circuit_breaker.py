@@ -178,10 +178,10 @@ async def test_a_row_of_calls_that_a_model_rejects_stops_nothing(
         complete, stats = await run(store, backend)
         role = stats.model("candidate")
         assert (complete, stats.stop_reason, role.failed) == (True, None, row)
-        doubts = len(backend.prompts) - role.asked - row
+        doubts = len(backend.prompts) - role.requested - row
         assert doubts in (ASKED_AGAIN, 2 * ASKED_AGAIN)
-        assert role.input_tokens == 5 * (role.asked + doubts)
-    assert role.asked == 0
+        assert role.input_tokens == 5 * (role.requested + doubts)
+    assert role.requested == 0
 
 
 class FirstIsSlow(Scripted):
@@ -283,9 +283,9 @@ async def test_a_quota_that_is_used_up_midway_stops_it_and_more_of_it_resumes(
     complete, stats = await run(store, again)
     assert (complete, stats.stop_reason) == (True, None)
     role = stats.model("candidate")
-    assert role.asked == len(again.prompts)
-    assert role.asked + role.stored == 2 * len(PLANS)
-    assert role.stored >= 10
+    assert role.requested == len(again.prompts)
+    assert role.requested + role.cached == 2 * len(PLANS)
+    assert role.cached >= 10
 
 
 async def test_roles_that_share_a_model_are_counted_together(store: Store) -> None:
@@ -321,7 +321,7 @@ async def test_it_stops_as_soon_as_it_is_told_that_it_is_enough(store: Store) ->
         return await generate(messages, sampling, affinity=affinity)
 
     def enough(stats: RunStats) -> str | None:
-        if stats.asked < 7:
+        if stats.requested < 7:
             return None
         told.set()
         return "seven are enough"
@@ -369,7 +369,7 @@ async def test_a_run_that_is_stopped_with_its_last_call_is_whole(
     last = chain_of_two()
     backend = Scripted(lambda *_: Reply(text="yes"))
     runner = Runner({"candidate": model_for(backend)}, store)
-    runner.enough = lambda stats: "two are enough" if stats.asked >= 2 else None
+    runner.enough = lambda stats: "two are enough" if stats.requested >= 2 else None
     assert await runner.run([last], lambda _: None)
     assert runner.stats.stop_reason is None
     again = Runner({"candidate": model_for(backend)}, store, offline=offline)
@@ -379,10 +379,10 @@ async def test_a_run_that_is_stopped_with_its_last_call_is_whole(
 async def test_what_was_enough_is_told_with_the_calls_under_way(store: Store) -> None:
     backend = Gathering(lambda *_: Reply(text="yes"), most=8)
     runner = Runner({"candidate": model_for(backend)}, store)
-    runner.enough = lambda stats: f"asked {stats.asked}" if stats.asked else None
+    runner.enough = lambda stats: f"asked {stats.requested}" if stats.requested else None
     assert not await runner.run(PLANS, lambda _: None)
-    assert runner.stats.asked >= 8
-    assert runner.stats.stop_reason == StopReason(reason=f"asked {runner.stats.asked}")
+    assert runner.stats.requested >= 8
+    assert runner.stats.stop_reason == StopReason(reason=f"asked {runner.stats.requested}")
 
 
 async def test_a_model_that_fails_to_the_very_end_leaves_the_run_unfinished(store: Store) -> None:

@@ -337,7 +337,7 @@ async def test_offline_asks_nothing(store: Store) -> None:
     done: list[Finished] = []
     await runner.run([chain_of_two()], done.append)
     assert backend.prompts == []
-    unasked = Skipped(because=UNASKED, reason="unasked")
+    unasked = Skipped(because=UNASKED, reason="unrequested")
     assert done[0].outcomes == {"first": unasked, "second": unasked}
 
 

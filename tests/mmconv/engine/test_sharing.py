@@ -68,7 +68,7 @@ class Asker:
     @property
     def counts(self) -> tuple[int, int, int]:
         role = self.runner.stats.model("candidate")
-        return role.asked, role.stored, role.failed
+        return role.requested, role.cached, role.failed
 
 
 async def begun(store: Store, backend: Held, askers: int) -> list[Asker]:

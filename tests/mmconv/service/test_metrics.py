@@ -119,7 +119,7 @@ def test_a_tally_that_is_told_twice_is_counted_once() -> None:
     counted = RunnerMetrics(metrics, "run", {"candidate": "echo"}, "ann")
     reply = Reply(text="a", finish="stop", input_tokens=3, output_tokens=2)
     for outcome in (reply, Failure(kind="timeout", message="", attempts=1), reply):
-        stats.model("candidate").count(outcome, stored=False)
+        stats.model("candidate").count(outcome, cached=False)
         counted.update(stats)
         counted.update(stats)
     page = metrics.page().decode()

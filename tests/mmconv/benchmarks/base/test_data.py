@@ -223,7 +223,7 @@ def test_scores_of_the_same_images_are_a_cluster_in_any_order(desk: Desk) -> Non
     names = (["1.png"], ["1.png", "1.png"], ["1.png", "2.png"], ["2.png", "1.png"], ["2.png"])
     desk.write(*(record(number, *each) for number, each in enumerate(names)))
     albums = desk.build()
-    skipped = Skipped(because=UNASKED, reason="unasked")
+    skipped = Skipped(because=UNASKED, reason="unrequested")
     clusters = []
     for sample in albums.load():
         calls = {call.id: call for call in albums.calls(sample, "free")}

@@ -193,7 +193,7 @@ def test_results_hold_replies_verdicts_and_reasons(tmp_path: Path) -> None:
     benchmark = build(tmp_path, Replied)
     sample = next(benchmark.load())
     calls = {call.id: call for call in benchmark.calls(sample, "free")}
-    lost = Skipped(because=UNASKED, reason="unasked")
+    lost = Skipped(because=UNASKED, reason="unrequested")
 
     def scored(answer: Any, fit: Any) -> dict[str, tuple[Any, ...]]:
         outcomes = {"answer": answer, "fit": fit, "fit~retry_1": Reply(text="Rating: 3")}

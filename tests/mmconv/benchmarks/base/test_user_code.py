@@ -133,9 +133,9 @@ def test_an_exception_in_a_run_says_how_to_go_on_and_nothing_is_requested_twice(
     folder, result = asyncio.run(run_once())
     assert (folder / "tables" / "riddles.md").is_file()
     judge = result.stats.models["judge"]
-    assert judge.stored >= 1
+    assert judge.cached >= 1
     if kind is Untabled:
-        assert judge.asked == 0
+        assert judge.requested == 0
 
 
 @pytest.mark.parametrize(

@@ -120,12 +120,12 @@ async def test_interrupted_and_resumed_equals_uninterrupted(tmp_path: Path) -> N
     whole = spec(data, models=roles, pair_lengths=[8, 16])
     expected = await evaluate(whole, tmp_path / "whole")
     half = await evaluate(whole.model_copy(update={"limit": 3}), tmp_path / "parts")
-    assert half.stats.models["candidate"].asked == 3 * 14
+    assert half.stats.models["candidate"].requested == 3 * 14
     resumed = await evaluate(whole, tmp_path / "parts")
     assert scores(resumed) == scores(expected)
     assert resumed.tables == expected.tables
-    assert resumed.stats.models["candidate"].asked == 5 * 14
-    assert resumed.stats.models["rival"].stored == 2 * 14
+    assert resumed.stats.models["candidate"].requested == 5 * 14
+    assert resumed.stats.models["rival"].cached == 2 * 14
 
 
 async def test_a_tiny_language_model_talks_to_itself(tmp_path: Path) -> None:
@@ -205,7 +205,7 @@ async def test_an_unreadable_judge_scores_nothing(tmp_path: Path) -> None:
     data = write(tmp_path / "data.jsonl", [record(1), record(2)])
     roles = {"candidate": SPEAKER, "judge": unreadable}
     result = await evaluate(spec(data, models=roles), tmp_path / "runs")
-    assert result.stats.models["judge"].asked == 2 * (2 + 4)
+    assert result.stats.models["judge"].requested == 2 * (2 + 4)
     found = tables(result)
     cell = found["gteval"].rows["first"]["win"]
     assert (cell.value, cell.n, cell.missing) == (None, 0, {"unparsed": 4})

@@ -99,7 +99,7 @@ async def test_a_judgement_without_a_turn_is_requested_again_and_counted(
     wanted = spec(write_folder(tmp_path / "data", dialogues=2), judge_retries=1)
     wanted = wanted.model_copy(update={"models": {"candidate": ECHO, "judge": judge}})
     result = await evaluate(wanted, tmp_path / "runs")
-    assert result.stats.models["judge"].asked == 12
+    assert result.stats.models["judge"].requested == 12
     assert (result.shortfall.incomplete, result.shortfall.verdicts) == (6, 6)
     parses = {
         each["parse"] for each in read(result, "transcripts.jsonl") if each["model"] == "judge"

@@ -34,7 +34,7 @@ def scores(result: Result) -> list[dict[str, Any]]:
 async def test_the_authors_file_runs_to_its_end(tmp_path: Path) -> None:
     result = await evaluate(spec(RELEASE), tmp_path, page=True)
     assert result.complete
-    asked = {name: role.asked for name, role in result.stats.models.items()}
+    asked = {name: role.requested for name, role in result.stats.models.items()}
     assert asked == {"candidate": 591, "judge": 591}
     tables = {table.name: table for table in result.tables}
     row = tables["scores"].rows["echo"]
@@ -47,12 +47,12 @@ async def test_interrupted_and_resumed_equals_uninterrupted(tmp_path: Path) -> N
     whole = spec(write(tmp_path / "data.json", mixed(12)))
     expected = await evaluate(whole, tmp_path / "whole")
     half = await evaluate(whole.model_copy(update={"limit": 5}), tmp_path / "parts")
-    assert half.stats.models["judge"].asked == 5
+    assert half.stats.models["judge"].requested == 5
     resumed = await evaluate(whole, tmp_path / "parts")
     assert scores(resumed) == scores(expected)
     assert resumed.tables == expected.tables
-    assert resumed.stats.models["candidate"].asked == 7
-    assert resumed.stats.models["judge"].stored == 5
+    assert resumed.stats.models["candidate"].requested == 7
+    assert resumed.stats.models["judge"].cached == 5
 
 
 async def test_a_tiny_language_model_answers(tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ async def test_a_tiny_language_model_answers(tmp_path: Path) -> None:
     candidate = ModelSpec(provider="hf", model=str(folder))
     data = write(tmp_path / "data.json", mixed(6))
     result = await evaluate(spec(data, candidate, max_tokens=8), tmp_path / "runs")
-    assert result.stats.models["candidate"].asked == 6
+    assert result.stats.models["candidate"].requested == 6
     assert [role.failed for role in result.stats.models.values()] == [0, 0]
     tables = {table.name: table for table in result.tables}
     assert tables["scores"].rows["qwen2"]["overall"].n == 6
@@ -75,7 +75,7 @@ async def test_an_unreadable_judge_scores_nothing(tmp_path: Path) -> None:
     unreadable = ModelSpec(provider="fake", model="unreadable")
     chosen = chosen.model_copy(update={"models": {"candidate": ECHO, "judge": unreadable}})
     result = await evaluate(chosen, tmp_path / "runs")
-    assert result.stats.models["judge"].asked == 12
+    assert result.stats.models["judge"].requested == 12
     row = {table.name: table for table in result.tables}["scores"].rows["echo"]
     for cell in row.values():
         assert (cell.value, cell.n) == (None, 0)

@@ -45,7 +45,7 @@ async def test_the_authors_file_runs_to_its_end(tmp_path: Path) -> None:
     assert result.complete
     for role in result.stats.models.values():
         # some dialogues open with the same words: one request, and the stored reply
-        assert role.asked + role.stored == 3615
+        assert role.requested + role.cached == 3615
         assert role.failed == 0
     tables = named(result)
     average = tables["scores"].rows["average"]
@@ -59,13 +59,13 @@ async def test_interrupted_and_resumed_equals_uninterrupted(tmp_path: Path) -> N
     whole = spec(write(tmp_path / "data.jsonl", records()))
     expected = await evaluate(whole, tmp_path / "whole")
     half = await evaluate(whole.model_copy(update={"limit": 5}), tmp_path / "parts")
-    asked = half.stats.models["judge"].asked
+    asked = half.stats.models["judge"].requested
     assert 0 < asked < OWN_TURNS
     resumed = await evaluate(whole, tmp_path / "parts")
     assert scores(resumed) == scores(expected)
     assert resumed.tables == expected.tables
-    assert resumed.stats.models["judge"].stored == asked
-    assert resumed.stats.models["judge"].asked == OWN_TURNS - asked
+    assert resumed.stats.models["judge"].cached == asked
+    assert resumed.stats.models["judge"].requested == OWN_TURNS - asked
 
 
 async def test_both_histories_in_one_run(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ async def test_an_unreadable_judge_scores_nothing(tmp_path: Path) -> None:
     unreadable = JUDGE.model_copy(update={"model": "unreadable"})
     roles = {**chosen.models, "judge": unreadable}
     result = await evaluate(chosen.model_copy(update={"models": roles}), tmp_path / "runs")
-    assert result.stats.models["judge"].asked == 2 * 5
+    assert result.stats.models["judge"].requested == 2 * 5
     cells = named(result)["scores"].rows["average"]
     assert cells[MINIMUM_TITLE].value is cells[AUTHORS_TITLE].value is None
     assert cells[MINIMUM_TITLE].missing == {"unparsed": 2}

@@ -20,18 +20,18 @@ SPEC = RunSpec(benchmark="riddles", models={"candidate": MODEL, "judge": MODEL})
 
 
 def test_a_first_run_with_equal_calls_reuses_replies() -> None:
-    role = ModelStats(asked=2000, stored=1500, skipped=1)
+    role = ModelStats(requested=2000, cached=1500, skipped=1)
     told = line(SPEC, RunStats(models={"candidate": role}), 10.0)
     assert told == "3,501 calls, 200.0/s, 1,500 replies reused, 1 skipped"
 
 
 def test_the_latest_reason_of_each_role_is_told() -> None:
-    candidate, judge = ModelStats(asked=1), ModelStats(stored=1)
+    candidate, judge = ModelStats(requested=1), ModelStats(cached=1)
     candidate.count_retry("timeout", "no reply")
     candidate.count_retry("rate_limit", "HTTP 429")
     candidate.count_retry("rate_limit", "HTTP 429")
     judge.count_retry("connection", "nobody there")
-    judge.count(Failure(kind="connection", message="no", attempts=8), stored=False)
+    judge.count(Failure(kind="connection", message="no", attempts=8), cached=False)
     told = line(SPEC, RunStats(models={"candidate": candidate, "judge": judge}), 10.0)
     assert told == (
         "3 calls, 0.1/s, 1 reply reused, 4 retried (latest: rate_limit, connection), "
@@ -47,7 +47,7 @@ def test_failures_of_several_kinds_are_counted_by_kind() -> None:
     stats = RunStats()
     for role, ended in kinds.items():
         for kind in ended:
-            stats.model(role).count(Failure(kind=kind, message="no", attempts=1), stored=False)
+            stats.model(role).count(Failure(kind=kind, message="no", attempts=1), cached=False)
     told = line(SPEC, stats, 10.0)
     assert told == "6 calls, 0.0/s, 6 failed (rate_limit 3, server 2, timeout 1)"
 
@@ -62,9 +62,9 @@ def test_why_a_model_that_has_answered_nothing_is_asked_again_is_told_in_full() 
 def test_replies_whose_tokens_nobody_told_are_counted_if_they_were_asked_now() -> None:
     role = ModelStats()
     for reply in (Reply(text="", input_tokens=1), Reply(text="", output_tokens=1)):
-        role.count(reply, stored=True)
-        role.count(reply, stored=False)
-    role.count(Reply(text="", input_tokens=1, output_tokens=1), stored=False)
+        role.count(reply, cached=True)
+        role.count(reply, cached=False)
+    role.count(Reply(text="", input_tokens=1, output_tokens=1), cached=False)
     assert (role.unmetered, role.total_unmetered) == (2, 4)
 
 
@@ -73,7 +73,7 @@ def test_replies_whose_tokens_nobody_told_are_counted_if_they_were_asked_now() -
     [
         (ModelStats(input_tokens=1000, output_tokens=100), "$0.002"),
         (
-            ModelStats(asked=1200, unmetered=1100),
+            ModelStats(requested=1200, unmetered=1100),
             "price not known: 1,100 of 1,200 calls without tokens",
         ),
         (ModelStats(input_tokens=1000, timed_out=1), "$0.001 without 1 attempt that timed out"),
@@ -85,7 +85,7 @@ def test_the_price_is_told_as_far_as_it_is_known(counts: ModelStats, told: str) 
     free = MODEL.model_copy(update={"price": PriceSpec(input=0, output=0)})
     spec = RunSpec(benchmark="riddles", models={"candidate": priced, "judge": free})
     # what is free costs nothing, however many tokens it takes
-    roles = {"candidate": counts, "judge": ModelStats(asked=3, unmetered=3, timed_out=3)}
+    roles = {"candidate": counts, "judge": ModelStats(requested=3, unmetered=3, timed_out=3)}
     assert line(spec, RunStats(models=roles), 10.0).endswith(f"/s, {told}")
 
 
@@ -96,7 +96,7 @@ def test_the_price_is_told_as_far_as_it_is_known(counts: ModelStats, told: str) 
 def test_little_money_has_as_many_digits_as_it_takes(tokens: int, spent: str) -> None:
     model = MODEL.model_copy(update={"price": PriceSpec(input=0, output=1)})
     spec = RunSpec(benchmark="riddles", models={"candidate": model})
-    stats = RunStats(models={"candidate": ModelStats(asked=24, output_tokens=tokens)})
+    stats = RunStats(models={"candidate": ModelStats(requested=24, output_tokens=tokens)})
     reason = Budget(spec, 0.000001).spent(stats)
     assert reason == f"--max-cost 1e-06: the calls of this session have cost {spent}"
     assert line(spec, stats, 1.0).endswith(f", {spent}")
@@ -107,14 +107,14 @@ async def test_progress_counts_calls_before_any_conversation_has_ended(
 ) -> None:
     """Of 1000 calls 900 are cached, and each of the others takes ten seconds."""
     passed, half = count(), asyncio.Event()
-    role = ModelStats(stored=900)
+    role = ModelStats(cached=900)
     stats = RunStats(plans=50, planned=500, models={"candidate": role})
 
     def monotonic() -> float:
-        role.asked = next(passed)
-        if role.asked == 50:
+        role.requested = next(passed)
+        if role.requested == 50:
             half.set()
-        return 10.0 * role.asked
+        return 10.0 * role.requested
 
     monkeypatch.setattr("mmconv.cli.shared.progress.time", SimpleNamespace(monotonic=monotonic))
     monkeypatch.setattr("mmconv.cli.shared.progress.LINE_SECONDS", 0)

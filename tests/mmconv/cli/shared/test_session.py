@@ -110,10 +110,10 @@ def test_only_what_may_be_answered_the_next_time_is_worth_asking_again(
     stats = RunStats()
     for kind in failures:
         failed = Failure(kind=kind, message="no", attempts=1)
-        stats.model("candidate").count(failed, stored=False)
-    stats.model("judge").count(Skipped(because="turn_1"), stored=False)
+        stats.model("candidate").count(failed, cached=False)
+    stats.model("judge").count(Skipped(because="turn_1"), cached=False)
     for _ in range(unasked):
-        stats.model("judge").count(Skipped(because=UNASKED, reason="unasked"), stored=False)
+        stats.model("judge").count(Skipped(because=UNASKED, reason="unrequested"), cached=False)
     ended = evaluation.Result(
         folder=Path("runs"),
         tables=(),

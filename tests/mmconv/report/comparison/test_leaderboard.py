@@ -281,7 +281,7 @@ async def test_a_price_is_not_known_of_calls_that_told_no_tokens(
     runs = [await make_run("convbench", tmp_path, each) for each in (priced, BETA)]
     role = orjson.loads((runs[0] / "summary.json").read_bytes())["models"]["candidate"]
     assert (role["cost_usd"], role["total_cost_usd"]) == (None, None)
-    calls = role["asked"] + role["stored"]
+    calls = role["requested"] + role["cached"]
     assert role["total_unmetered"] == calls
     spent = by_name(make_leaderboard(runs))["leaderboard_runs"]
     assert "candidate: US dollars" not in spent.rows["alpha"]

@@ -54,7 +54,7 @@ def test_numbers_of_tokens_have_separators_and_a_price_is_not_made_up() -> None:
     )
     [line] = grid(cost_table({"judge": role})).lines
     assert "5,723,795" in [cell.value for cell in line.cells if cell]
-    untold = role.model_copy(update={"asked": 3, "stored": 2, "total_unmetered": 4})
+    untold = role.model_copy(update={"requested": 3, "cached": 2, "total_unmetered": 4})
     for each, told in (
         (role, "price not set"),
         (untold, "price not known: 4 of 5 calls without tokens"),

@@ -16,7 +16,7 @@ from mmconv.report.tables.cells import in_words, tell_largest, tell_reasons
         (Skipped(because="turn_3").why, "", "without an answer in turn 3"),
         (Skipped(because="pairwise_A/turn_3").why, "", "without a verdict on turn 3"),
         (Skipped(because="draft").why, "", "without draft"),
-        (Skipped(because=UNASKED, reason="unasked").why, "", "not asked yet"),
+        (Skipped(because=UNASKED, reason="unrequested").why, "", "not asked yet"),
         (Skipped(because=SAME_TEXT, reason="same_text").why, "", "of the same text"),
         ("no score with perfect perception", "", "without a score with perfect perception"),
         ("no answer: server", "", "without an answer (server)"),
