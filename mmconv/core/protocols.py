@@ -69,10 +69,6 @@ class Replies(Protocol):
         """The cached reply of this key, if there is one."""
         ...
 
-    def look_again(self) -> None:
-        """Let every later `get` find what any process has committed by now."""
-        ...
-
     async def put(self, key: str, fingerprint: str, reply: Reply) -> Reply:
         """Cache a reply, and return the cached one: another process may have been first."""
         ...

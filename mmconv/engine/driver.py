@@ -101,7 +101,6 @@ class Runner:
         replies of calls under way are cached; `on_finished` gets no more plans after the first.
         Raises `RuntimeError` if a call was cancelled from outside, so that its plan has no end.
         """
-        self._store.look_again()
         taken_in = False
         try:
             async with asyncio.TaskGroup() as group:

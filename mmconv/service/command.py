@@ -47,8 +47,6 @@ def command(settings: Path | None, models: tuple[str, ...], **chosen: Any) -> No
     # uvicorn's general logger has this name, errors or not.
     logging.getLogger("uvicorn.error").name = "uvicorn"
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
-    # alembic logs each plugin that it loads.
-    logging.getLogger("alembic.runtime.plugins").setLevel(logging.WARNING)
     try:
         # The web libraries are needed only now, and may not be installed.
         from mmconv.service.preflight import check_settings

@@ -24,7 +24,7 @@ from sqlalchemy.exc import (
 )
 
 from mmconv.core.errors import StoreAway, StoreDamaged, StoreError, StoreFull
-from mmconv.store.schema import migrate
+from mmconv.store.schema import create_tables
 
 PATIENCE_SECONDS = 30
 """How long SQLite waits for other writers."""
@@ -71,7 +71,7 @@ NETWORK = frozenset(
 
 
 def connect(url: str, *, create: bool = True) -> Engine:
-    """Open a database by URL, or an SQLite file by path, migrated to `HEAD`.
+    """Open a database by URL, or an SQLite file by path, with its tables up to date.
 
     Without `create` an SQLite file must exist. Raises `StoreError`, without the password, if that
     fails, and later if the database fails (a full disk, a lost server). An error in a statement
@@ -83,7 +83,10 @@ def connect(url: str, *, create: bool = True) -> Engine:
     shown = _shown(parsed)
     engine = _make_engine(parsed, shown)
     try:
-        migrate(engine)
+        create_tables(engine)
+    except StoreError:
+        engine.dispose()
+        raise
     except SQLAlchemyError as error:
         engine.dispose()
         reason = getattr(error, "orig", None) or error
@@ -93,7 +96,7 @@ def connect(url: str, *, create: bool = True) -> Engine:
         raise StoreError(f"cannot open the store {shown}: {reason}{_closed(parsed)}") from error
     event.listen(engine, "handle_error", _store_error)
     if engine.dialect.driver == "psycopg":
-        # only now, since migrations may take long
+        # only now, since changing the tables of an older store may take long
         bound_silence(engine)
     return engine
 

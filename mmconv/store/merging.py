@@ -30,8 +30,6 @@ from mmconv.store.schema import failures, images, replies, runs
 _Read: TypeAlias = Callable[[Connection, Table], Iterator[list[dict[str, Any]]]]
 """Reads a table in parts."""
 
-_NUMBERS = frozenset({failures.c.id, replies.c.written})
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeReport:
@@ -114,8 +112,8 @@ def _texts(connection: Connection, keys: Sequence[str]) -> dict[str, str]:
 
 
 def _chunks(connection: Connection, table: Table) -> Iterator[list[dict[str, Any]]]:
-    """The rows, without the numbers that their database gave them."""
-    columns = [column for column in table.columns if column not in _NUMBERS]
+    """The rows, without the ids that their database gave them."""
+    columns = [column for column in table.columns if column is not failures.c.id]
     result = connection.execution_options(yield_per=BATCH).execute(select(*columns))
     for part in result.mappings().partitions(BATCH):
         yield _with_zones(part)
@@ -138,7 +136,7 @@ def _readable_chunks(connection: Connection, table: Table) -> Iterator[list[dict
     except DatabaseError as error:
         message = f"nothing can be read of the store {connection.engine.url.database}"
         raise StoreError(message) from error
-    columns = [each for each in table.columns if each not in _NUMBERS and each.name in known]
+    columns = [each for each in table.columns if each is not failures.c.id and each.name in known]
     rowid: ColumnClause[int] = literal_column("rowid")
     # no page holds more rows than this: the shortest row takes some 100 of its 4,096 bytes
     ranges = [(0, pages * 40 + 1)] if columns else []

@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import Any
 
 import orjson
-from sqlalchemy import Connection, Table, bindparam, select, update
+from sqlalchemy import Connection, Table, bindparam, select
 
 from mmconv.core.types import Failure, Reply, SeenImage
 from mmconv.store.schema import replies
@@ -25,11 +25,10 @@ BATCH = 500
 _REPLY = tuple(field.name for field in fields(Reply))
 """A reply's columns, which are named like its fields."""
 
-_ROW = select(
-    replies.c.checksum, replies.c.key, replies.c.fingerprint, *(replies.c[name] for name in _REPLY)
-)
 # built once: building it takes as long as running it
-_CHOSEN_REPLIES = _ROW.where(replies.c.key.in_(bindparam("keys", expanding=True)))
+_CHOSEN_REPLIES = select(
+    replies.c.checksum, replies.c.key, replies.c.fingerprint, *(replies.c[name] for name in _REPLY)
+).where(replies.c.key.in_(bindparam("keys", expanding=True)))
 
 
 def insert_new(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> int:
@@ -70,17 +69,6 @@ def find_checksum(row: Sequence[Any]) -> str:
 def checksum_of(row: Mapping[str, Any]) -> str:
     """The checksum of a row with named columns."""
     return find_checksum([row[name] for name in ("key", "fingerprint", *_REPLY)])
-
-
-def fill_checksums(connection: Connection) -> None:
-    """Add the checksum to every reply without one."""
-    missing = _ROW.where(replies.c.checksum.is_(None))
-    filled = (
-        update(replies).where(replies.c.key == bindparam("of")).values(checksum=bindparam("is"))
-    )
-    while rows := connection.execute(missing.limit(BATCH)).all():
-        values = [{"of": row.key, "is": find_checksum([*row][1:])} for row in rows]
-        connection.execute(filled, values)
 
 
 def reply_row(key: str, fingerprint: str, reply: Reply) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The tables, and how a database is created and migrated.
+"""The tables, and how they are created or brought up to date.
 
 Requests are not stored. Prompts are planned again from the run's specification, and the content key
 proves that they are the same.
@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from typing import cast
 
 from sqlalchemy import (
-    BigInteger,
     Boolean,
     Column,
     Connection,
@@ -25,6 +24,7 @@ from sqlalchemy import (
     Table,
     Text,
     TypeDecorator,
+    delete,
     func,
     inspect,
     select,
@@ -33,10 +33,10 @@ from sqlalchemy import (
 
 from mmconv.core.errors import StoreError
 
-HEAD = "0007"
-"""The newest migration; a database at this version is opened without importing Alembic."""
+VERSION = "0007"
+"""The version of the tables; versions are compared as texts."""
 
-MIGRATING, SUBMITTING = 0x6D6D63_01, 0x6D6D63_02
+CREATING, SUBMITTING = 0x6D6D63_01, 0x6D6D63_02
 """Purposes of exclusive transactions; the numbers are PostgreSQL's advisory locks."""
 
 metadata = MetaData()
@@ -84,8 +84,6 @@ replies = Table(
     Column("created", DateTime(timezone=True), nullable=False),
     # of all columns above but the time; None in rows of versions that wrote none
     Column("checksum", String(32)),
-    # PostgreSQL's number of the transaction that wrote the row: `mmconv.store.known` says why.
-    Column("written", BigInteger),
 )
 
 failures = Table(
@@ -164,26 +162,26 @@ job_keys = Table(
 )
 
 versions = Table("alembic_version", metadata, Column("version_num", String(32), primary_key=True))
-"""Alembic's own table."""
 
 
-def migrate(engine: Engine) -> None:
-    """Create the tables of a new database, or migrate an old one to `HEAD`."""
+def create_tables(engine: Engine) -> None:
+    """Create the tables of a new database, and add what an older one does not have yet."""
     with engine.connect() as connection:
-        if _version(connection) == HEAD:
+        if _version(connection) == VERSION:
             return
     with engine.begin() as connection:
-        # if several processes open a database together, only one migrates it
-        hold_alone(connection, MIGRATING)
-        found = _version(connection)
-        if found is None and not inspect(connection).has_table(replies.name):
-            _create(connection)
-        elif found is not None and found > HEAD:
+        # if several processes open a database together, only one changes it
+        hold_alone(connection, CREATING)
+        version = _version(connection)
+        if version is not None and version > VERSION:
             raise StoreError(
-                f"the store was written by a newer mmconv (version {found}, this one knows {HEAD})"
+                f"the store was written by a newer mmconv (version {version}, this one knows "
+                f"{VERSION})"
             )
-        elif found != HEAD:
-            _upgrade(connection)
+        if version is None and inspect(connection).has_table(replies.name):
+            raise StoreError(f"the database has a table {replies.name!r} of another program")
+        if version != VERSION:
+            _add_missing(connection)
 
 
 def hold_alone(connection: Connection, purpose: int) -> None:
@@ -205,27 +203,23 @@ def now_of(connection: Connection) -> datetime:
     return datetime.now(UTC)
 
 
-def _upgrade(connection: Connection) -> None:
-    # Alembic takes a quarter of a second to import
-    from alembic import command
-    from alembic.config import Config
-
-    config = Config()
-    config.set_main_option("script_location", "mmconv.store:migrations")
-    config.set_main_option("path_separator", "os")
-    config.attributes["connection"] = connection
-    command.upgrade(config, "head")
-
-
-def _create(connection: Connection) -> None:
-    """Create the current tables; a test compares them with the migrations."""
-    metadata.create_all(connection)
-    # SQLite has no such numbers, and the index would slow every write
-    if connection.dialect.name == "postgresql":
-        connection.execute(text("CREATE INDEX ix_replies_written ON replies (written)"))
-        number = "pg_current_xact_id()::text::bigint"
-        connection.execute(text(f"ALTER TABLE replies ALTER COLUMN written SET DEFAULT ({number})"))
-    connection.execute(versions.insert(), {"version_num": HEAD})
+def _add_missing(connection: Connection) -> None:
+    """Create missing tables, columns (which may be null) and indexes, and set the version."""
+    inspector = inspect(connection)
+    for table in metadata.sorted_tables:
+        if not inspector.has_table(table.name):
+            table.create(connection)
+            continue
+        names = {column["name"] for column in inspector.get_columns(table.name)}
+        for column in table.columns:
+            if column.name not in names:
+                kind = column.type.compile(connection.dialect)
+                added = f"ALTER TABLE {table.name} ADD COLUMN {column.name} {kind}"
+                connection.execute(text(added))
+        for index in table.indexes:
+            index.create(connection, checkfirst=True)
+    connection.execute(delete(versions))
+    connection.execute(versions.insert(), {"version_num": VERSION})
 
 
 def _version(connection: Connection) -> str | None:

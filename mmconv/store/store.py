@@ -2,9 +2,7 @@
 
 Reads that arrive together share a query, writes share a transaction (group commit). Reads run on
 one thread and writes on another, so that a lookup never waits for the disk. A write is acknowledged
-after its transaction is on disk; an acknowledged reply is never requested again. The existing keys
-are held in two megabytes of memory, so that a miss costs no query; keys that other processes wrote
-are read at most once a second.
+after its transaction is on disk; an acknowledged reply is never requested again.
 """
 
 from __future__ import annotations
@@ -25,7 +23,6 @@ from mmconv.core.errors import StoreAway, StoreError, StoreFull, StoreGone
 from mmconv.core.types import Failure, Outcome, Reply
 from mmconv.store.claims import LEASE_SECONDS, Claims
 from mmconv.store.connections import connect, read_address, read_timeout
-from mmconv.store.known import KnownKeys
 from mmconv.store.rows import BATCH, failure_row, insert_new, now, read_replies, reply_row
 from mmconv.store.schema import failures, images, replies, runs
 
@@ -76,9 +73,6 @@ class Store:
         self._away_since: float | None = None
         self._engine = connect(url, create=create)
         self._file = _File.of(url)
-        self._known = KnownKeys()
-        with self._engine.connect() as connection:
-            self._known.catch_up(connection)
         self._reader = _Batcher(self._guarded(self._read_replies))
         self._failure_reader = _Batcher(self._guarded(self._read_failures))
         write = self._guarded(self._write_outcomes)
@@ -93,19 +87,11 @@ class Store:
     async def get(self, key: str) -> Reply | None:
         """The cached reply of this key, if there is one.
 
-        A reply that could not be written before is written first. A reply that another process
-        wrote within the last second may be missed; `put` then returns that one. `look_again` makes
-        sure that every committed reply is found.
+        A reply that could not be written before is written first.
         """
         if (unsaved := self._unsaved.get(key)) is not None:
             return await self.put(*unsaved)
-        if self._known.rules_out(key):
-            return None
         return await self._reader.submit(key)
-
-    def look_again(self) -> None:
-        """Let later `get` calls find all that any process has committed by now; costs one query."""
-        self._known.doubt()
 
     async def put(self, key: str, fingerprint: str, reply: Reply) -> Reply:
         """Write a reply, and return the cached one once it is committed.
@@ -114,8 +100,6 @@ class Store:
         runs see the same text. A reply that cannot be written is remembered, and written with the
         next one: it may have been paid for.
         """
-        # before it is written, since the caller may be cancelled meanwhile
-        self._known.add(key)
         return cast("Reply", await self._writer.submit((key, fingerprint, reply)))
 
     async def add_failure(self, key: str, failure: Failure) -> None:
@@ -244,9 +228,7 @@ class Store:
 
     def _read_replies(self, keys: Sequence[str]) -> list[Reply | None]:
         with self._engine.connect() as connection:
-            self._known.catch_up(connection)
-            held = [key for key in keys if self._known.may_hold(key)]
-            found = read_replies(connection, held, self._changed)
+            found = read_replies(connection, keys, self._changed)
         return [found.get(key) for key in keys]
 
     def _remove_changed(self, connection: Connection, keys: Iterable[str]) -> None:

@@ -145,9 +145,6 @@ class _RepliesOfOtherLoop:
     async def get(self, key: str) -> Reply | None:
         return await self._at_home(self._store.get(key))
 
-    def look_again(self) -> None:
-        self._store.look_again()
-
     async def put(self, key: str, fingerprint: str, reply: Reply) -> Reply:
         return await self._at_home(self._store.put(key, fingerprint, reply))
 

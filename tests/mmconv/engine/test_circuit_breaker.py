@@ -19,7 +19,7 @@ from mmconv.engine.circuit_breaker import (
     MOST_HOPELESS,
     CircuitBreaker,
 )
-from mmconv.store import Store, known
+from mmconv.store import Store
 from tests.mmconv.engine.test_driver import Gathering, Scripted, chain_of_two, model_for
 
 PLANS = [chain_of_two(order, f"w{order}") for order in range(60)]
@@ -37,10 +37,24 @@ def failing(error: BackendError, fails: Callable[[int], bool]) -> Scripted:
     return backend
 
 
+GET = Store.get
+
+
 @pytest.fixture(autouse=True)
-def the_store_is_not_looked_into_midway(monkeypatch: pytest.MonkeyPatch) -> None:
-    """While it is, no call waits for a slot, and counts of calls come out one lower."""
-    monkeypatch.setattr(known, "FRESH_SECONDS", 3600.0)
+def misses_take_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While a call is looked up it waits for no slot, and counts of calls come out one lower."""
+    written: set[str] = set()
+    put = Store.put
+
+    async def noting_put(store: Store, key: str, fingerprint: str, reply: Reply) -> Reply:
+        written.add(key)
+        return await put(store, key, fingerprint, reply)
+
+    async def quick_get(store: Store, key: str) -> Reply | None:
+        return await GET(store, key) if key in written else None
+
+    monkeypatch.setattr(Store, "put", noting_put)
+    monkeypatch.setattr(Store, "get", quick_get)
 
 
 ONE_MORE = 1
@@ -129,7 +143,7 @@ async def test_a_model_that_rejects_what_it_has_answered_before_stops_the_run(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # calls are looked up one after the other, so that none is asked before the first was found
-    monkeypatch.setattr(known, "FRESH_SECONDS", 0.0)
+    monkeypatch.setattr(Store, "get", GET)
     backend = failing(Refused("rejected", "You have reached your limits."), lambda n: n > 10)
     complete, stats = await run(store, backend)
     assert not complete
@@ -164,7 +178,7 @@ async def test_a_row_of_calls_that_a_model_rejects_stops_nothing(
     store: Store, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
     """Neither in the run itself, nor where it is resumed and nothing else is left to ask."""
-    monkeypatch.setattr(known, "FRESH_SECONDS", 0.0)
+    monkeypatch.setattr(Store, "get", GET)
     row = 2 * MOST_FAILED + 5
     spoilt = {f"w{number}" for number in range(10, 10 + row)}
 

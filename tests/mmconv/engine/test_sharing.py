@@ -13,7 +13,7 @@ from mmconv.core.errors import Refused
 from mmconv.core.plans import Finished, Plan
 from mmconv.core.types import Failure, Message, Outcome, Reply, Sampling
 from mmconv.engine import Runner
-from mmconv.store import Store, known
+from mmconv.store import Store
 from mmconv.store import store as store_module
 from tests.mmconv.engine.test_driver import Scripted, call, chain_of_two, model_for, shout
 from tests.mmconv.engine.test_role import turns
@@ -178,10 +178,9 @@ async def test_stopping_a_run_that_waits_does_not_wait_for_the_other(store: Stor
 
 @pytest.mark.parametrize("offline", [False, True])
 async def test_a_run_begins_with_all_that_other_processes_have_kept(
-    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, offline: bool
+    store: Store, tmp_path: Path, offline: bool
 ) -> None:
     """A second store on the same database stands for the other process."""
-    monkeypatch.setattr(known, "FRESH_SECONDS", 60.0)
     there = Store(str(tmp_path / "store.sqlite"))
     for word in ("hello", "good day"):
         backend = Held()

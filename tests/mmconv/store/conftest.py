@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from alembic import command
-from alembic.config import Config
-from sqlalchemy import Connection, Engine, event
+from sqlalchemy import Engine, create_engine, event
 
 from mmconv.store import Store
+from mmconv.store.connections import connect, read_address
 from mmconv.store.queue import Queue
 from tests.real.servers import postgres_url
 
@@ -50,13 +49,22 @@ def key(number: int) -> str:
     return f"{number:064x}"
 
 
-def migrate(connection: Connection, version: str) -> None:
-    """Bring a database to a version of the store, as an earlier mmconv left it."""
-    config = Config()
-    config.set_main_option("script_location", "mmconv.store:migrations")
-    config.set_main_option("path_separator", "os")
-    config.attributes["connection"] = connection
-    command.upgrade(config, version)
+def create_older_store(url: str) -> None:
+    """A database as version 0003 left it, with one reply."""
+    connect(url).dispose()
+    engine = create_engine(read_address(url))
+    with engine.begin() as connection:
+        for statement in (
+            "ALTER TABLE replies DROP COLUMN answered_by",
+            "ALTER TABLE replies DROP COLUMN checksum",
+            "DROP TABLE claims",
+            "DROP INDEX ix_jobs_listed",
+            "UPDATE alembic_version SET version_num = '0003'",
+            "INSERT INTO replies (key, fingerprint, text, finish, seconds, dropped, created) "
+            f"VALUES ('{key(1)}', 'model', 'yes', 'stop', 0, 0, '2026-01-01 00:00:00')",
+        ):
+            connection.exec_driver_sql(statement)
+    engine.dispose()
 
 
 @contextmanager

@@ -141,7 +141,7 @@ def test_a_folder_that_cannot_be_written_is_told(
     def refuse(_engine: Engine) -> None:
         raise OperationalError("", {}, sqlite3.OperationalError("unable to open database file"))
 
-    monkeypatch.setattr("mmconv.store.connections.migrate", refuse)
+    monkeypatch.setattr("mmconv.store.connections.create_tables", refuse)
     monkeypatch.setattr("os.access", lambda *_: False)
     told = rf"unable to open database file; {tmp_path} cannot be written"
     with pytest.raises(StoreError, match=told):

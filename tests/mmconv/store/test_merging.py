@@ -77,7 +77,6 @@ async def test_what_is_merged_in_is_found_by_who_has_the_store_open(
     store = Store(url)
     assert await store.get(KEY) is None
     merge(url, [source])
-    store.look_again()
     assert await store.get(KEY) == Reply(text="yes")
     assert await store.last_failure(KEY) == LOST
     await store.aclose()

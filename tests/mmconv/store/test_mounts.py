@@ -56,7 +56,6 @@ async def test_a_store_that_is_moved_there_loses_its_log_and_nothing_else(
     first, second = Store(str(path)), Store(str(path))
     for number, kept in enumerate((first, second), start=2):
         await kept.put(key(number), "model", Reply(text=str(number)))
-    second.look_again()
     assert [await second.get(key(number)) for number in (1, 2, 3)] == [
         Reply(text="one"),
         Reply(text="2"),

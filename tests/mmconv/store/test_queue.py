@@ -8,14 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from sqlalchemy import create_engine, text, update
+from sqlalchemy import update
 
 from mmconv.store.connections import connect
 from mmconv.store.job_queries import MOST_STARTS
 from mmconv.store.jobs import Ending, Filter, Job, NewJob
 from mmconv.store.queue import KEY_SECONDS, Queue
 from mmconv.store.schema import job_keys, jobs
-from tests.mmconv.store.conftest import migrate
 
 KINDS = ("run",)
 
@@ -359,23 +358,3 @@ async def test_lists_have_pages_and_filters(queue: Queue) -> None:
     ]
     with pytest.raises(KeyError):
         await queue.page(Filter(), after="gone")
-
-
-async def test_a_store_of_the_first_version_gets_a_queue_and_keeps_its_replies(url: str) -> None:
-    engine = create_engine(url if "://" in url else f"sqlite:///{url}")
-    with engine.begin() as connection:
-        migrate(connection, "0001")
-        connection.execute(
-            text(
-                "insert into replies (key, fingerprint, text, finish, seconds, dropped, created) "
-                "values ('k', 'model', 'old', 'stop', 0, 0, '2026-01-01 00:00:00.000000')"
-            )
-        )
-    engine.dispose()
-    queue = Queue(url)
-    assert (await queue.submit(new("a"))).admission == "new"
-    await queue.aclose()
-    engine = connect(url)
-    with engine.connect() as connection:
-        assert connection.scalar(text("select text from replies")) == "old"
-    engine.dispose()

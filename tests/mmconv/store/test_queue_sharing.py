@@ -11,16 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, create_engine, delete, event, inspect, text, update
+from sqlalchemy import Connection, delete, event, text, update
 from sqlalchemy.exc import IntegrityError
 
 from mmconv.core.errors import StoreError
 from mmconv.store import queue as queue_module
-from mmconv.store.connections import connect, read_address
+from mmconv.store.connections import connect
 from mmconv.store.jobs import Ending, Filter, Job
 from mmconv.store.queue import Queue
 from mmconv.store.schema import jobs
-from tests.mmconv.store.conftest import PAGES, migrate, small_disk
+from tests.mmconv.store.conftest import PAGES, small_disk
 from tests.mmconv.store.test_queue import KINDS, new, state, take
 
 
@@ -229,18 +229,6 @@ async def test_a_look_for_free_jobs_reads_none_that_has_ended(tmp_path: Path) ->
     assert len(steps) == 3  # Those under way are counted, and those that wait or are left are read.
     assert all("USING INDEX ix_jobs_state" in step for step in steps)
     await queue.aclose()
-
-
-def test_the_jobs_of_an_older_database_are_listed_by_the_index_too(url: str) -> None:
-    engine = create_engine(read_address(url))
-    with engine.begin() as connection:
-        migrate(connection, "0003")
-    connect(url).dispose()
-    (listed,) = (
-        each for each in inspect(engine).get_indexes("jobs") if each["name"] == "ix_jobs_listed"
-    )
-    assert listed["column_names"] == ["kind", "created", "id"]
-    engine.dispose()
 
 
 @pytest.mark.parametrize("held", [False, True])
