@@ -18,7 +18,7 @@ from mmconv.core.errors import ConfigError, UserCodeError
 from mmconv.core.imports import find_named
 from mmconv.core.protocols import Backend, ImageSource, Renderer
 from mmconv.core.types import Message
-from mmconv.core.user_code import told_provider
+from mmconv.core.user_code import check_provider
 
 PROVIDERS = {
     "damaged": "model_zoo.simulated.planted",
@@ -83,7 +83,7 @@ DEFAULTS: Mapping[str, Any] = {field.name: field.default for field in fields(Pro
 def find_provider(name: str) -> ProviderFunctions:
     """The provider of this name; raises `ConfigError` listing the known ones.
 
-    A custom one raises `UserCodeError` for what its functions and its backend raise.
+    What a custom one returns is checked (see `check_provider`).
     """
     module: Any = find_named(name, "provider", PROVIDERS)
     if not (hasattr(module, "fingerprint") and hasattr(module, "open_backend")):
@@ -94,8 +94,9 @@ def find_provider(name: str) -> ProviderFunctions:
             if iscoroutinefunction(getattr(module, function, None)):
                 message = f"{name}.{function} is `async def`, and never awaited: write `def`"
                 raise UserCodeError(message)
-        module = told_provider(name, module)
     functions = {key: getattr(module, key) for key in names if hasattr(module, key)}
+    if name not in PROVIDERS:
+        functions["fingerprint"], functions["open_backend"] = check_provider(name, module)
     options = tuple(
         kind
         for attribute, kind in vars(module).items()

@@ -8,7 +8,7 @@
     │   ├── DataError       a data file: names the file, the record and the field
     │   ├── ImageError      an image that cannot be read safely
     │   └── PromptError     a prompt file or what is filled into it
-    ├── UserCodeError       user code (a benchmark or provider) raises, or returns a wrong value
+    ├── UserCodeError       user code (a provider, a checkpoint's code) returns a wrong value
     ├── PlanError           a planned call graph that cannot run (a bug in a benchmark)
     ├── StoreError          the store cannot be opened, read, written, migrated or merged
     │   ├── StoreFull       its disk is full
@@ -126,9 +126,9 @@ _DETAILS = re.compile(r"""'[^']*'|"[^"]*"|\([^()]*\)|\bimage .+?\.\w+|\S*[\d./\\
 
 
 class UserCodeError(MmconvError):
-    """User code (a benchmark or provider) raises, or returns a wrong value.
+    """User code (a provider, a checkpoint's code) returns a wrong value, or cannot be run.
 
-    The message names the function and its arguments, and shows the lines of that code.
+    What it raises otherwise is raised as it is, with a note (`mmconv.core.user_code.noted`).
     """
 
 

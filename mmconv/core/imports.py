@@ -11,14 +11,14 @@ from importlib import import_module
 
 from mmconv.core.documents import nearest
 from mmconv.core.errors import ConfigError
-from mmconv.core.user_code import telling
+from mmconv.core.user_code import RAISED
 
 
 def find_named(name: str, what: str, known: Mapping[str, str]) -> object:
     """Import the module or attribute of a name; `known` maps short names to import paths.
 
-    Raises `ConfigError` if there is none; `what` is it called there (provider, benchmark). Raises
-    `UserCodeError` if its code fails.
+    Raises `ConfigError` if there is none; `what` is it called there (provider, benchmark). What
+    its code raises gets a note.
     """
     path = known.get(name, name)
     module, _, attribute = path.partition(":")
@@ -30,11 +30,13 @@ def find_named(name: str, what: str, known: Mapping[str, str]) -> object:
         elif "-" in module and ":" in name:
             advice = f"; {module} cannot be imported: the name of a Python module has no '-'"
         raise ConfigError(f"{what} {name!r} is not known{advice}")
-    with telling(f"{what} {name!r}: importing {module}"):
-        try:
-            imported = import_module(module)
-        except ImportError as error:
-            raise ConfigError(_describe(f"{what} {name!r}", module, error)) from error
+    try:
+        imported = import_module(module)
+    except ImportError as error:
+        raise ConfigError(_describe(f"{what} {name!r}", module, error)) from error
+    except Exception as error:
+        error.add_note(f"{RAISED} {what} {name!r}")
+        raise
     if attribute and not hasattr(imported, attribute):
         names = [public for public in vars(imported) if not public.startswith("_")]
         raise ConfigError(

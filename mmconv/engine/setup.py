@@ -94,7 +94,11 @@ def about_models(spec: RunSpec) -> dict[str, dict[str, str]]:
     A model without metadata has no entry.
     """
     metadata = {role: provider_of(model).metadata(model) for role, model in spec.models.items()}
-    return {role: dict(fields) for role, fields in metadata.items() if fields}
+    return {
+        role: {str(name): str(value) for name, value in fields.items()}
+        for role, fields in metadata.items()
+        if fields
+    }
 
 
 def model_identity(spec: ModelSpec) -> str:

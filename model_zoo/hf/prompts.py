@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -28,9 +28,8 @@ from jinja2 import TemplateError
 from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
 
 from mmconv.core.config import ModelSpec
-from mmconv.core.errors import ConfigError, Refused
+from mmconv.core.errors import ConfigError, MmconvError, Refused, UserCodeError
 from mmconv.core.types import Image, Message, Text
-from mmconv.core.user_code import telling
 from model_zoo.chat_templates import PLAIN, default_template, on_day, read_template
 from model_zoo.checkpoints import check_files, is_local
 from model_zoo.hf.options import HfOptions, Kind, require_template, takes_images
@@ -92,15 +91,22 @@ def naming(spec: ModelSpec) -> Iterator[None]:
         raise ConfigError(f"model {spec.label}: cannot be loaded: {short(error)}") from error
 
 
-def foreign_code(spec: ModelSpec, options: HfOptions) -> AbstractContextManager[None]:
+@contextmanager
+def foreign_code(spec: ModelSpec, options: HfOptions) -> Iterator[None]:
     """Raise errors of code that the checkpoint brings as an `UserCodeError`."""
-    if not options.trust_remote_code:
-        return nullcontext()
-    return telling(
-        f"model {spec.label}: the code that the checkpoint brings",
-        f"It may be written for another version of transformers than {transformers.__version__}; "
-        "the checkpoint's own page often names one.",
-    )
+    try:
+        yield
+    except MmconvError:
+        raise
+    except Exception as error:
+        if not options.trust_remote_code:
+            raise
+        raise UserCodeError(
+            f"model {spec.label}: the code that the checkpoint brings fails\n"
+            f"{type(error).__name__}: {error}\n"
+            "It may be written for another version of transformers than "
+            f"{transformers.__version__}; the checkpoint's own page often names one."
+        ) from error
 
 
 def short(error: BaseException) -> str:

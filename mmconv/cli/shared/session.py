@@ -113,19 +113,18 @@ async def evaluate(
 
 @contextmanager
 def _advised(evaluation: Evaluation, stats: RunStats) -> Iterator[None]:
-    """Say in errors of a user's code how to go on."""
+    """Add to errors of user code how to continue."""
     try:
         yield
     except Exception as error:
         if isinstance(error, MmconvError) and not isinstance(error, ConfigError | UserCodeError):
             raise
-        if stats.finished == evaluation.plan_count:
-            then = f"`mmconv score {evaluation.folder}` makes the results without asking anything"
-            advice = f"All that was asked is kept. Mend it; {then}."
-        elif stats.replies:
-            advice = "What was answered is kept. Mend it, and give the same command again."
-        else:
+        if not stats.replies:
             raise
+        command = "run the same command again"
+        if stats.finished == evaluation.plan_count:
+            command = f"`mmconv score {evaluation.folder}` writes the results without a request"
+        advice = f"All replies are cached. Fix the error and {command}."
         if isinstance(error, MmconvError):
             raise type(error)(f"{error}\n{advice}") from error
         error.add_note(advice)

@@ -126,7 +126,7 @@ def test_an_exception_in_a_run_says_how_to_go_on_and_nothing_is_requested_twice(
         asyncio.run(run_once())
     notes = caught.value.__notes__
     assert where in notes[0]
-    assert "is kept. Mend it" in notes[-1]
+    assert "All replies are cached. Fix the error and " in notes[-1]
     for method in ("score", "metrics"):
         monkeypatch.setattr(kind, method, getattr(Riddles, method))
     monkeypatch.setattr(Misread, "plan", Riddles.plan)
@@ -143,7 +143,11 @@ def test_an_exception_in_a_run_says_how_to_go_on_and_nothing_is_requested_twice(
     [
         (MisspeltField, "sample.riddel", ["raised for sample b, condition free, MisspeltField.pl"]),
         (Unbuilt, '{"a": "Think. "}["b"]', ["KeyError: 'b'"]),
-        (Late, 'raise LookupError("a reply")', ["raised for sample ", " is kept. Mend it"]),
+        (
+            Late,
+            'raise LookupError("a reply")',
+            ["raised for sample ", "All replies are cached. Fix"],
+        ),
     ],
 )
 def test_the_command_line_prints_the_lines_of_the_users_code(
