@@ -109,8 +109,8 @@ async def _check(spec: RunSpec, where: Place, *, models: bool, servers: bool) ->
     async with open_new(spec, where) as evaluation:
         conditions = ", ".join(evaluation.benchmark.conditions)
         click.echo(f"{evaluation.samples} samples under {conditions}: data in order")
-        if (data_table := getattr(evaluation.benchmark, "data_table", None)) is not None:
-            print_tables([data_table()], "table")
+        if (table := evaluation.benchmark.data_table()) is not None:
+            print_tables([table], "table")
         facts = about_models(spec)
         for role, model in spec.models.items():
             click.echo(f"  {role}: {model.label} ({model.provider})")

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 
-from mmconv.core.protocols import Benchmark, Sample
-from mmconv.core.types import Call, Message, Outcome, Ref, Reply, Sampling, Score
+from mmconv.core.types import Call, Message, Outcome, Ref, Reply, Sampling
 
 Origin: TypeAlias = Literal["given", "own", "reference", "prompt_file", "model_file"]
 """The origin of a message that was sent.
@@ -114,17 +113,6 @@ def read_trial(name: str) -> Trial:
     """The key and trial that a name stands for; the inverse of `name_trial`."""
     match = _TRIAL.fullmatch(name) if "#" in name else None
     return Trial(match[1], int(match[2])) if match else Trial(name, 1)
-
-
-def score_finished(
-    benchmark: Benchmark[Sample], sample: Sample, finished: Finished
-) -> Iterator[Score]:
-    """Score a finished plan of the sample, under the name of its trial."""
-    plan = finished.plan
-    calls = {call.id: call for call in plan.calls}
-    is_named = plan.sample == benchmark.key(sample)
-    for score in benchmark.scores(sample, plan.condition, calls, finished.outcomes):
-        yield score if is_named else replace(score, sample=plan.sample)
 
 
 def _origin(planned: Message, *, filled: bool) -> Origin:

@@ -1,15 +1,14 @@
-"""The interfaces of backends, providers, benchmarks and stores."""
+"""The interfaces of backends, providers and the cache."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
-from mmconv.core.types import Call, Failure, Image, Message, Outcome, Reply, Sampling, Score, Table
+from mmconv.core.types import Failure, Image, Message, Outcome, Reply, Sampling
 
-Sample = TypeVar("Sample")
 Spec = TypeVar("Spec", contravariant=True)
 
 
@@ -198,83 +197,4 @@ class Renderer(Protocol):
         Raises `Refused` for messages that the backend would refuse, `ImageError` for
         an image that is gone.
         """
-        ...
-
-
-class Benchmark(Protocol[Sample]):
-    """Data, prompts and scores of one benchmark. `calls` and `scores` are pure.
-
-    Building one checks its options and all of its data, so that nothing is paid for a run that
-    cannot end. `load` can be called again and yields the same samples in the same order.
-
-    A benchmark may also have `data_table()`: a `Table` with statistics of its data, which `mmconv
-    check` prints.
-    """
-
-    @property
-    def name(self) -> str:
-        """The benchmark's name on the command line and in tables."""
-        ...
-
-    @property
-    def conditions(self) -> tuple[str, ...]:
-        """The conditions that a run asks for, in the order of its tables."""
-        ...
-
-    @property
-    def size(self) -> int:
-        """How many samples `load` yields."""
-        ...
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What a reader of any table must know: drafts used, records left out."""
-        ...
-
-    @property
-    def facts(self) -> Mapping[str, Any]:
-        """What the manifest records: hashes of prompts and data files, conventions in force."""
-        ...
-
-    def load(self) -> Iterator[Sample]:
-        """Stream the samples."""
-        ...
-
-    def key(self, sample: Sample) -> str:
-        """A name for the sample, unique within the benchmark."""
-        ...
-
-    def metadata(self, sample: Sample) -> Mapping[str, str]:
-        """Texts of the sample that help to read its conversations, by name: references, criteria.
-
-        For the report only; they may be none.
-        """
-        ...
-
-    def calls(self, sample: Sample, condition: str) -> tuple[Call, ...]:
-        """All calls for the sample under the condition, in no particular order.
-
-        It is asked before anything is, and must give the same calls every time. A `Ref` stands for
-        the whole text of a call's first reply, also where its parser could not read that and
-        `score` takes a rescue's: no part of a reply, and nothing that was read of one, enters a
-        later prompt, but what another call was asked to extract.
-        """
-        ...
-
-    def scores(
-        self,
-        sample: Sample,
-        condition: str,
-        calls: Mapping[str, Call],
-        outcomes: Mapping[str, Outcome],
-    ) -> Iterable[Score]:
-        """Read the outcomes as scores; what cannot be scored says why.
-
-        `calls` are those that were planned, by id; `outcomes` has their ids and those of rescues
-        that were asked.
-        """
-        ...
-
-    def tables(self, scores: Iterable[Score]) -> Sequence[Table]:
-        """Aggregate as the authors do, quirks labelled, beside our own estimates."""
         ...

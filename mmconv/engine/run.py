@@ -21,7 +21,7 @@ from mmconv.benchmarks.base import Benchmark
 from mmconv.benchmarks.shared.options import options_in_force
 from mmconv.core.config import CANDIDATE, RunSpec, database_url
 from mmconv.core.errors import ConfigError, StoreError
-from mmconv.core.plans import Finished, Plan, name_trial, score_finished
+from mmconv.core.plans import Finished, Plan, name_trial
 from mmconv.core.run_stats import RunStats
 from mmconv.core.types import Call, Table
 from mmconv.engine import Runner
@@ -377,7 +377,7 @@ class Evaluation:
         def finish(finished: Finished, sample: Any) -> None:
             if not ahead:  # now, since all models are busy; earlier it would delay the first calls
                 ahead.append(asyncio.create_task(asyncio.to_thread(import_ahead, page=page)))
-            output.add(finished, score_finished(self.benchmark, sample, finished))
+            output.add(finished, self.benchmark.score_finished(sample, finished))
 
         complete = await self.carry_out(runner, finish)
         await asyncio.gather(*ahead)

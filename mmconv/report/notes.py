@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from mmconv import __version__
+from mmconv.benchmarks.base import Benchmark
 from mmconv.core.config import CANDIDATE, ModelSpec, RunSpec
 from mmconv.core.plans import read_trial
-from mmconv.core.protocols import Benchmark
 from mmconv.core.run_stats import OTHERS, ModelStats, RunStats
 from mmconv.core.types import BY_HOST, FINGERPRINT
 from mmconv.report.costs import cost
@@ -179,7 +179,7 @@ def summary(spec: RunSpec, stats: RunStats, complete: bool, seconds: float) -> R
 
 
 def headline(
-    spec: RunSpec, benchmark: Benchmark[Any], samples: int, answered_by: Answered
+    spec: RunSpec, benchmark: Benchmark[Any, Any], samples: int, answered_by: Answered
 ) -> dict[str, str]:
     """What stands at the head of a run's report, by name.
 

@@ -12,6 +12,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from functools import cached_property
 from itertools import product
 from pathlib import Path
@@ -40,6 +41,7 @@ from mmconv.core.documents import nearest
 from mmconv.core.errors import ConfigError
 from mmconv.core.graph import check
 from mmconv.core.keys import hash_files
+from mmconv.core.plans import Finished
 from mmconv.core.protocols import ImageSink
 from mmconv.core.types import UNASKED, Call, Score, Skipped, Table
 from mmconv.core.user_code import noted
@@ -344,6 +346,18 @@ class Benchmark(ABC, Generic[SampleT, OptionsT]):
                 check_scores(scores, self.scale)
         kept = (score for score in scores if score.why != NOT_JUDGED)
         return [*self.endings(results), *kept]
+
+    def score_finished(self, sample: SampleT, finished: Finished) -> Iterator[Score]:
+        """The scores of a finished plan of the sample, under the name of its trial."""
+        plan = finished.plan
+        calls = {call.id: call for call in plan.calls}
+        is_named = plan.sample == self.key(sample)
+        for score in self.scores(sample, plan.condition, calls, finished.outcomes):
+            yield score if is_named else replace(score, sample=plan.sample)
+
+    def data_table(self) -> Table | None:
+        """Statistics of the data, which `mmconv check` prints."""
+        return None
 
     def results(self, sample: SampleT, condition: str, calls: Calls, outcomes: Outcomes) -> Results:
         """What `score` reads."""

@@ -34,11 +34,11 @@ from inspect_ai.model import (
 from inspect_ai.scorer import Score as InspectScore
 
 from judges import read_verdict
+from mmconv.benchmarks.base import Benchmark
 from mmconv.benchmarks.shared.endings import METRICS
 from mmconv.core.config import CANDIDATE
 from mmconv.core.keys import hash_json
-from mmconv.core.plans import Finished, Origin, ResolvedCall, read_trial, score_finished
-from mmconv.core.protocols import Benchmark
+from mmconv.core.plans import Finished, Origin, ResolvedCall, read_trial
 from mmconv.core.types import (
     Call,
     Failure,
@@ -70,7 +70,7 @@ _LEFT_OUT = "left out to see which scores need it"
 class Setting:
     """What the samples of a run have in common; `labels` names the model on each role."""
 
-    benchmark: Benchmark[Any]
+    benchmark: Benchmark[Any, Any]
     labels: Mapping[str, str]
     pictures: Pictures
     written: datetime
@@ -298,7 +298,7 @@ def _grounds(
 
 def _told(setting: Setting, finished: Finished, sample: Any) -> list[Score]:
     """The scores in a log: what counts of every answer stands in it by itself."""
-    scores = score_finished(setting.benchmark, sample, finished)
+    scores = setting.benchmark.score_finished(sample, finished)
     return [score for score in scores if score.metric not in METRICS]
 
 

@@ -12,7 +12,7 @@ from functools import partial
 from itertools import groupby, islice
 from typing import Any, TypeVar
 
-from mmconv.core.plans import Finished, Plan, score_finished
+from mmconv.core.plans import Finished, Plan
 from mmconv.core.protocols import Replies
 from mmconv.core.types import Failure, Outcome, Reply
 from mmconv.engine import Runner
@@ -85,7 +85,7 @@ async def _sample(evaluation: Evaluation, replies: Replies, sample: str) -> dict
         "scores": [
             score_record(score)
             for plan, record in group
-            for score in score_finished(evaluation.benchmark, record, finished[plan.order])
+            for score in evaluation.benchmark.score_finished(record, finished[plan.order])
         ],
     }
 

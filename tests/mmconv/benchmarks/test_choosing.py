@@ -11,11 +11,11 @@ import pytest
 from click.testing import CliRunner
 
 from images import ImageStore
+from mmconv.benchmarks.base import Benchmark
 from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.cli import commands
 from mmconv.core.config import ModelSpec, RunSpec
 from mmconv.core.errors import ConfigError, DataError
-from mmconv.core.protocols import Benchmark
 from mmconv.engine.run import Place, open_evaluation
 from mmconv.engine.setup import build_benchmark
 from mmconv.run_folder.layout import Shard
@@ -52,11 +52,11 @@ def spec(name: str, options: dict[str, Any], **chosen: Any) -> RunSpec:
     return RunSpec(benchmark=name, options=options, models=ROLES, **chosen)
 
 
-def built(name: str, options: dict[str, Any], **chosen: Any) -> Benchmark[Any]:
+def built(name: str, options: dict[str, Any], **chosen: Any) -> Benchmark[Any, Any]:
     return build_benchmark(spec(name, options, **chosen), ImageStore())
 
 
-def keys(benchmark: Benchmark[Any]) -> list[str]:
+def keys(benchmark: Benchmark[Any, Any]) -> list[str]:
     return [benchmark.key(sample) for sample in benchmark.load()]
 
 

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from images import ImageStore
+from mmconv.benchmarks.base import Benchmark
 from mmconv.core.config import ModelSpec, RunSpec
 from mmconv.core.errors import ConfigError, PromptError
-from mmconv.core.protocols import Benchmark
 from mmconv.engine.setup import build_benchmark
 from tests.mmconv.benchmarks.few_records import DATA
 
@@ -24,7 +24,9 @@ BENCHMARKS = ("cmteval", "convbench", "fbbench", "mtbench101")
 """Those that have the option."""
 
 
-def built(benchmark: str, folder: Path, prompts: Path | None, **roles: ModelSpec) -> Benchmark[Any]:
+def built(
+    benchmark: str, folder: Path, prompts: Path | None, **roles: ModelSpec
+) -> Benchmark[Any, Any]:
     spec = RunSpec(
         benchmark=benchmark,
         options={**DATA[benchmark](folder), "generate_only": True},

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 from judges.parsers import rating
-from mmconv.core.plans import Finished, Plan, ResolvedCall, score_finished
-from mmconv.core.protocols import Benchmark
-from mmconv.core.types import Call, Message, Outcome, Ref, Reply, Sampling, Score, Skipped, Text
+from mmconv.core.plans import Finished, Plan, ResolvedCall
+from mmconv.core.types import Call, Message, Outcome, Ref, Reply, Sampling, Skipped, Text
 
 ANSWER = Call(id="answer", model="candidate", messages=())
 AGAIN = Call(id="judgement~retry_1", model="judge", messages=(), parser=rating)
@@ -60,26 +58,3 @@ def test_where_messages_come_from() -> None:
 
     assert origins(call) == ("model_file", "given", "own", "given", "reference")
     assert origins(replace(call, prompt="direct@1"))[-1] == "prompt_file"
-
-
-class Named:
-    """As much of a benchmark as scoring takes; it names two samples in its scores."""
-
-    def key(self, sample: int) -> str:
-        return str(sample)
-
-    def scores(
-        self, sample: int, condition: str, calls: Mapping[str, Call], outcomes: Any
-    ) -> Iterator[Score]:
-        for name in (str(sample), f"{sample}/a"):
-            yield Score(sample=name, condition=condition, metric=" ".join(calls), value=1.0)
-
-
-def test_scores_bear_the_name_of_the_trial() -> None:
-    benchmark = cast(Benchmark[int], Named())
-    later = Finished(plan=PLAN, outcomes={}, asked={})
-    scores = list(score_finished(benchmark, 7, later))
-    assert [score.sample for score in scores] == ["7#2", "7#2"]
-    assert {score.metric for score in scores} == {"judgement answer later"}
-    first = replace(later, plan=replace(PLAN, sample="7"))
-    assert [score.sample for score in score_finished(benchmark, 7, first)] == ["7", "7/a"]

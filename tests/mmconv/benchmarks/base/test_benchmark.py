@@ -23,7 +23,8 @@ from mmconv.cli import commands
 from mmconv.core.config import ModelSpec, RunSpec
 from mmconv.core.errors import ConfigError, PromptError
 from mmconv.core.keys import hash_bytes, hash_file
-from mmconv.core.types import Call, Message, Score, Text
+from mmconv.core.plans import Finished, Plan
+from mmconv.core.types import UNASKED, Call, Message, Score, Skipped, Text
 from mmconv.engine.run import Place, open_evaluation
 from mmconv.engine.setup import build_benchmark
 from tests import example_benchmark
@@ -404,3 +405,14 @@ def test_scores_differ_in_turn_or_tags_and_any_number_is_a_float(
         ("other", -5.0, None, {"side": "a"}),
     ]
     assert {type(score.value) for score in scores} == {float}
+
+
+def test_scores_bear_the_name_of_the_trial(tmp_path: Path) -> None:
+    benchmark = build(tmp_path, Riddles)
+    sample = next(iter(benchmark.load()))
+    calls = benchmark.calls(sample, "free")
+    outcomes = {call.id: Skipped(because=UNASKED, reason="unrequested") for call in calls}
+    for name in (sample.id, f"{sample.id}#2"):
+        plan = Plan(order=0, sample=name, condition="free", calls=calls)
+        finished = Finished(plan=plan, outcomes=outcomes, asked={})
+        assert {score.sample for score in benchmark.score_finished(sample, finished)} == {name}
