@@ -139,7 +139,10 @@ class TestAddress:
     [
         ({"trails": 2}, "trails is not a field here; did you mean trials?"),
         ({"benchmark": None}, "benchmark: "),
-        ({"sampling": {"temperature": 0.5}}, r"sampling: is set by model role, as in {candidate: {temp"),
+        (
+            {"sampling": {"temperature": 0.5}},
+            r"sampling: is set by model role, as in {candidate: {temp",
+        ),
         ({"models": {"judge": ["a", "b"]}}, "models: 'judge' is a list; it takes one model"),
         (
             {"sampling": {"candidate": 5}},
