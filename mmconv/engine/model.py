@@ -57,15 +57,22 @@ class Model:
 
     `fingerprint` names it in content keys; `open_backend` loads or connects it, once. `attempts`
     bounds the attempts of a call. Refusals of an overloaded server count only if it answers no
-    other call either (see `ConcurrencyLimiter.is_given_up`).
+    other call either (see `ConcurrencyLimiter.is_given_up`). With `shared`, other models use the
+    backend too: each request takes one of these slots as well, first come, first served, and the
+    model does not close the backend.
     """
 
     def __init__(
-        self, fingerprint: str, open_backend: Callable[[], Awaitable[Backend]], attempts: int = 8
+        self,
+        fingerprint: str,
+        open_backend: Callable[[], Awaitable[Backend]],
+        attempts: int = 8,
+        shared: ConcurrencyLimiter | None = None,
     ) -> None:
         self.fingerprint = fingerprint
         self._open_backend = open_backend
         self._attempts = attempts
+        self._shared = shared
         self._backend: Backend | None = None
         self._opening = asyncio.Lock()
         self._stopping = asyncio.Event()
@@ -74,6 +81,10 @@ class Model:
         self._under_way: dict[object, int] = {}
         # Jitter spreads retries over time; it decides no result, so it needs no seed.
         self._random = random.Random()
+
+    def guest(self) -> Model:
+        """This model for one caller, who may stop it: only the caller's own calls end then."""
+        return _Guest(self)
 
     async def open(self) -> int:
         """Load or connect the model if needed; returns its maximum concurrency.
@@ -106,7 +117,7 @@ class Model:
                 epoch, claim = await self._slot(priority, call, claim), None
                 try:
                     try:
-                        reply = await backend.generate(messages, sampling, affinity=affinity)
+                        reply = await self._generate(backend, messages, sampling, affinity)
                     except Transient as error:
                         # before the slot is released, or another call would be refused too
                         waits = self._limiter.note_failure(epoch, error)
@@ -164,15 +175,39 @@ class Model:
             self._under_way[call] = self._begun
         return epoch
 
+    async def _generate(
+        self,
+        backend: Backend,
+        messages: tuple[Message, ...],
+        sampling: Sampling,
+        affinity: str,
+    ) -> Reply:
+        """Send one request, in a shared slot if other models use the backend."""
+        if self._shared is None:
+            return await backend.generate(messages, sampling, affinity=affinity)
+        await self._shared.acquire(0, self)
+        try:
+            if self._stopping.is_set():
+                raise Stopped
+            return await backend.generate(messages, sampling, affinity=affinity)
+        finally:
+            self._shared.release()
+
     def stop(self) -> None:
         """Start no more requests: calls under way finish, calls that wait raise `Stopped`."""
         self._stopping.set()
         self._limiter.close()
+        if self._shared is not None:
+            self._shared.turn_away(self)
 
     async def aclose(self) -> None:
-        """Close the model, if it was opened."""
+        """Close the model, if it was opened and is not shared."""
         backend, self._backend = self._backend, None
         if backend is not None:
+            await self._close(backend)
+
+    async def _close(self, backend: Backend) -> None:
+        if self._shared is None:
             await backend.aclose()
 
     async def _ready(self) -> Backend:
@@ -200,7 +235,7 @@ class Model:
             await asyncio.wait((opening,))
             # loaded in the moment in which the caller is cancelled
             if is_dropped and not opening.cancelled() and opening.exception() is None:
-                await opening.result().aclose()
+                await self._close(opening.result())
         if opening.cancelled():
             raise Stopped
         return opening.result()
@@ -229,3 +264,21 @@ class Model:
         spent = refused if error.overloaded else attempt - refused
         backoff = self._random.uniform(0, longest_delay(spent))
         return backoff if error.retry_after is None else error.retry_after + min(backoff, 1.0)
+
+
+class _Guest(Model):
+    """A model with the backend and the limits of its host."""
+
+    def __init__(self, host: Model) -> None:
+        super().__init__(host.fingerprint, host._ready, host._attempts, host._shared)
+        self._host = host
+        self._limiter = host._limiter
+
+    def stop(self) -> None:
+        self._stopping.set()
+        for limiter in (self._limiter, self._shared):
+            if limiter is not None:
+                limiter.turn_away(self)
+
+    async def _ready(self) -> Backend:
+        return await self._host._ready()

@@ -6,12 +6,13 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import TypeVar
 
 from images import Facts, ImageStore
 from mmconv.core.config import RunSpec
 from mmconv.engine import RoleModel, Runner
-from mmconv.engine.setup import build_models
+from mmconv.engine.setup import build_model, build_models
 from mmconv.store import Store
 
 Data = TypeVar("Data")
@@ -66,7 +67,7 @@ async def open_resources(
     try:
         facts = {key: Facts(**values) for key, values in store.image_facts().items()}
         library = ImageStore(facts=facts)
-        roles = build_models(spec, library)
+        roles = build_models(spec, partial(build_model, images=library))
         resources = Resources(spec=spec, store=store, library=library, models=roles, facts=facts)
         try:
             yield resources

@@ -45,8 +45,8 @@ def build_benchmark(spec: RunSpec, images: ImageSink) -> Benchmark[Any, Any]:
     return benchmark
 
 
-def build_models(spec: RunSpec, images: ImageSource) -> dict[str, RoleModel]:
-    """The run's models by role; a model is loaded at its first request.
+def build_models(spec: RunSpec, build: Callable[[ModelSpec], Model]) -> dict[str, RoleModel]:
+    """The run's models by role, as `build` makes them; a model is loaded at its first request.
 
     Roles with equal models share one, so that it is loaded once and limited as one. The run's
     sampling overrides that of the model file.
@@ -56,7 +56,7 @@ def build_models(spec: RunSpec, images: ImageSource) -> dict[str, RoleModel]:
     for name, model in spec.models.items():
         identity = model_identity(model)
         if identity not in models:
-            models[identity] = build_model(model, images)
+            models[identity] = build(model)
         roles[name] = build_role_model(model, models[identity], spec.sampling.get(name), spec.seed)
     return roles
 

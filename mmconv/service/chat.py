@@ -41,10 +41,10 @@ from mmconv.service.http.requests import (
     while_connected,
 )
 from mmconv.service.http.responses import documented
-from mmconv.service.model_pool import guides_output
 from mmconv.service.models import ask, has_key, require_key
 from mmconv.service.request_images import RequestImages, request_images
 from mmconv.service.state import Service
+from model_zoo.providers import provider_of
 
 router = APIRouter(prefix="/v1", tags=["chat"], route_class=JsonRoute)
 
@@ -142,7 +142,8 @@ def _chosen(shared: Service, asked: ChatRequest) -> dict[str, Any]:
     if asked.stop is not None:
         chosen["stop"] = (asked.stop,) if isinstance(asked.stop, str) else tuple(asked.stop)
     if asked.output_schema is not None:
-        if not guides_output(shared.models.specs[asked.model]):
+        spec = shared.models.specs[asked.model]
+        if not provider_of(spec).guides_output(spec):
             raise Problem(400, "this model cannot be held to a schema", param="response_format")
         chosen["schema"] = orjson.dumps(asked.output_schema).decode()
     return {name: value for name, value in chosen.items() if value is not None}

@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Final, cast
@@ -26,7 +27,6 @@ from mmconv.service.access import Caller
 from mmconv.service.errors import Problem, presentable, without_runs
 from mmconv.service.http.tracing import traced
 from mmconv.service.metrics import RunnerMetrics, WorkName
-from mmconv.service.model_pool import guest
 from mmconv.service.settings import Settings
 from mmconv.service.state import Service
 
@@ -86,7 +86,7 @@ async def run_plans(
     plans count for the caller. Cancelled again, it ends at once.
     """
     finished: list[Finished] = []
-    own = {name: guest(role) for name, role in models.items()}
+    own = {name: replace(role, model=role.model.guest()) for name, role in models.items()}
     runner = Runner(own, shared.store, window=len(plans), goes_on=True)
     calls = sum(len(plan.calls) - len(plan.replies) for plan in plans)
     try:

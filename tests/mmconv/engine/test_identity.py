@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from images import ImageStore
 from mmconv.core.config import ModelSpec, PriceSpec, RunSpec, SamplingSpec
 from mmconv.core.errors import ConfigError
 from mmconv.engine.identity import OPERATIONAL, identify
-from mmconv.engine.setup import build_benchmark, build_models, find_benchmark
+from mmconv.engine.setup import build_benchmark, build_model, build_models, find_benchmark
 from mmconv.run_folder.layout import Shard
 
 MODEL = ModelSpec(provider="openai", model="m", base_url="http://h/v1", options={"identity": "m"})
@@ -43,7 +44,7 @@ def run(candidate: ModelSpec = MODEL, data: str = "data.jsonl", **fields: Any) -
 
 def identified(spec: RunSpec, shard: Shard | None = None) -> str:
     library = ImageStore()
-    roles = build_models(spec, library).items()
+    roles = build_models(spec, partial(build_model, images=library)).items()
     fingerprints = {name: role.model.fingerprint for name, role in roles}
     return identify(spec, build_benchmark(spec, library), fingerprints, shard or Shard())
 

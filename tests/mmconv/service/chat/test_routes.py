@@ -316,10 +316,10 @@ async def test_a_model_that_fails_is_told_without_its_address(
 async def test_a_model_that_cannot_be_loaded_is_the_operators_matter(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_given: object) -> None:
+    async def fail(*_given: object) -> None:
         raise ConfigError("/checkpoints/x holds no checkpoint")
 
-    monkeypatch.setattr("mmconv.service.model_pool._Lent", fail)
+    monkeypatch.setattr("model_zoo.simulated.fake.open_backend", fail)
     answer = await post(served, says("hello"))
     assert (answer.status_code, error(answer)["code"]) == (503, "model_unusable")
     assert "/checkpoints" not in answer.text

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,9 @@ from mmconv.core.run_stats import ModelStats
 from mmconv.core.types import Message, Reply, Sampling, Text
 from mmconv.engine import RoleModel
 from mmconv.engine.limiter import Stopped
-from mmconv.service.model_pool import ModelPool, guest, guides_output
+from mmconv.service.model_pool import ModelPool
 from model_zoo.openai_api.client import ChatClient
+from model_zoo.providers import provider_of
 from tests.mmconv.service.conftest import Serve
 from tests.mmconv.service.run_settings import until
 
@@ -246,7 +247,7 @@ async def test_a_guest_that_stops_leaves_those_be_who_wait_beside_it(held: Held)
     role = models(slow=SLOW).model("slow")
     answered = [asyncio.create_task(ask(role, trial)) for trial in range(2)]
     await until(lambda: held.asked == 2)
-    leaving, staying = guest(role), guest(role)
+    leaving, staying = (replace(role, model=role.model.guest()) for _ in range(2))
     left, stayed = (asyncio.create_task(ask(each)) for each in (leaving, staying))
     await asyncio.sleep(0.05)
     leaving.model.stop()
@@ -327,7 +328,8 @@ def test_options_are_checked_at_the_start(tmp_path: Path) -> None:
     ],
 )
 def test_whose_replies_are_held_to_a_schema(spec: dict[str, Any], guided: bool) -> None:
-    assert guides_output(ModelSpec.model_validate(spec)) is guided
+    model = ModelSpec.model_validate(spec)
+    assert provider_of(model).guides_output(model) is guided
 
 
 async def test_a_servers_model_gets_the_seed_that_the_client_sends_and_no_other(
