@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import Any
 
 from fastapi import APIRouter, Depends, FastAPI
+from prometheus_client import Gauge
 from pydantic import ValidationError
 
 from mmconv import __version__
@@ -21,10 +22,11 @@ from mmconv.service.errors import Problem, install_handlers
 from mmconv.service.http.gate import Gate
 from mmconv.service.http.requests import check_query
 from mmconv.service.openapi import build_document
-from mmconv.service.runs.execution import RUN, open_run_resources
+from mmconv.service.runs.execution import RUN, RunWork
 from mmconv.service.runs.requests import RunRequest, name_run, resolve
 from mmconv.service.settings import Settings
 from mmconv.service.state import open_service
+from mmconv.service.worker import ProcessMark, Worker
 from mmconv.store.jobs import Job
 
 ROUTERS = (
@@ -54,11 +56,17 @@ async def open_app(settings: Settings) -> AsyncIterator[FastAPI]:
     """
     async with AsyncExitStack() as stack:
         shared = await stack.enter_async_context(open_service(settings))
-        openers = {DIALOGUE: partial(DialogueWork, shared)}
-        find_missing = partial(missing_for, settings)
-        resources = await stack.enter_async_context(
-            open_run_resources(shared, openers, find_missing)
+        worker = Worker(
+            shared.queue,
+            {RUN: partial(RunWork, shared), DIALOGUE: partial(DialogueWork, shared)},
+            ProcessMark(settings.out / "workers"),
+            shared.draining,
+            settings.runs_at_once,
+            partial(missing_for, settings),
         )
+        busy = Gauge("mmconv_jobs", "Jobs under way here.", registry=shared.metrics.registry)
+        busy.set_function(lambda: worker.busy)
+        await stack.enter_async_context(worker.at_work(settings.drain_seconds))
         app = FastAPI(
             title="mmconv",
             version=__version__,
@@ -68,7 +76,7 @@ async def open_app(settings: Settings) -> AsyncIterator[FastAPI]:
             redirect_slashes=False,
         )
         app.state.service = shared
-        app.state.resources = resources
+        app.state.worker = worker
         app.openapi = partial(_document, app)  # type: ignore[method-assign]  # FastAPI's own way
         app.add_middleware(Gate)
         install_handlers(app)

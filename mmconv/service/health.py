@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Literal
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 from prometheus_client import CONTENT_TYPE_LATEST
 from pydantic import BaseModel
 from starlette.responses import Response
@@ -20,7 +20,6 @@ from mmconv.core.errors import StoreError
 from mmconv.service.access import Reader, Shared
 from mmconv.service.errors import Problem, ending, json_response
 from mmconv.service.http.responses import documented
-from mmconv.service.runs.execution import ServedRuns
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +49,7 @@ async def health() -> Response:
 
 
 @router.get("/ready", response_model=Health, responses=documented())
-async def ready(shared: Shared, resources: ServedRuns) -> Response:
+async def ready(request: Request, shared: Shared) -> Response:
     """Answer 200 while the process takes work.
 
     Its database answers, its worker looks for jobs, there is space for results, the models of
@@ -61,7 +60,7 @@ async def ready(shared: Shared, resources: ServedRuns) -> Response:
     async with _in_time():
         await shared.queue.get("")
     await asyncio.to_thread(_write_probe, shared.settings.out)
-    if resources.worker.failing or resources.working.done():
+    if not request.app.state.worker.takes_jobs:
         raise Problem(503, "no jobs are taken; the server's log says why", code="no_worker")
     if missing := shared.models.load(shared.settings.preload):
         message = f"not loaded yet: {', '.join(missing)}"
@@ -74,7 +73,7 @@ async def ready(shared: Shared, resources: ServedRuns) -> Response:
     response_class=Response,
     responses=documented() | {200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
 )
-async def metrics(shared: Shared, resources: ServedRuns, _caller: Reader) -> Response:
+async def metrics(request: Request, shared: Shared, _caller: Reader) -> Response:
     """The counters, in Prometheus' format. Without those of the queue if the database is away."""
     backlog = None
     try:
@@ -82,7 +81,7 @@ async def metrics(shared: Shared, resources: ServedRuns, _caller: Reader) -> Res
             backlog = await shared.queue.backlog()
     except StoreError as error:
         log.warning("the queue is not counted: %s", error)
-    shared.metrics.show_backlog(resources.worker.kinds, backlog)
+    shared.metrics.show_backlog(request.app.state.worker.kinds, backlog)
     return Response(shared.metrics.page(), media_type=CONTENT_TYPE_LATEST)
 
 

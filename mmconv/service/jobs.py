@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
+import orjson
 from fastapi import Query
 
 from mmconv.api.schemas import Progress
-from mmconv.core.run_stats import RunStats, Throughput
+from mmconv.core.run_stats import StopReason, Throughput
+from mmconv.engine import Runner
 from mmconv.service.access import Caller
 from mmconv.service.errors import Problem
 from mmconv.service.http.requests import QueryParameters
+from mmconv.service.metrics import RunnerMetrics, WorkName
 from mmconv.service.models import words_of_halt
 from mmconv.service.state import Service
 from mmconv.store.jobs import Ending, Filter, Job
@@ -110,24 +113,43 @@ async def wait(shared: Service, caller: Caller, job: Job, seconds: float) -> Job
     return last
 
 
-class JobProgress:
-    """The progress and speed of a job since this was created."""
+class RunnerWork:
+    """A job whose calls a `Runner` makes, as `mmconv.service.worker.Work`."""
 
-    def __init__(self) -> None:
+    kind: ClassVar[WorkName]
+
+    def __init__(self, shared: Service, job: Job) -> None:
+        self._shared = shared
+        self._job = job
+        self._runner: Runner | None = None
+        self._stopped = False
         self._started = time.monotonic()
         self._pace = Throughput()
 
-    def read(self, stats: RunStats, plans: int) -> dict[str, Any]:
-        """The fields of `Progress` for a job of so many plans."""
-        now = time.monotonic()
+    def begin(self, runner: Runner, plans: int, names: Mapping[str, str]) -> bool:
+        """Show the progress of this runner from now on. Returns False if the job was stopped.
+
+        `names` are the public names of its models, by role.
+        """
+        self._runner = runner
+        self._plans = plans
+        self._metrics = RunnerMetrics(self._shared.metrics, self.kind, names, self._job.owner)
+        return not self._stopped
+
+    def progress(self) -> dict[str, Any]:
+        """The fields of `Progress`, and what the job noted besides."""
+        if self._runner is None:
+            return {**self._job.progress, **asdict(Progress())}
+        stats, now = self._runner.stats, time.monotonic()
+        self._metrics.update(stats)
         self._pace.mark(now, stats)
-        left = self._pace.seconds_left(stats, plans)
+        left = self._pace.seconds_left(stats, self._plans)
         roles = stats.models.values()
         progress = Progress(
             calls=stats.ended,
-            planned=stats.planned_in(plans),
+            planned=stats.planned_in(self._plans),
             conversations=stats.finished,
-            total=plans,
+            total=self._plans,
             replies=stats.replies,
             asked=stats.requested,
             stored=sum(role.cached for role in roles),
@@ -142,13 +164,21 @@ class JobProgress:
         )
         return asdict(progress)
 
+    def stop(self) -> None:
+        """Make no new calls."""
+        self._stopped = True
+        if self._runner is not None:
+            self._runner.stop()
 
-DONE = {"rate": 0.0, "seconds_left": 0.0}
-"""The progress of a job that is done differs in these."""
+    def done(self, lost: int, result: object) -> Ending:
+        """The ending of a job that ran to its end."""
+        progress = self.progress() | {"rate": 0.0, "seconds_left": 0.0}
+        text = orjson.dumps(result).decode()
+        return Ending(state="done", progress=progress, lost=lost, result=text)
 
-
-def ending_of_halt(job: Job, stats: RunStats, progress: dict[str, Any]) -> Ending | None:
-    """The ending of a job whose runner stopped by itself; None if somebody stopped it."""
-    if stats.stop_reason is None:
-        return None
-    return Ending(state="failed", progress=progress, error=words_of_halt(stats.stop_reason, job.id))
+    def halted(self, reason: StopReason | None) -> Ending | None:
+        """The ending of a job whose runner stopped by itself; None if somebody stopped it."""
+        if reason is None:
+            return None
+        words = words_of_halt(reason, self._job.id)
+        return Ending(state="failed", progress=self.progress(), error=words)

@@ -5,16 +5,23 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import defaultdict
+from collections import OrderedDict, defaultdict
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
 from images import Facts, ImageStore
 from images.uploads import Uploads
+from mmconv.benchmarks.base import Benchmark
+from mmconv.core.config import RunSpec
 from mmconv.core.errors import ImageError
 from mmconv.core.protocols import ImageSource
 from mmconv.engine import RoleModel
+from mmconv.engine.resources import Resources
+from mmconv.engine.run import Evaluation
+from mmconv.engine.setup import build_benchmark
 from mmconv.service.errors import no_model
 from mmconv.service.metrics import Meter, Metrics
 from mmconv.service.model_pool import ModelPool
@@ -24,6 +31,9 @@ from mmconv.store.connections import require_folder
 from mmconv.store.queue import Queue
 
 log = logging.getLogger(__name__)
+
+CACHED = 8
+"""How many built benchmarks are cached. Each holds the texts of its data set."""
 
 
 class KnownImages(ImageSource):
@@ -59,6 +69,9 @@ class Service:
     hash, `images` reads both. `image_work` bounds how many are decoded at once, `fetches` how many
     are fetched by URL. `meters` count what tokens use, by name. `draining` is set when the process
     shuts down: streams end, and workers take no more jobs. `started` is in seconds since the epoch.
+
+    Data is read, reports are made and live views of runs are planned one at a time, since each
+    keeps a processor busy for a while: `reading`, `reporting`, `viewing`.
     """
 
     settings: Settings
@@ -75,6 +88,10 @@ class Service:
     image_work: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(2))
     fetches: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(16))
     started: float = field(default_factory=time.time)
+    benchmarks: OrderedDict[str, Benchmark[Any, Any]] = field(default_factory=OrderedDict)
+    reading: asyncio.Lock = field(default_factory=asyncio.Lock)
+    reporting: asyncio.Lock = field(default_factory=asyncio.Lock)
+    viewing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def drain(self) -> None:
         """Announce the shutdown; wakes a worker that waits for jobs."""
@@ -90,6 +107,42 @@ class Service:
             return self.models.model(name)
         except KeyError:
             raise no_model(name, param) from None
+
+    async def benchmark(self, spec: RunSpec) -> Benchmark[Any, Any]:
+        """The benchmark of a run, its data read and checked. Raises `InputError`.
+
+        The last few are cached, so the worker need not check what a request has checked. Image
+        metadata goes into the store: after a restart images are hashed but not decoded again.
+        """
+        name = spec.model_dump_json()
+        if name not in self.benchmarks:
+            async with self.reading:
+                # Another request may have built it meanwhile.
+                if name not in self.benchmarks:
+                    read = self._resources_for(spec).read_data
+                    self.benchmarks[name] = await read(partial(build_benchmark, spec))
+                    if len(self.benchmarks) > CACHED:
+                        self.benchmarks.popitem(last=False)
+        self.benchmarks.move_to_end(name)
+        return self.benchmarks[name]
+
+    async def evaluation(self, spec: RunSpec) -> Evaluation:
+        """A run with roles of its own, so that stopping it stops nothing else."""
+        return Evaluation(
+            spec=spec,
+            place=self.settings.place,
+            resources=self._resources_for(spec),
+            benchmark=await self.benchmark(spec),
+        )
+
+    def _resources_for(self, spec: RunSpec) -> Resources:
+        return Resources(
+            spec=spec,
+            store=self.store,
+            library=self.library,
+            models=self.models.lend(spec),
+            facts=self.facts,
+        )
 
 
 @asynccontextmanager

@@ -15,8 +15,8 @@ import secrets
 import socket
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
@@ -92,6 +92,7 @@ class Worker:
         self._at_once = at_once
         self._find_missing = find_missing
         self.failing = False
+        self._working: asyncio.Task[None] | None = None
         self._drained = 0.0
         self._tended = -TEND_SECONDS
         self._tasks: dict[asyncio.Task[None], tuple[str, Work]] = {}
@@ -106,7 +107,27 @@ class Worker:
         """How many jobs this process executes now."""
         return len(self._tasks)
 
-    async def work(self) -> None:
+    @property
+    def takes_jobs(self) -> bool:
+        """Whether it is at work, and its last attempt to look for jobs did not fail."""
+        return self._working is not None and not self._working.done() and not self.failing
+
+    @asynccontextmanager
+    async def at_work(self, drain_seconds: float) -> AsyncIterator[None]:
+        """Take jobs until the block ends. Calls under way then have some seconds to finish."""
+        self._working = asyncio.create_task(self._work())
+        try:
+            yield
+        finally:
+            self._draining.set()
+            self._queue.news.set()
+            try:
+                await self._working
+            finally:
+                await self._finish(drain_seconds)
+                self._mark.close()
+
+    async def _work(self) -> None:
         """Take jobs until the process drains, then make no new calls."""
         while not self._draining.is_set():
             job = await self._take()
@@ -119,10 +140,10 @@ class Worker:
         for _, work in [*self._tasks.values()]:
             work.stop()
 
-    async def finish(self, seconds: float) -> None:
+    async def _finish(self, seconds: float) -> None:
         """Wait for calls under way, then drop them and give back what is unfinished.
 
-        The seconds count from the end of `work`.
+        The seconds count from the end of `_work`.
         """
         if not self._tasks:
             return

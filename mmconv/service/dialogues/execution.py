@@ -8,12 +8,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import asdict, replace
-from typing import Any, Final
+from dataclasses import replace
+from typing import Final
 
-import orjson
-
-from mmconv.api.schemas import Progress
 from mmconv.benchmarks.dialogue import Dialogue
 from mmconv.core.config import CANDIDATE, RunSpec
 from mmconv.core.errors import ConfigError
@@ -25,14 +22,13 @@ from mmconv.service.dialogues.request import DialogueRequest
 from mmconv.service.dialogues.results import DialogueRun
 from mmconv.service.errors import Problem
 from mmconv.service.inline import JUDGE, build_benchmark
-from mmconv.service.jobs import DONE, JobProgress, ending_of_halt
-from mmconv.service.metrics import RunnerMetrics
+from mmconv.service.jobs import RunnerWork
 from mmconv.service.models import convbench_only, is_offline, prompt_folder
 from mmconv.service.request_images import RequestImages, request_images
 from mmconv.service.runs.requests import decisive, named_model
 from mmconv.service.settings import Settings
 from mmconv.service.state import Service
-from mmconv.store.jobs import Ending, Job
+from mmconv.store.jobs import Ending
 
 DIALOGUE: Final = "dialogue"
 """The benchmark's name, and the kind of a dialogue's job in the queue."""
@@ -41,30 +37,10 @@ PROMPTS = ("dialogue", "convbench", "convbench_reference")
 """The sets of prompts that a dialogue may use."""
 
 
-class DialogueWork:
-    """See `mmconv.service.worker.Work`."""
+class DialogueWork(RunnerWork):
+    """A queued dialogue. A conversation of its progress is the dialogue under one condition."""
 
-    def __init__(self, shared: Service, job: Job) -> None:
-        self._shared = shared
-        self._job = job
-        self._runner: Runner | None = None
-        self._metrics: RunnerMetrics | None = None
-        self._total = 0
-        self._stopped = False
-        self._progress = JobProgress()
-
-    def progress(self) -> dict[str, Any]:
-        """The fields of `Progress`; a conversation is the dialogue under one condition."""
-        if self._runner is None or self._metrics is None:
-            return asdict(Progress())
-        self._metrics.update(self._runner.stats)
-        return self._progress.read(self._runner.stats, self._total)
-
-    def stop(self) -> None:
-        """Make no new calls."""
-        self._stopped = True
-        if self._runner is not None:
-            self._runner.stop()
+    kind = DIALOGUE
 
     async def run(self) -> Ending | None:
         """Hold the dialogue to its end."""
@@ -76,22 +52,15 @@ class DialogueWork:
 
     async def _hold(self, images: RequestImages) -> Ending | None:
         request = DialogueRequest.model_validate_json(self._job.spec)
-        names = names_of(request)
         roles = self._shared.models.lend(_spec(self._shared.settings, request))
         dialogue = await build_dialogue(self._shared, request, images)
         plans = await make_plans(dialogue)
         finished: list[Finished] = []
-        self._total = len(plans)
-        self._metrics = RunnerMetrics(self._shared.metrics, DIALOGUE, names, self._job.owner)
-        self._runner = Runner(roles, self._shared.store, window=len(plans))
-        if self._stopped or not await self._runner.run(plans, finished.append):
-            return ending_of_halt(self._job, self._runner.stats, self.progress())
-        return Ending(
-            state="done",
-            progress=self.progress() | DONE,
-            lost=self._runner.stats.lost,
-            result=orjson.dumps(dialogue.result(finished)).decode(),
-        )
+        runner = Runner(roles, self._shared.store, window=len(plans))
+        begun = self.begin(runner, len(plans), names_of(request))
+        if not begun or not await runner.run(plans, finished.append):
+            return self.halted(runner.stats.stop_reason)
+        return self.done(runner.stats.lost, dialogue.result(finished))
 
 
 async def build_dialogue(

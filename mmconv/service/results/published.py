@@ -24,10 +24,10 @@ from mmconv.report.page.content import NOTHING, About
 from mmconv.run_folder.layout import MANIFEST, SCORES, SPEC, SUMMARY, TABLES, TRANSCRIPTS
 from mmconv.run_folder.saved_run import INDEX, read_lines
 from mmconv.service.results.run_files import clean_call, read_in_thread
-from mmconv.service.runs.execution import RunResources
-from mmconv.service.runs.lookup import about_run, find_run, finished_folder
+from mmconv.service.runs.execution import about_run, find_run, finished_folder
 from mmconv.service.runs.requests import RunRequest, description
 from mmconv.service.settings import Settings
+from mmconv.service.state import Service
 from mmconv.store.jobs import Job
 
 LINKED = (MANIFEST, SUMMARY, TABLES, SCORES)
@@ -45,22 +45,21 @@ Make: TypeAlias = Callable[[Path, About], object]
 """Makes a file or folder at the path, given what the run's data says of its samples."""
 
 
-async def derived_file(resources: RunResources, run: str, name: str, make: Make) -> Path:
+async def derived_file(shared: Service, run: str, name: str, make: Make) -> Path:
     """The file or folder of this name that is made from a run. Raises `Problem` 404 or 409.
 
     One is made at a time. Existing ones are returned at once.
     """
-    shared = resources.service
     job = await find_run(shared, run)
     folder = finished_folder(shared, job)
     shown = await asyncio.to_thread(find_public_folder, shared.settings, job, folder)
     if shown is not None and _is_current(shown, name):
         return shown / name
-    async with resources.reporting:
+    async with shared.reporting:
         shown = await read_in_thread(public_folder, shared.settings, job, folder)
         if _is_current(shown, name):
             return shown / name
-        about = await about_run(resources, job)
+        about = await about_run(shared, job)
         if about is not None and (shown / WITHOUT).exists():
             await asyncio.to_thread(shutil.rmtree, shown)
             shown = await read_in_thread(public_folder, shared.settings, job, folder)

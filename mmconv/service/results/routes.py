@@ -46,8 +46,7 @@ from mmconv.service.results.run_files import (
     sample_records,
     score_page,
 )
-from mmconv.service.runs.execution import RunResources, ServedRuns
-from mmconv.service.runs.lookup import (
+from mmconv.service.runs.execution import (
     RunId,
     Sample,
     SampleQuery,
@@ -199,7 +198,7 @@ async def run_tables(
     responses=documented(404, 409) | with_etag(**_formats("jsonl", "parquet")),
 )
 async def run_transcripts(
-    run: RunId, resources: ServedRuns, _caller: Reader, asked: Annotated[TranscriptQuery, Query()]
+    run: RunId, shared: Shared, _caller: Reader, asked: Annotated[TranscriptQuery, Query()]
 ) -> Response:
     """Get every call of the run with its messages and reply, in one file."""
 
@@ -207,7 +206,7 @@ async def run_transcripts(
         write_parquet(target.with_name(TRANSCRIPTS), target, columns_of(CallRecord))
 
     name = TRANSCRIPTS if asked.format == "jsonl" else PARQUET
-    path = await derived_file(resources, run, name, write)
+    path = await derived_file(shared, run, name, write)
     return await _file(path, asked.format, f"{run}-{name}")
 
 
@@ -222,7 +221,6 @@ async def run_manifest(run: RunId, shared: Shared, _caller: Reader) -> Response:
 async def run_samples(
     run: RunId,
     shared: Shared,
-    resources: ServedRuns,
     _caller: Reader,
     asked: Annotated[SampleQuery, Query()],
 ) -> Response:
@@ -232,8 +230,8 @@ async def run_samples(
         folder = finished_folder(shared, job)
         page = await read_in_thread(sample_page, folder, asked.after, asked.limit)
     else:
-        evaluation = await readable_run(resources, job)
-        page = await live_page(resources, evaluation, asked.after, asked.limit)
+        evaluation = await readable_run(shared, job)
+        page = await live_page(shared, evaluation, asked.after, asked.limit)
     return json_response({"data": page[0], "next": page[1]})
 
 
@@ -246,7 +244,6 @@ async def run_sample(
     run: RunId,
     sample: Sample,
     shared: Shared,
-    resources: ServedRuns,
     _caller: Reader,
     prompts: bool = False,
 ) -> Response:
@@ -256,7 +253,7 @@ async def run_sample(
         folder = finished_folder(shared, job)
         records = await read_in_thread(sample_records, folder, sample)
     else:
-        records = await live_records(resources, await readable_run(resources, job), sample)
+        records = await live_records(shared, await readable_run(shared, job), sample)
     if records is None:
         raise Problem(404, "no such sample in this run", param="sample")
     return json_response(records)
@@ -271,13 +268,12 @@ async def run_image(
     run: RunId,
     image: ImageId,
     shared: Shared,
-    resources: ServedRuns,
     caller: Reader,
     small: bool = False,
 ) -> Response:
     """Get an image of the run's data by its SHA-256, or a small WebP of it."""
     # The library knows the images of data sets that were read since the server started.
-    await readable_run(resources, await find_run(shared, run), other_models=True)
+    await readable_run(shared, await find_run(shared, run), other_models=True)
     return await (get_thumbnail if small else get_image)(image, shared, caller)
 
 
@@ -290,7 +286,7 @@ async def run_image(
     },
 )
 async def run_report(
-    run: RunId, resources: ServedRuns, _caller: Reader, asked: Annotated[ReportQuery, Query()]
+    run: RunId, shared: Shared, _caller: Reader, asked: Annotated[ReportQuery, Query()]
 ) -> FileResponse:
     """Get the run's report as one HTML page.
 
@@ -298,11 +294,11 @@ async def run_report(
     and small images, and larger images beyond 2 MB. Only an archive (`zip`) holds all of it, to be
     read without the server.
     """
-    folder = await _report_folder(resources, run)
+    folder = await _report_folder(shared, run)
     if asked.format == "html":
         return FileResponse(folder / PAGE, media_type="text/html; charset=utf-8")
     if not (folder / ARCHIVE).exists():
-        async with resources.reporting:
+        async with shared.reporting:
             if not (folder / ARCHIVE).exists():
                 await asyncio.to_thread(_write_archive, folder)
     name = f"{run}-report.zip"
@@ -320,24 +316,24 @@ async def run_report(
 async def run_report_block(
     run: RunId,
     block: Annotated[str, InPath(pattern=r"^[0-9]{1,9}\.js$")],
-    resources: ServedRuns,
+    shared: Shared,
     _caller: Reader,
 ) -> FileResponse:
     """Get some of the samples beside a report, as its page loads them."""
-    path = await _report_folder(resources, run) / BESIDE / block
+    path = await _report_folder(shared, run) / BESIDE / block
     if not path.exists():
         raise Problem(404, "no such samples beside this report", param="block")
     return FileResponse(path, media_type="text/javascript; charset=utf-8")
 
 
-async def _report_folder(resources: RunResources, run: str) -> Path:
+async def _report_folder(shared: Service, run: str) -> Path:
     """The folder of a run's report, which is written if it does not exist."""
 
     def write(page: Path, about: About) -> None:
         # If the run's data is gone, the report has no images.
-        write_page(page.parent, resources.service.images, about, block_bytes=PAGE_BYTES)
+        write_page(page.parent, shared.images, about, block_bytes=PAGE_BYTES)
 
-    return (await derived_file(resources, run, PAGE, write)).parent
+    return (await derived_file(shared, run, PAGE, write)).parent
 
 
 def _write_archive(folder: Path) -> None:

@@ -1,147 +1,82 @@
-"""Runs as the worker executes them, and what requests about runs share."""
+"""Runs as jobs: how the worker executes them, and how requests find them, their folder and data."""
 
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass, field
-from functools import partial
+import logging
+from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated, Any, Final
 
 import orjson
-from fastapi import Depends, Request
-from prometheus_client import Gauge
+from fastapi import Path as InPath
+from pydantic import Field
 
 from mmconv.api.schemas import Progress
-from mmconv.benchmarks.base import Benchmark
-from mmconv.core.config import RunSpec
-from mmconv.core.errors import ConfigError
-from mmconv.engine import Runner
-from mmconv.engine.resources import Resources
+from mmconv.core.errors import ConfigError, InputError
 from mmconv.engine.run import Evaluation
-from mmconv.engine.setup import build_benchmark
+from mmconv.report.page.content import About
+from mmconv.run_folder.layout import TABLES
+from mmconv.run_folder.saved_run import INDEX, read_manifest
 from mmconv.service.errors import Problem
-from mmconv.service.jobs import DONE, JobProgress, ending_of_halt
-from mmconv.service.metrics import Metrics, RunnerMetrics
-from mmconv.service.runs.requests import RunRequest, name_run, resolve
-from mmconv.service.settings import Settings
+from mmconv.service.http.requests import QueryParameters, Word
+from mmconv.service.jobs import RunnerWork
+from mmconv.service.runs.requests import RunRequest, name_run, reading_data, resolve
 from mmconv.service.state import Service
-from mmconv.service.worker import FindMissing, Opener, ProcessMark, Worker
 from mmconv.store.jobs import Ending, Job
+
+log = logging.getLogger(__name__)
 
 RUN: Final = "run"
 """The kind of jobs that are runs of benchmarks."""
 
-CACHED = 8
-"""How many built benchmarks are cached. Each holds the texts of its data set."""
+RUN_ID = r"^[A-Za-z0-9._-]{1,128}$"
+
+RunId = Annotated[str, InPath(pattern=RUN_ID)]
+"""The id of a run, in a path."""
+
+Sample = Annotated[str, InPath(min_length=1, max_length=1000)]
+"""A sample's name, in a path. It may contain slashes."""
 
 
-class BenchmarkCache:
-    """The last few benchmarks that were built: their data is checked, they are ready to plan.
+class SampleQuery(QueryParameters):
+    """Which samples: at most `limit`, after the one named `after`."""
 
-    Building reads all data, in a thread, one benchmark at a time. So the worker need not check what
-    a request has checked. Image metadata goes into the store: after a restart images are hashed but
-    not decoded again.
-    """
-
-    def __init__(self, service: Service) -> None:
-        self._service = service
-        self._built: OrderedDict[str, Benchmark[Any, Any]] = OrderedDict()
-        self._building = asyncio.Lock()
-
-    async def get(self, spec: RunSpec) -> Benchmark[Any, Any]:
-        """The benchmark of a run. Raises `InputError` for options or data."""
-        name = spec.model_dump_json()
-        if name not in self._built:
-            async with self._building:
-                # Another request may have built it meanwhile.
-                if name not in self._built:
-                    read = self._resources_for(spec).read_data
-                    self._built[name] = await read(partial(build_benchmark, spec))
-                    if len(self._built) > CACHED:
-                        self._built.popitem(last=False)
-        self._built.move_to_end(name)
-        return self._built[name]
-
-    async def evaluation(self, spec: RunSpec) -> Evaluation:
-        """A run with roles of its own, so that stopping it stops nothing else."""
-        return Evaluation(
-            spec=spec,
-            place=self._service.settings.place,
-            resources=self._resources_for(spec),
-            benchmark=await self.get(spec),
-        )
-
-    def _resources_for(self, spec: RunSpec) -> Resources:
-        service = self._service
-        return Resources(
-            spec=spec,
-            store=service.store,
-            library=service.library,
-            models=service.models.lend(spec),
-            facts=service.facts,
-        )
+    after: Word | None = None
+    limit: int = Field(default=100, ge=1, le=500)
 
 
-class RunWork:
-    """A run as `mmconv.service.worker.Work`. Its report page is made on first request."""
+class RunWork(RunnerWork):
+    """A queued run. Its report page is made on first request."""
 
-    def __init__(
-        self, settings: Settings, metrics: Metrics, benchmarks: BenchmarkCache, job: Job
-    ) -> None:
-        self._settings = settings
-        self._metrics = metrics
-        self._benchmarks = benchmarks
-        self._job = job
-        self._evaluation: Evaluation | None = None
-        self._runner: Runner | None = None
-        self._counted: RunnerMetrics | None = None
-        self._stopped = False
-        self._progress = JobProgress()
+    kind = RUN
+    _folder: str | None = None
 
     def progress(self) -> dict[str, Any]:
         """The fields of `Progress`, and the name of the run's folder once it is known."""
-        if self._runner is None or self._evaluation is None or self._counted is None:
-            return {**self._job.progress, **asdict(Progress())}
-        self._counted.update(self._runner.stats)
-        progress = self._progress.read(self._runner.stats, self._evaluation.plan_count)
-        return progress | {"folder": self._evaluation.run_id}
-
-    def stop(self) -> None:
-        """Make no new calls."""
-        self._stopped = True
-        if self._runner is not None:
-            self._runner.stop()
+        progress = super().progress()
+        return progress if self._folder is None else progress | {"folder": self._folder}
 
     async def run(self) -> Ending | None:
         """Run to the end. The result names the run's folder."""
-        self._evaluation = await open_run(self._settings, self._benchmarks, self._job)
+        evaluation = await open_run(self._shared, self._job)
         names = RunRequest.model_validate_json(self._job.spec).models
-        self._counted = RunnerMetrics(self._metrics, RUN, names, self._job.owner)
-        self._runner = self._evaluation.runner()
-        if self._stopped:
+        runner = evaluation.runner()
+        self._folder = evaluation.run_id
+        if not self.begin(runner, evaluation.plan_count, names):
             return None
-        result = await self._evaluation.run(self._runner, page=False)
+        result = await evaluation.run(runner, page=False)
         if not result.complete:
-            return ending_of_halt(self._job, self._runner.stats, self.progress())
+            return self.halted(runner.stats.stop_reason)
         summary = {
             "folder": result.folder.name,
             "scores": result.scores,
             "unscored": dict(result.unscored),
         }
-        return Ending(
-            state="done",
-            progress=self.progress() | DONE,
-            lost=result.stats.lost,
-            result=orjson.dumps(summary).decode(),
-        )
+        return self.done(result.stats.lost, summary)
 
 
-async def open_run(
-    settings: Settings, benchmarks: BenchmarkCache, job: Job, *, other_models: bool = False
-) -> Evaluation:
+async def open_run(shared: Service, job: Job, *, other_models: bool = False) -> Evaluation:
     """The evaluation that a job stands for; with `other_models` by today's settings.
 
     Raises `ConfigError` if the operator has changed what it names, `InputError` if the data cannot
@@ -149,68 +84,104 @@ async def open_run(
     """
     request = RunRequest.model_validate_json(job.spec)
     try:
-        spec = resolve(settings, request)
+        spec = resolve(shared.settings, request)
     except Problem as problem:
         raise ConfigError(problem.message) from problem
     if name_run(request, spec) != job.id and not other_models:
         raise ConfigError("what this run names is configured otherwise by now; post it again")
-    return await benchmarks.evaluation(spec)
+    return await shared.evaluation(spec)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunResources:
-    """What requests about runs share: the service, built benchmarks, and this process's worker.
-
-    Reports are made one at a time (`reporting`), and so are live views of runs (`viewing`): each
-    keeps a processor busy for a while. `working` ends when the process does.
-    """
-
-    service: Service
-    benchmarks: BenchmarkCache
-    worker: Worker
-    working: asyncio.Task[None]
-    reporting: asyncio.Lock = field(default_factory=asyncio.Lock)
-    viewing: asyncio.Lock = field(default_factory=asyncio.Lock)
+async def find_run(shared: Service, run: str, param: str = "run") -> Job:
+    """The run of this id, of any owner. Raises `Problem` 404 about the field `param`."""
+    job = await shared.queue.get(run)
+    if job is None or job.kind != RUN:
+        raise Problem(404, f"no run {run} is here", param=param)
+    return job
 
 
-@asynccontextmanager
-async def open_run_resources(
-    service: Service, openers: Mapping[str, Opener], find_missing: FindMissing
-) -> AsyncIterator[RunResources]:
-    """Start the worker. At the end let the calls under way finish within the settings' time.
-
-    `openers` are those of other kinds of jobs than runs.
-    """
-    settings = service.settings
-    benchmarks = BenchmarkCache(service)
-    mark = ProcessMark(settings.out / "workers")
-    run_opener = partial(RunWork, settings, service.metrics, benchmarks)
-    worker = Worker(
-        service.queue,
-        {RUN: run_opener, **openers},
-        mark,
-        service.draining,
-        settings.runs_at_once,
-        find_missing,
-    )
-    busy = Gauge("mmconv_jobs", "Jobs under way here.", registry=service.metrics.registry)
-    busy.set_function(lambda: worker.busy)
-    working = asyncio.create_task(worker.work())
+async def about_run(shared: Service, job: Job) -> About | None:
+    """What a run's data says of its samples; None if the data has changed or is gone."""
     try:
-        yield RunResources(service=service, benchmarks=benchmarks, worker=worker, working=working)
-    finally:
-        service.drain()
-        try:
-            await working
-        finally:
-            await worker.finish(settings.drain_seconds)
-            mark.close()
+        evaluation = await readable_run(shared, job, other_models=True)
+        folder = finished_folder(shared, job)
+        if "data" in await asyncio.to_thread(_changed, folder, evaluation):
+            return None
+        return await asyncio.to_thread(evaluation.about)
+    except (InputError, Problem, OSError):
+        return None
 
 
-async def _resources(request: Request) -> RunResources:
-    resources: RunResources = request.app.state.resources
-    return resources
+def finished_folder(shared: Service, job: Job) -> Path:
+    """The folder of a run that has finished at least once. Raises `Problem` 409."""
+    if job.result is not None:
+        folder = shared.settings.out / str(orjson.loads(job.result)["folder"])
+        if not folder.is_dir():
+            advice = "the operator can give all servers one `out`, or restore the folder"
+            raise folder_not_here(job, folder, advice)
+        # A resumed run writes its scores first, and then the tables that are made of them.
+        if not job.is_active or (folder / TABLES / INDEX).exists():
+            return folder
+    next_step = "wait for its end" if job.is_active else "post it again to have it finished"
+    message = f"the run {job.id} is not done (it is {job.state}): {next_step}"
+    raise Problem(409, message, param="run", code="not_finished")
 
 
-ServedRuns = Annotated[RunResources, Depends(_resources)]
-"""A parameter: what requests about runs share."""
+def folder_not_here(job: Job, folder: Path, advice: str) -> Problem:
+    """The error for a run whose folder is not on this server."""
+    log.warning("%s of %s is not there: servers of one database need one `out`", folder, job.id)
+    message = (
+        f"the folder of the run {job.id} is not on this server: it is on another server of the "
+        f"same database, or was removed; {advice}"
+    )
+    return Problem(409, message, param="run", code="not_here")
+
+
+async def is_outdated(shared: Service, job: Job) -> bool:
+    """Whether a finished run's data, prompts or models were changed in place since.
+
+    What cannot be read any more does not count as changed.
+    """
+    try:
+        folder = finished_folder(shared, job)
+        evaluation = await open_run(shared, job)
+        moved = evaluation.run_id != folder.name
+        return moved or bool(await asyncio.to_thread(_changed, folder, evaluation))
+    except (InputError, Problem, OSError):
+        return False
+
+
+def _changed(folder: Path, evaluation: Evaluation) -> list[str]:
+    """Which of data and prompts differ from those of the results in the folder."""
+    before = read_manifest(folder).model_dump(mode="json")["facts"]
+    today = evaluation.manifest().model_dump(mode="json")["facts"]
+    return [name for name in ("data", "prompts") if before.get(name) != today.get(name)]
+
+
+async def readable_run(shared: Service, job: Job, *, other_models: bool = False) -> Evaluation:
+    """The run, ready to be read. Raises `Problem` 409 if what it names is gone.
+
+    With `other_models` only its data must be there.
+    """
+    data = shared.settings.data.get(RunRequest.model_validate_json(job.spec).data)
+    with reading_data(data.options if data else {}):
+        return await open_run(shared, job, other_models=other_models)
+
+
+def run_info(job: Job) -> dict[str, Any]:
+    """The fields of `RunInfo`."""
+    result = {} if job.result is None else orjson.loads(job.result)
+    progress = {**_EMPTY, **job.progress}
+    folder = progress.pop("folder", None)
+    same = ("id", "owner", "state", "stopping", "benchmark", "model", "lost", "error", "created")
+    times = ("queued", "started", "updated", "ended")
+    return {name: getattr(job, name) for name in (*same, *times)} | {
+        "request": orjson.Fragment(job.spec),
+        "progress": progress,
+        "scores": result.get("scores"),
+        "unscored": result.get("unscored"),
+        "folder": result.get("folder", folder),
+    }
+
+
+_EMPTY = asdict(Progress())

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, ValidationError, model_validator
@@ -34,7 +34,6 @@ from mmconv.service.errors import (
 from mmconv.service.http.requests import check_temperature, check_tokens
 from mmconv.service.models import prompt_folder, require_key
 from mmconv.service.settings import DataSpec, Settings
-from mmconv.store.jobs import Job
 
 log = logging.getLogger(__name__)
 
@@ -260,16 +259,6 @@ def reading_data(options: Mapping[str, Any]) -> Iterator[None]:
         detail = presentable(by_name(str(error), options), "the server's log says why")
         message = f"what the run is made of cannot be read any more: {detail}"
         raise Problem(409, message, code="data_gone") from error
-
-
-def folder_not_here(job: Job, folder: Path, advice: str) -> Problem:
-    """The error for a run whose folder is not on this server."""
-    log.warning("%s of %s is not there: servers of one database need one `out`", folder, job.id)
-    message = (
-        f"the folder of the run {job.id} is not on this server: it is on another server of the "
-        f"same database, or was removed; {advice}"
-    )
-    return Problem(409, message, param="run", code="not_here")
 
 
 def by_name(message: str, options: Mapping[str, Any]) -> str:

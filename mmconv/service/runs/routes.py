@@ -25,18 +25,25 @@ from mmconv.service.errors import Problem, json_response
 from mmconv.service.http.requests import JsonRoute, QueryParameters, Word
 from mmconv.service.http.responses import documented, stopped, with_location
 from mmconv.service.jobs import Deletion, job_page, remove_job, too_many_jobs, watch
-from mmconv.service.runs.execution import RUN, RunResources, ServedRuns
-from mmconv.service.runs.lookup import RUN_ID, RunId, find_run, is_outdated, run_info
+from mmconv.service.runs.execution import (
+    RUN,
+    RUN_ID,
+    RunId,
+    find_run,
+    folder_not_here,
+    is_outdated,
+    run_info,
+)
 from mmconv.service.runs.requests import (
     RunRequest,
     build_problem,
     decisive,
-    folder_not_here,
     name_run,
     require_keys,
     resolve,
 )
 from mmconv.service.settings import Settings
+from mmconv.service.state import Service
 from mmconv.store.job_queries import stands
 from mmconv.store.jobs import Filter, Job, NewJob, Submission
 
@@ -67,7 +74,6 @@ Key = Annotated[str | None, Header(max_length=255, pattern=r"^[\x21-\x7e]+$")]
 async def start_run(
     asked: RunRequest,
     shared: Shared,
-    resources: ServedRuns,
     caller: RunStarter,
     idempotency_key: Key = None,
 ) -> Response:
@@ -85,10 +91,10 @@ async def start_run(
         require_keys(asked, spec)
     if known is None:
         try:
-            await resources.benchmarks.get(spec)
+            await shared.benchmark(spec)
         except InputError as error:
             raise build_problem(error, spec) from error
-    outdated = known is not None and stands(known) and await is_outdated(resources, known)
+    outdated = known is not None and stands(known) and await is_outdated(shared, known)
     submitted = await shared.queue.submit(
         NewJob(
             id=run,
@@ -215,9 +221,7 @@ async def _events(jobs: AsyncIterator[Job]) -> AsyncIterator[bytes]:
     response_model=RunInfo,
     responses=documented(404, 409) | stopped(RunInfo),
 )
-async def stop_run(
-    run: RunId, shared: Shared, resources: ServedRuns, caller: RunStarter, asked: Deletion
-) -> Response:
+async def stop_run(run: RunId, shared: Shared, caller: RunStarter, asked: Deletion) -> Response:
     """Stop one of the token's runs. Its replies are kept; posting it again resumes it.
 
     With `purge`, remove one that has ended: its scores, tables, transcripts and report. The replies
@@ -227,20 +231,19 @@ async def stop_run(
     if job.owner != caller.name and not caller.may("admin"):
         raise Problem(403, "this run is another token's", code="not_yours")
     if asked.purge:
-        await remove_run(resources, job)
+        await remove_run(shared, job)
         return Response(status_code=204)
     if not job.is_active:
         return json_response(run_info(job))
     return json_response(run_info(await shared.queue.stop(run) or job), 202)
 
 
-async def remove_run(resources: RunResources, job: Job) -> None:
+async def remove_run(shared: Service, job: Job) -> None:
     """Remove a run that has ended, with its folder. Replies stay in the store.
 
     A folder that another run shares, because it has the same specification, stays. Raises `Problem`
     409 for a run under way, and if its folder is not here: nothing would refer to it any more.
     """
-    shared = resources.service
     name = _folder_name(job)
     out = shared.settings.out
     # A run without a single reply may have removed its folder itself.
@@ -262,7 +265,7 @@ async def remove_run(resources: RunResources, job: Job) -> None:
                 folder.rename(out / f"{REMOVED}{secrets.token_hex(8)}")
 
     # Meanwhile no report is made from its files.
-    async with resources.reporting:
+    async with shared.reporting:
         await remove_job(shared, job, clear)
     await asyncio.to_thread(_delete_removed, out)
 

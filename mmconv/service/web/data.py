@@ -35,8 +35,7 @@ from mmconv.service.results.live_samples import live_page, live_records
 from mmconv.service.results.published import derived_file, result_times
 from mmconv.service.results.routes import CompareQuery, compare_finished
 from mmconv.service.results.run_files import read_in_thread
-from mmconv.service.runs.execution import RunResources, ServedRuns
-from mmconv.service.runs.lookup import (
+from mmconv.service.runs.execution import (
     RunId,
     Sample,
     SampleQuery,
@@ -122,29 +121,28 @@ def _field(schema: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 @router.get("/runs/{run}", responses=documented(404, 409))
-async def run_parts(run: RunId, resources: ServedRuns, _caller: Reader) -> Response:
+async def run_parts(run: RunId, shared: Shared, _caller: Reader) -> Response:
     """Get a finished run's findings and the index of its samples."""
-    return _part(await _run_folder(resources, run), HEAD)
+    return _part(await _run_folder(shared, run), HEAD)
 
 
 @router.get("/runs/{run}/blocks/{number}", responses=documented(404, 409))
-async def run_block(run: RunId, number: Number, resources: ServedRuns, _caller: Reader) -> Response:
+async def run_block(run: RunId, number: Number, shared: Shared, _caller: Reader) -> Response:
     """Get some of a finished run's samples."""
-    return _part(await _run_folder(resources, run), block_name(number))
+    return _part(await _run_folder(shared, run), block_name(number))
 
 
 @router.get("/runs/{run}/live", responses=documented(404, 409))
 async def live_index(
     run: RunId,
     shared: Shared,
-    resources: ServedRuns,
     _caller: Reader,
     asked: Annotated[SampleQuery, Query()],
 ) -> Response:
     """List samples of an unfinished run as an index without scores, and the last if more follow."""
     job = await find_run(shared, run)
-    evaluation = await readable_run(resources, job)
-    samples, following = await live_page(resources, evaluation, asked.after, asked.limit)
+    evaluation = await readable_run(shared, job)
+    samples, following = await live_page(shared, evaluation, asked.after, asked.limit)
     settings = reading_settings(
         display_of(job.benchmark or ""), [job.model or ""], evaluation.benchmark.conditions
     )
@@ -154,13 +152,11 @@ async def live_index(
 
 
 @router.get("/runs/{run}/live/{sample:path}", responses=documented(404, 409))
-async def live_sample(
-    run: RunId, sample: Sample, shared: Shared, resources: ServedRuns, _caller: Reader
-) -> Response:
+async def live_sample(run: RunId, sample: Sample, shared: Shared, _caller: Reader) -> Response:
     """Get one sample with the replies so far."""
     job = await find_run(shared, run)
-    evaluation = await readable_run(resources, job)
-    records = await live_records(resources, evaluation, sample)
+    evaluation = await readable_run(shared, job)
+    records = await live_records(shared, evaluation, sample)
     if records is None:
         raise Problem(404, "no such sample in this run", param="sample")
     about = await asyncio.to_thread(_about_sample, evaluation, sample)
@@ -188,45 +184,44 @@ def _about_sample(evaluation: Evaluation, name: str) -> About:
 
 @router.get("/compare", responses=documented(404, 409))
 async def comparison_parts(
-    resources: ServedRuns, _caller: Reader, asked: Annotated[CompareQuery, Query()]
+    shared: Shared, _caller: Reader, asked: Annotated[CompareQuery, Query()]
 ) -> Response:
     """Get a comparison's findings, and the index of all samples."""
-    return _part(await _comparison_folder(resources, asked), HEAD)
+    return _part(await _comparison_folder(shared, asked), HEAD)
 
 
 @router.get("/compare/blocks/{number}", responses=documented(404, 409))
 async def comparison_block(
-    number: Number, resources: ServedRuns, _caller: Reader, asked: Annotated[CompareQuery, Query()]
+    number: Number, shared: Shared, _caller: Reader, asked: Annotated[CompareQuery, Query()]
 ) -> Response:
     """Get some samples, with the conversations of all runs."""
-    return _part(await _comparison_folder(resources, asked), block_name(number))
+    return _part(await _comparison_folder(shared, asked), block_name(number))
 
 
-async def _run_folder(resources: RunResources, run: str) -> Path:
+async def _run_folder(shared: Service, run: str) -> Path:
     def write(parts: Path, about: About) -> None:
         write_parts(parts, run_content(parts.parent, about))
 
-    return await derived_file(resources, run, f"parts-{__version__}", write)
+    return await derived_file(shared, run, f"parts-{__version__}", write)
 
 
-async def _comparison_folder(resources: RunResources, asked: CompareQuery) -> Path:
-    shared = resources.service
+async def _comparison_folder(shared: Service, asked: CompareQuery) -> Path:
     jobs = [await find_run(shared, name) for name in asked.runs.split(",")]
     versions = [[job.id, *result_times(finished_folder(shared, job))] for job in jobs]
     name = hash_json([__version__, versions, sorted(asked.despite)])[:24]
     parts = shared.settings.out / "compared" / name
     if not parts.exists():
-        async with resources.reporting:
+        async with shared.reporting:
             if not parts.exists():
-                await _write_comparison(resources, asked, jobs, parts)
+                await _write_comparison(shared, asked, jobs, parts)
     return parts
 
 
 async def _write_comparison(
-    resources: RunResources, asked: CompareQuery, jobs: list[Job], parts: Path
+    shared: Service, asked: CompareQuery, jobs: list[Job], parts: Path
 ) -> None:
-    compared = await compare_finished(resources.service, asked)
-    about = await about_run(resources, jobs[0]) or NOTHING
+    compared = await compare_finished(shared, asked)
+    about = await about_run(shared, jobs[0]) or NOTHING
 
     def write() -> None:
         write_parts(parts, comparison_content(compared, about))

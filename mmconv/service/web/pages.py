@@ -22,7 +22,7 @@ from mmconv import __version__
 from mmconv.report.page.rendering import SCRIPTS, STYLE, read_part, templates
 from mmconv.service.access import Shared
 from mmconv.service.errors import Problem
-from mmconv.service.runs.lookup import RunId
+from mmconv.service.runs.execution import RunId
 from mmconv.service.state import Service
 
 router = APIRouter(include_in_schema=False)

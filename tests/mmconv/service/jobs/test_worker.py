@@ -100,15 +100,10 @@ async def bench(folder: Path, *, at_once: int = 2, drain: float = 5) -> AsyncIte
         at_once,
         lambda job: None,
     )
-    working = asyncio.create_task(opened.worker.work())
     try:
-        yield opened
+        async with opened.worker.at_work(drain):
+            yield opened
     finally:
-        draining.set()
-        queue.news.set()
-        await working
-        await opened.worker.finish(drain)
-        mark.close()
         await queue.aclose()
 
 

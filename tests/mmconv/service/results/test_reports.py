@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from mmconv.service.errors import Problem
-from mmconv.service.runs.lookup import finished_folder
+from mmconv.service.runs.execution import finished_folder
 from tests.mmconv.service.conftest import Serve, Served
 from tests.mmconv.service.run_settings import drawn, ended, request
 

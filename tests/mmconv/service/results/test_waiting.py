@@ -13,8 +13,8 @@ import pytest
 
 from mmconv.engine.setup import build_benchmark
 from mmconv.report.page import write_page
+from mmconv.service import state
 from mmconv.service.results import routes as reports
-from mmconv.service.runs import execution
 from tests.mmconv.service.conftest import Serve
 from tests.mmconv.service.run_settings import drawn, ended, request, until
 
@@ -74,7 +74,7 @@ async def test_data_that_are_read_wait_for_none_that_are_being_read(
     client = (await serve(data={"shapes": shapes, "again": shapes})).client
     run = await finished(client)
     reading = HeldUp(build_benchmark)
-    monkeypatch.setattr(execution, "build_benchmark", reading)
+    monkeypatch.setattr(state, "build_benchmark", reading)
     limited = request(data="again", limit=1)
     other = asyncio.create_task(client.post("/v1/runs", json=limited))
     await until(reading.begun.is_set)

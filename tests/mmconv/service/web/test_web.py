@@ -12,7 +12,7 @@ import httpx2
 import pytest
 
 from mmconv.report.page.build import SERVED_BLOCK
-from mmconv.service.runs.lookup import finished_folder
+from mmconv.service.runs.execution import finished_folder
 from tests.mmconv.service.conftest import Serve, Served
 from tests.mmconv.service.run_settings import ROWS, begun, drawn, ended, request
 
