@@ -7,12 +7,12 @@
 It is synchronous, and loads no model library and no web framework.
 """
 
-from mmconv.api.dialogues import DialogueResult
-from mmconv.api.schemas import (
+from mmconv.api import (
     BenchmarkName,
     ComparedTables,
     DataSet,
     DialogueInfo,
+    DialogueResult,
     Judgement,
     JudgingInfo,
     OptionInfo,

@@ -12,11 +12,11 @@ from uuid import uuid4
 
 import httpx2
 
-from mmconv.api.dialogues import DialogueResult
-from mmconv.api.schemas import (
+from mmconv.api import (
     ComparedTables,
     DataSet,
     DialogueInfo,
+    DialogueResult,
     Judgement,
     JudgingInfo,
     OwnImage,

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar
 from urllib.parse import quote
 
-from mmconv.api.dialogues import DialogueResult
-from mmconv.api.schemas import (
+from mmconv.api import (
     DialogueInfo,
+    DialogueResult,
     Progress,
     QueuedDialogue,
     RunInfo,

@@ -21,6 +21,7 @@ from mmconv.service.dialogues.request import DialogueRequest
 from mmconv.service.errors import Problem, install_handlers
 from mmconv.service.http.gate import Gate
 from mmconv.service.http.requests import check_query
+from mmconv.service.http.responses import EVERYWHERE
 from mmconv.service.openapi import build_document
 from mmconv.service.runs.execution import RUN, RunWork
 from mmconv.service.runs.requests import RunRequest, name_run, resolve
@@ -82,7 +83,7 @@ async def open_app(settings: Settings) -> AsyncIterator[FastAPI]:
         install_handlers(app)
         for name in ROUTERS:
             checks = [] if name == PAGES else [Depends(check_query)]
-            app.include_router(_router(name), dependencies=checks)
+            app.include_router(_router(name), dependencies=checks, responses=EVERYWHERE)
         yield app
 
 

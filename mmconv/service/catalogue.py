@@ -15,13 +15,12 @@ from pydantic.fields import FieldInfo
 from starlette.responses import Response
 
 from judges import PromptSet
-from mmconv.api.schemas import BenchmarkName, DataSet, JudgingInfo, OptionInfo
+from mmconv.api import BenchmarkName, DataSet, JudgingInfo, OptionInfo
 from mmconv.benchmarks.base import Options
 from mmconv.benchmarks.registry import CLASSES, TITLES, find_class
 from mmconv.benchmarks.shared.options import describe
 from mmconv.service.access import Asker, Reader, Shared
 from mmconv.service.errors import json_response
-from mmconv.service.http.responses import documented
 from mmconv.service.runs.requests import description, open_options
 from mmconv.service.settings import DataSpec, Settings
 
@@ -40,13 +39,13 @@ class PromptList(BaseModel):
     data: tuple[JudgingInfo, ...]
 
 
-@router.get("/data", response_model=DataList, responses=documented())
+@router.get("/data", response_model=DataList)
 async def list_data(shared: Shared, _caller: Reader) -> Response:
     """List the data sets that runs may name, with conditions and options."""
     return json_response({"data": data_sets(shared.settings)})
 
 
-@router.get("/prompts", response_model=PromptList, responses=documented())
+@router.get("/prompts", response_model=PromptList)
 async def list_prompts(_caller: Asker) -> Response:
     """List what can be judged: the benchmarks with the fields of samples, options and prompts."""
     return json_response({"data": judged_benchmarks()})

@@ -59,7 +59,7 @@ STREAMED = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 """Headers that keep proxies from buffering a stream."""
 
 
-@router.get("/models", response_model=ModelList, responses=documented())
+@router.get("/models", response_model=ModelList)
 async def list_models(shared: Shared, _caller: Asker) -> Response:
     """List the models by their public names, and whether they can be used."""
     cards = [_card(shared, name) for name in shared.models.specs]

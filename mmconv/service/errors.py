@@ -296,68 +296,49 @@ UNROUTED = {
 
 def install_handlers(app: FastAPI) -> None:
     """Answer every exception in the one shape."""
-    app.add_exception_handler(Problem, _on_problem)
-    app.add_exception_handler(RequestValidationError, _on_invalid)
-    app.add_exception_handler(HTTPException, _on_http)
-    app.add_exception_handler(InputError, _on_input)
-    app.add_exception_handler(StoreError, _on_store)
-    app.add_exception_handler(OSError, _on_file)
-    app.add_exception_handler(Exception, _on_bug)
+    for kind in (HTTPException, RequestValidationError, InputError, StoreError, OSError):
+        app.add_exception_handler(kind, _answer)
+    app.add_exception_handler(Exception, _answer_bug)
 
 
-async def _on_problem(_request: Request, error: Exception) -> Response:
-    assert isinstance(error, Problem)
-    return error.response()
-
-
-async def _on_invalid(_request: Request, error: Exception) -> Response:
-    assert isinstance(error, RequestValidationError)
-    return validation_problem(error.errors(), error.body).response()
-
-
-async def _on_http(request: Request, error: Exception) -> Response:
-    """Errors of Starlette and FastAPI: no such route, another method, an invalid form."""
-    assert isinstance(error, HTTPException)
-    message, code = UNROUTED.get(error.detail, (error.detail, None))
-    headers = error.headers
-    if error.status_code == 405:
+async def _answer(request: Request, error: Exception) -> Response:
+    problem = _problem_of(request, error)
+    if problem.status == 405:
         # Starlette's own header names one method: each of our routes has one.
         path = getattr(request.scope.get("route"), "path", "")
         methods = {*request.app.openapi()["paths"].get(path, {"get": None})}
         methods |= {"head"} if "get" in methods else set()
-        headers = {"Allow": ", ".join(sorted(methods)).upper()}
-    problem = Problem(error.status_code, message, code=code)
-    return json_response(problem.body, error.status_code, headers)
+        problem.headers = {"Allow": ", ".join(sorted(methods)).upper()}
+    return problem.response()
 
 
-async def _on_input(_request: Request, error: Exception) -> Response:
-    return Problem(400, presentable(str(error), "the request cannot be served as it is")).response()
-
-
-async def _on_store(_request: Request, error: Exception) -> Response:
-    log.warning("%s: %s", traced(), error)
-    if isinstance(error, StoreFull):
-        return _no_room()
-    message = "the database does not answer; ask again later"
-    return Problem(503, message, code="no_database", retry_after=DATABASE_SECONDS).response()
-
-
-async def _on_file(request: Request, error: Exception) -> Response:
-    """An error of the file system. It is a bug unless the disk is full or read-only."""
-    assert isinstance(error, OSError)
-    if error.errno not in NO_ROOM:
-        raise error
-    out = request.app.state.service.settings.out
-    log.warning("%s: cannot write into %s: %s", traced(), out, error)
-    return _no_room()
-
-
-def _no_room() -> Response:
+def _problem_of(request: Request, error: Exception) -> Problem:
+    """The error response for an exception. Raises it again if it is a bug."""
+    match error:
+        case Problem():
+            return error
+        case RequestValidationError():
+            return validation_problem(error.errors(), error.body)
+        case HTTPException():  # no such route, another method, an invalid form
+            message, code = UNROUTED.get(error.detail, (error.detail, None))
+            return Problem(error.status_code, message, code=code)
+        case InputError():
+            return Problem(400, presentable(str(error), "the request cannot be served as it is"))
+        case StoreError():
+            log.warning("%s: %s", traced(), error)
+            if not isinstance(error, StoreFull):
+                message = "the database does not answer; ask again later"
+                return Problem(503, message, code="no_database", retry_after=DATABASE_SECONDS)
+        case OSError() if error.errno in NO_ROOM:
+            out = request.app.state.service.settings.out
+            log.warning("%s: cannot write into %s: %s", traced(), out, error)
+        case _:
+            raise error
     message = "the server's disk is full or read-only; its operator must free space"
-    return Problem(503, message, code="no_room", retry_after=ROOM_SECONDS).response()
+    return Problem(503, message, code="no_room", retry_after=ROOM_SECONDS)
 
 
-async def _on_bug(_request: Request, _error: Exception) -> Response:
+async def _answer_bug(_request: Request, _error: Exception) -> Response:
     # Starlette hands the exception on to the server, which logs it and closes the connection.
     collect_soon()
     problem = Problem(500, "the server failed; its log says why", code="bug")

@@ -19,7 +19,6 @@ from mmconv import __version__
 from mmconv.core.errors import StoreError
 from mmconv.service.access import Reader, Shared
 from mmconv.service.errors import Problem, ending, json_response
-from mmconv.service.http.responses import documented
 
 log = logging.getLogger(__name__)
 
@@ -42,13 +41,13 @@ class Health(BaseModel):
     version: str = __version__
 
 
-@router.get("/health", response_model=Health, responses=documented())
+@router.get("/health", response_model=Health)
 async def health() -> Response:
     """Answer 200 while the process lives."""
     return json_response(Health().model_dump())
 
 
-@router.get("/ready", response_model=Health, responses=documented())
+@router.get("/ready", response_model=Health)
 async def ready(request: Request, shared: Shared) -> Response:
     """Answer 200 while the process takes work.
 
@@ -71,7 +70,7 @@ async def ready(request: Request, shared: Shared) -> Response:
 @router.get(
     "/metrics",
     response_class=Response,
-    responses=documented() | {200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
+    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
 )
 async def metrics(request: Request, shared: Shared, _caller: Reader) -> Response:
     """The counters, in Prometheus' format. Without those of the queue if the database is away."""

@@ -18,11 +18,11 @@ from starlette.responses import Response
 from images import Facts
 from images.decode import read_media_type
 from images.thumbnails import thumbnail
-from mmconv.api.schemas import OwnImage, StoredImage
+from mmconv.api import OwnImage, StoredImage
 from mmconv.core.errors import ImageError
 from mmconv.service.access import Asker, Caller, Chatter, Shared
 from mmconv.service.errors import Problem, json_response, too_large
-from mmconv.service.http.requests import QueryParameters
+from mmconv.service.http.requests import QueryParameters, part_of
 from mmconv.service.http.responses import Responses, documented
 from mmconv.service.request_images import work_on_image
 from mmconv.service.state import Service
@@ -108,20 +108,19 @@ class RemovalQuery(QueryParameters):
     everybody: bool = False
 
 
-@router.get("", response_model=ImageList, responses=documented())
+@router.get("", response_model=ImageList)
 async def list_images(
     shared: Shared, caller: Asker, asked: Annotated[ImageQuery, Query()]
 ) -> Response:
     """List the caller's images, and the storage that they take up."""
     claims = await asyncio.to_thread(shared.uploads.claims, caller.name)
     names = [claim.sha256 for claim in claims]
-    if asked.after is not None and asked.after not in names:
-        raise Problem(400, "after: take it from the page before", param="after")
-    begin = 0 if asked.after is None else names.index(asked.after) + 1
-    page = claims[begin : begin + asked.limit]
+    part, following = part_of(names, asked.after, asked.limit)
     images = ImageList(
-        data=[OwnImage(id=own.sha256, bytes=own.byte_count, sent=own.since) for own in page],
-        next=page[-1].sha256 if begin + len(page) < len(claims) else None,
+        data=[
+            OwnImage(id=own.sha256, bytes=own.byte_count, sent=own.since) for own in claims[part]
+        ],
+        next=following,
         used=sum(claim.byte_count for claim in claims),
         room=caller.limits.stored_bytes,
     )

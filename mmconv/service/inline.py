@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from pydantic import ValidationError
 
-from mmconv.api.dialogues import VerdictState
+from mmconv.api import VerdictState
 from mmconv.benchmarks.base import Benchmark, Sample
 from mmconv.benchmarks.base.dataset import Dataset
 from mmconv.benchmarks.base.sample import IMAGES, OpenImage

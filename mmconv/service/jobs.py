@@ -12,12 +12,12 @@ from typing import Annotated, Any, ClassVar
 import orjson
 from fastapi import Query
 
-from mmconv.api.schemas import Progress
+from mmconv.api import Progress
 from mmconv.core.run_stats import StopReason, Throughput
 from mmconv.engine import Runner
 from mmconv.service.access import Caller
 from mmconv.service.errors import Problem
-from mmconv.service.http.requests import QueryParameters
+from mmconv.service.http.requests import QueryParameters, unknown_page
 from mmconv.service.metrics import RunnerMetrics, WorkName
 from mmconv.service.models import words_of_halt
 from mmconv.service.state import Service
@@ -50,7 +50,7 @@ async def job_page(
     try:
         jobs = await shared.queue.page(chosen, after=after, limit=limit + 1)
     except KeyError:
-        raise Problem(400, "after: take it from the page before", param="after") from None
+        raise unknown_page() from None
     page = jobs[:limit]
     return page, page[-1].id if len(jobs) > limit else None
 

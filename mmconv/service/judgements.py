@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
 from judges import read_verdict
-from mmconv.api.schemas import JudgedCall, JudgedScore, Judgement, JudgeReply
+from mmconv.api import JudgedCall, JudgedScore, Judgement, JudgeReply
 from mmconv.benchmarks.base import Sample
 from mmconv.benchmarks.base.results import NOT_JUDGED
 from mmconv.benchmarks.registry import CLASSES, find_class

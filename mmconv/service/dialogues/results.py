@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import Literal, TypeAlias
 
 from judges import read_verdict
-from mmconv.api.dialogues import (
+from mmconv.api import (
     CallUsage,
     ConditionResult,
     Delta,

@@ -10,11 +10,10 @@ from typing import Annotated, Any
 
 import orjson
 from fastapi import APIRouter, Path, Query, Request
-from pydantic import BaseModel, Field
+from pydantic import Field
 from starlette.responses import Response
 
-from mmconv.api.dialogues import DialogueResult
-from mmconv.api.schemas import DialogueInfo, Progress, QueuedDialogue
+from mmconv.api import DialogueInfo, DialogueResult, Progress, QueuedDialogue
 from mmconv.benchmarks.base.sample import images_of
 from mmconv.core.config import CANDIDATE
 from mmconv.core.run_stats import JobState
@@ -32,6 +31,7 @@ from mmconv.service.dialogues.results import DialogueRun
 from mmconv.service.errors import Problem, json_response
 from mmconv.service.http.requests import (
     JsonRoute,
+    Page,
     QueryParameters,
     Word,
     check_bounds,
@@ -39,7 +39,7 @@ from mmconv.service.http.requests import (
     refuse_faults,
     while_connected,
 )
-from mmconv.service.http.responses import documented, stopped, with_location
+from mmconv.service.http.responses import LOCATION, answers, documented, stopped
 from mmconv.service.images import keep_image
 from mmconv.service.inline import JUDGE, check_answered
 from mmconv.service.jobs import Deletion, job_page, remove_job, too_many_jobs, wait
@@ -72,19 +72,12 @@ class DialogueQuery(QueryParameters):
     limit: int = Field(default=50, ge=1, le=200)
 
 
-class DialogueList(BaseModel):
-    """Dialogues, the newest first; `next` is the `after` of the following page, or null."""
-
-    data: list[DialogueInfo]
-    next: str | None
-
-
 @router.post(
     "/dialogues",
     response_model=DialogueResult,
     responses={
         **documented(404, 409, 502, 503, 504),
-        **with_location(202, model=QueuedDialogue, description="A job: see its Location."),
+        202: answers(LOCATION, model=QueuedDialogue, description="A job: see its Location."),
     },
 )
 async def add_dialogue(
@@ -123,7 +116,7 @@ async def add_dialogue(
     return json_response(_queued_dialogue(made), 202, {"Location": _place(made)})
 
 
-@router.get("/dialogues", response_model=DialogueList, responses=documented())
+@router.get("/dialogues", response_model=Page[DialogueInfo, str])
 async def list_dialogues(
     shared: Shared, caller: Asker, asked: Annotated[DialogueQuery, Query()]
 ) -> Response:

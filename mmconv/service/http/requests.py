@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
-from typing import Annotated, Any, TypeAlias, TypeVar, get_origin
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from typing import Annotated, Any, Generic, TypeAlias, TypeVar, get_origin
 
 import orjson
 from fastapi import Request
@@ -128,6 +128,34 @@ class QueryParameters(BaseModel):
     """The parameters of a route that has several. Unknown ones are refused."""
 
     model_config = ConfigDict(extra="forbid")
+
+
+Item = TypeVar("Item")
+Cursor = TypeVar("Cursor", str, int)
+
+
+class Page(BaseModel, Generic[Item, Cursor]):
+    """A part of a list; `next` is the `after` of the following page, or null."""
+
+    data: list[Item]
+    next: Cursor | None
+
+
+def unknown_page() -> Problem:
+    """400 for an `after` that the list does not hold. It may have been removed since."""
+    return Problem(400, "after: take it from the page before", param="after")
+
+
+def part_of(names: Sequence[str], after: str | None, limit: int) -> tuple[slice, str | None]:
+    """Where at most `limit` names after `after` are, and the last of them if more follow.
+
+    Raises `Problem` 400 for an unknown `after`.
+    """
+    if after is not None and after not in names:
+        raise unknown_page()
+    begin = 0 if after is None else names.index(after) + 1
+    end = begin + limit
+    return slice(begin, end), names[end - 1] if end < len(names) else None
 
 
 async def check_query(request: Request) -> None:

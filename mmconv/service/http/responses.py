@@ -20,36 +20,36 @@ HEADERS: Mapping[int, Mapping[str, str]] = {
 }
 """Status -> the headers of its errors, with their meaning."""
 
+TAGS = {"ETag": "For If-None-Match.", "Last-Modified": "For If-Modified-Since."}
+
+LOCATION = {"Location": "The address of the job."}
+
+
+def answers(headers: Mapping[str, str], **fields: Any) -> dict[str, Any]:
+    """The documentation of a response: FastAPI's fields, and its headers with their meaning."""
+    text = {"type": "string"}
+    described = {name: {"description": words, "schema": text} for name, words in headers.items()}
+    return fields | ({"headers": described} if described else {})
+
 
 def documented(*statuses: int) -> Responses:
-    """The error responses of a route: those of every route, and the given statuses."""
+    """The error responses of a route besides those of `EVERYWHERE`."""
     return {
-        status: {"model": ErrorBody, "description": HTTPStatus(status).phrase}
-        | headed(HEADERS.get(status, {}))
-        for status in sorted({400, 401, 403, 408, 413, 429, 500, 503, *statuses})
+        status: answers(
+            HEADERS.get(status, {}), model=ErrorBody, description=HTTPStatus(status).phrase
+        )
+        for status in statuses
     }
 
 
-def headed(headers: Mapping[str, str]) -> dict[str, Any]:
-    """The part of a response's documentation that lists its headers with their meaning."""
-    if not headers:
-        return {}
-    text = {"type": "string"}
-    return {
-        "headers": {name: {"description": words, "schema": text} for name, words in headers.items()}
-    }
-
-
-def with_location(status: int, **fields: Any) -> Responses:
-    """The `responses` of a route that answers with the address of a job."""
-    return {status: fields | headed({"Location": "The address of the job."})}
+EVERYWHERE = documented(400, 401, 403, 408, 413, 429, 500, 503)
+"""The error responses of every route."""
 
 
 def with_etag(**fields: Any) -> Responses:
     """The `responses` of a route whose answers have an `ETag`."""
-    tags = {"ETag": "For If-None-Match.", "Last-Modified": "For If-Modified-Since."}
     unchanged = "Not changed since (If-None-Match, If-Modified-Since)."
-    return {200: fields | headed(tags), 304: {"description": unchanged} | headed(tags)}
+    return {200: answers(TAGS, **fields), 304: answers(TAGS, description=unchanged)}
 
 
 def stopped(model: type) -> Responses:

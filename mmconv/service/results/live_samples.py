@@ -16,7 +16,7 @@ from mmconv.core.types import Failure, Reply
 from mmconv.engine import Runner
 from mmconv.engine.run import Evaluation
 from mmconv.run_folder.transcripts import call_records, message_record, score_record
-from mmconv.service.errors import Problem
+from mmconv.service.http.requests import unknown_page
 from mmconv.service.results.run_files import clean_call
 from mmconv.service.runs.requests import reading_data
 from mmconv.service.state import Service
@@ -84,7 +84,7 @@ def _groups_after(evaluation: Evaluation, after: str | None, count: int) -> list
     plans = groupby(evaluation.plans(is_behind), lambda planned: planned[0].sample)
     groups = [list(group) for _, group in islice(plans, count)]
     if not passed:
-        raise Problem(400, "after: no such sample", param="after")
+        raise unknown_page()
     return groups
 
 

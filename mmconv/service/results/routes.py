@@ -14,10 +14,10 @@ from typing import Annotated, Any, Literal
 import orjson
 from fastapi import APIRouter, Query
 from fastapi import Path as InPath
-from pydantic import BaseModel, Field
+from pydantic import Field
 from starlette.responses import FileResponse, Response, StreamingResponse
 
-from mmconv.api.schemas import ComparedTables, SampleInfo, SampleTranscript
+from mmconv.api import ComparedTables, SampleInfo, SampleTranscript
 from mmconv.core.atomic_writes import atomic_write
 from mmconv.core.errors import ConfigError
 from mmconv.report.comparison.differences import Comparison, compare
@@ -29,7 +29,7 @@ from mmconv.run_folder.layout import PAGE, SCORES, TRANSCRIPTS, Manifest
 from mmconv.run_folder.transcripts import CallRecord
 from mmconv.service.access import Reader, Shared
 from mmconv.service.errors import Problem, json_response, presentable
-from mmconv.service.http.requests import QueryParameters, Word
+from mmconv.service.http.requests import Page, QueryParameters, Word
 from mmconv.service.http.responses import documented, with_etag
 from mmconv.service.images import ImageId, get_image, get_thumbnail
 from mmconv.service.results.live_samples import live_page, live_records
@@ -56,7 +56,7 @@ from mmconv.service.runs.execution import (
 )
 from mmconv.service.state import Service
 
-router = APIRouter(prefix="/v1", tags=["runs"])
+router = APIRouter(prefix="/v1", tags=["runs"], responses=documented(404, 409))
 
 TYPES = {
     "json": "application/json",
@@ -78,20 +78,6 @@ BESIDE = Path(PAGE).with_suffix(".samples").name
 """The folder of those files, as the page names it."""
 
 ARCHIVE = Path(PAGE).with_suffix(".zip").name
-
-
-class ScoreList(BaseModel):
-    """Scores in the run's order; `next` is the `after` of the next page, or null."""
-
-    data: list[dict[str, Any]]
-    next: int | None
-
-
-class SampleList(BaseModel):
-    """Samples in the run's order; `next` is the `after` of the next page, or null."""
-
-    data: list[SampleInfo]
-    next: str | None
 
 
 class ScoreQuery(QueryParameters):
@@ -141,8 +127,8 @@ def _formats(*names: str) -> dict[str, Any]:
 
 @router.get(
     "/runs/{run}/scores",
-    response_model=ScoreList,
-    responses=documented(404, 409) | with_etag(**_formats("json", "jsonl", "parquet")),
+    response_model=Page[dict[str, Any], int],
+    responses=with_etag(**_formats("json", "jsonl", "parquet")),
 )
 async def run_scores(
     run: RunId, shared: Shared, _caller: Reader, asked: Annotated[ScoreQuery, Query()]
@@ -181,7 +167,7 @@ async def _file(path: Path, form: str, name: str) -> Response:
 @router.get(
     "/runs/{run}/tables",
     response_class=Response,
-    responses=documented(404, 409) | {200: _formats("json", "csv", "md", "tex")},
+    responses={200: _formats("json", "csv", "md", "tex")},
 )
 async def run_tables(
     run: RunId, shared: Shared, _caller: Reader, asked: Annotated[TableQuery, Query()]
@@ -195,7 +181,7 @@ async def run_tables(
 @router.get(
     "/runs/{run}/transcripts",
     response_class=Response,
-    responses=documented(404, 409) | with_etag(**_formats("jsonl", "parquet")),
+    responses=with_etag(**_formats("jsonl", "parquet")),
 )
 async def run_transcripts(
     run: RunId, shared: Shared, _caller: Reader, asked: Annotated[TranscriptQuery, Query()]
@@ -210,14 +196,14 @@ async def run_transcripts(
     return await _file(path, asked.format, f"{run}-{name}")
 
 
-@router.get("/runs/{run}/manifest", response_model=Manifest, responses=documented(404, 409))
+@router.get("/runs/{run}/manifest", response_model=Manifest)
 async def run_manifest(run: RunId, shared: Shared, _caller: Reader) -> Response:
     """Get the run's provenance: models, data and prompts by their hashes, versions."""
     folder = finished_folder(shared, await find_run(shared, run))
     return json_response(await read_in_thread(clean_manifest, folder))
 
 
-@router.get("/runs/{run}/samples", response_model=SampleList, responses=documented(404, 409))
+@router.get("/runs/{run}/samples", response_model=Page[SampleInfo, str])
 async def run_samples(
     run: RunId,
     shared: Shared,
@@ -238,7 +224,6 @@ async def run_samples(
 @router.get(
     "/runs/{run}/samples/{sample:path}",
     response_model=SampleTranscript,
-    responses=documented(404, 409),
 )
 async def run_sample(
     run: RunId,
@@ -262,7 +247,7 @@ async def run_sample(
 @router.get(
     "/runs/{run}/images/{image}",
     response_class=Response,
-    responses={**documented(404, 409), 200: {"content": {"image/*": {}}, "description": "It."}},
+    responses={200: {"content": {"image/*": {}}, "description": "It."}},
 )
 async def run_image(
     run: RunId,
@@ -280,10 +265,7 @@ async def run_image(
 @router.get(
     "/runs/{run}/report",
     response_class=FileResponse,
-    responses={
-        **documented(404, 409),
-        **with_etag(content={"text/html": {}, "application/zip": {}}, description="It."),
-    },
+    responses=with_etag(content={"text/html": {}, "application/zip": {}}, description="It."),
 )
 async def run_report(
     run: RunId, shared: Shared, _caller: Reader, asked: Annotated[ReportQuery, Query()]
@@ -308,10 +290,7 @@ async def run_report(
 @router.get(
     f"/runs/{{run}}/{BESIDE}/{{block}}",
     response_class=FileResponse,
-    responses={
-        **documented(404, 409),
-        **with_etag(content={"text/javascript": {}}, description="It."),
-    },
+    responses=with_etag(content={"text/javascript": {}}, description="It."),
 )
 async def run_report_block(
     run: RunId,
@@ -344,7 +323,7 @@ def _write_archive(folder: Path) -> None:
             archive.write(path, path.relative_to(folder))
 
 
-@router.get("/compare", response_model=ComparedTables, responses=documented(404, 409))
+@router.get("/compare", response_model=ComparedTables)
 async def compare_runs(
     shared: Shared, _caller: Reader, asked: Annotated[CompareQuery, Query()]
 ) -> Response:

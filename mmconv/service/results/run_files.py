@@ -27,6 +27,7 @@ from mmconv.run_folder.layout import SCORES, TABLES, TRANSCRIPTS
 from mmconv.run_folder.saved_run import read_lines, read_manifest, read_tables
 from mmconv.run_folder.transcripts import ScoreRecord
 from mmconv.service.errors import Problem, presentable
+from mmconv.service.http.requests import part_of, unknown_page
 from mmconv.service.models import words_of_failure
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ def score_page(
     page: list[Any] = []
     path = folder / SCORES
     if after and not _ends_line(path, after - 1):
-        raise Problem(400, "after: take it from the page before", param="after")
+        raise unknown_page()
     for line in read_lines(path, after):
         if len(page) == limit:
             return page, line.begin
@@ -205,11 +206,8 @@ def sample_page(
     Raises `Problem` 400 for an unknown `after`.
     """
     spans = _spans(folder / TRANSCRIPTS)
-    if after is not None and after not in spans:
-        raise Problem(400, "after: no such sample", param="after")
     names = [*spans]
-    begin = 0 if after is None else names.index(after) + 1
-    page = names[begin : begin + limit]
+    part, following = part_of(names, after, limit)
     samples = [
         {
             "sample": name,
@@ -218,9 +216,9 @@ def sample_page(
             "replies": spans[name].replies,
             "failures": spans[name].failures,
         }
-        for name in page
+        for name in names[part]
     ]
-    return samples, page[-1] if begin + limit < len(names) else None
+    return samples, following
 
 
 def sample_records(folder: Path, sample: str) -> dict[str, Any] | None:

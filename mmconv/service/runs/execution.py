@@ -12,7 +12,7 @@ import orjson
 from fastapi import Path as InPath
 from pydantic import Field
 
-from mmconv.api.schemas import Progress
+from mmconv.api import Progress
 from mmconv.core.errors import ConfigError, InputError
 from mmconv.engine.run import Evaluation
 from mmconv.report.page.content import About

@@ -14,16 +14,16 @@ from typing import Annotated
 
 import orjson
 from fastapi import APIRouter, Header, Query
-from pydantic import BaseModel, Field
+from pydantic import Field
 from starlette.responses import Response, StreamingResponse
 
-from mmconv.api.schemas import RunInfo
+from mmconv.api import RunInfo
 from mmconv.core.errors import InputError, StoreError
 from mmconv.core.run_stats import JobState
 from mmconv.service.access import Caller, Reader, RunStarter, Shared
 from mmconv.service.errors import Problem, json_response
-from mmconv.service.http.requests import JsonRoute, QueryParameters, Word
-from mmconv.service.http.responses import documented, stopped, with_location
+from mmconv.service.http.requests import JsonRoute, Page, QueryParameters, Word
+from mmconv.service.http.responses import LOCATION, answers, documented, stopped
 from mmconv.service.jobs import Deletion, job_page, remove_job, too_many_jobs, watch
 from mmconv.service.runs.execution import (
     RUN,
@@ -67,8 +67,8 @@ Key = Annotated[str | None, Header(max_length=255, pattern=r"^[\x21-\x7e]+$")]
     response_model=RunInfo,
     responses={
         **documented(404, 409, 422),
-        **with_location(200, model=RunInfo, description="The run is under way or done already."),
-        **with_location(202),
+        200: answers(LOCATION, model=RunInfo, description="It is under way or done already."),
+        202: answers(LOCATION),
     },
 )
 async def start_run(
@@ -149,14 +149,7 @@ class RunQuery(QueryParameters):
     limit: int = Field(default=50, ge=1, le=200)
 
 
-class RunList(BaseModel):
-    """Runs, newest first; `next` is the `after` of the next page, or null."""
-
-    data: list[RunInfo]
-    next: str | None
-
-
-@router.get("/runs", response_model=RunList, responses=documented())
+@router.get("/runs", response_model=Page[RunInfo, str])
 async def list_runs(
     shared: Shared, _caller: Reader, asked: Annotated[RunQuery, Query()]
 ) -> Response:

@@ -18,7 +18,7 @@ from fastapi import Path as InPath
 from starlette.responses import FileResponse, Response
 
 from mmconv import __version__
-from mmconv.api.schemas import DataSet
+from mmconv.api import DataSet
 from mmconv.benchmarks.shared.options import display_of
 from mmconv.core.keys import hash_json
 from mmconv.core.plans import read_trial
@@ -48,7 +48,7 @@ from mmconv.service.settings import SCOPES
 from mmconv.service.state import Service
 from mmconv.store.jobs import Job
 
-router = APIRouter(prefix="/web", include_in_schema=False)
+router = APIRouter(prefix="/web", include_in_schema=False, responses=documented(404, 409))
 
 COMPARISONS_KEPT = 16
 """How many comparisons' parts are kept. Making them takes seconds."""
@@ -57,7 +57,7 @@ Number = Annotated[int, InPath(ge=0, lt=2**31)]
 """The number of a block."""
 
 
-@router.get("/choices", responses=documented())
+@router.get("/choices")
 async def list_choices(shared: Shared, caller: Asker) -> Response:
     """List the choices of the forms, and the scopes of the caller.
 
@@ -120,19 +120,19 @@ def _field(schema: Mapping[str, Any]) -> dict[str, Any] | None:
     return field
 
 
-@router.get("/runs/{run}", responses=documented(404, 409))
+@router.get("/runs/{run}")
 async def run_parts(run: RunId, shared: Shared, _caller: Reader) -> Response:
     """Get a finished run's findings and the index of its samples."""
     return _part(await _run_folder(shared, run), HEAD)
 
 
-@router.get("/runs/{run}/blocks/{number}", responses=documented(404, 409))
+@router.get("/runs/{run}/blocks/{number}")
 async def run_block(run: RunId, number: Number, shared: Shared, _caller: Reader) -> Response:
     """Get some of a finished run's samples."""
     return _part(await _run_folder(shared, run), block_name(number))
 
 
-@router.get("/runs/{run}/live", responses=documented(404, 409))
+@router.get("/runs/{run}/live")
 async def live_index(
     run: RunId,
     shared: Shared,
@@ -151,7 +151,7 @@ async def live_index(
     return json_response({"index": index | settings, "next": following})
 
 
-@router.get("/runs/{run}/live/{sample:path}", responses=documented(404, 409))
+@router.get("/runs/{run}/live/{sample:path}")
 async def live_sample(run: RunId, sample: Sample, shared: Shared, _caller: Reader) -> Response:
     """Get one sample with the replies so far."""
     job = await find_run(shared, run)
@@ -182,7 +182,7 @@ def _about_sample(evaluation: Evaluation, name: str) -> About:
     return {}
 
 
-@router.get("/compare", responses=documented(404, 409))
+@router.get("/compare")
 async def comparison_parts(
     shared: Shared, _caller: Reader, asked: Annotated[CompareQuery, Query()]
 ) -> Response:
@@ -190,7 +190,7 @@ async def comparison_parts(
     return _part(await _comparison_folder(shared, asked), HEAD)
 
 
-@router.get("/compare/blocks/{number}", responses=documented(404, 409))
+@router.get("/compare/blocks/{number}")
 async def comparison_block(
     number: Number, shared: Shared, _caller: Reader, asked: Annotated[CompareQuery, Query()]
 ) -> Response:

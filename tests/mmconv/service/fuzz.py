@@ -11,7 +11,6 @@ is taken, is a failure; each is printed with a curl line that repeats it.
 
 from __future__ import annotations
 
-import copy
 import json
 import os
 import subprocess
@@ -22,7 +21,9 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+from fastapi import APIRouter
 
+from mmconv.service.http.responses import EVERYWHERE
 from mmconv.service.openapi import describe
 from mmconv.service.web import data
 from tests.mmconv.service.conftest import Servers
@@ -73,7 +74,9 @@ def fuzz(folder: Path, seconds: int, *options: str) -> tuple[int, str, str]:
 def whole_document(url: str) -> dict[str, Any]:
     """The server's own document with the routes of the web page, which it leaves out."""
     document: dict[str, Any] = httpx2.get(f"{url}/openapi.json").raise_for_status().json()
-    routes: list[Any] = [copy.copy(each) for each in data.router.routes]
+    router = APIRouter()
+    router.include_router(data.router, responses=EVERYWHERE)
+    routes: list[Any] = router.routes
     for route in routes:
         route.include_in_schema = True
     web = describe({"title": "web", "version": ""}, routes)

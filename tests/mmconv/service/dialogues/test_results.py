@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from mmconv.api.dialogues import DialogueResult
+from mmconv.api import DialogueResult
 from mmconv.core.types import Failure, Outcome, Reply
 from mmconv.service.dialogues.results import DialogueRun
 from tests.mmconv.service.dialogues.samples import dialogue, finish

@@ -1,1 +1,0 @@
-"""What the service and its client exchange, as values."""
