@@ -8,20 +8,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Literal, TypeVar
 from urllib.parse import quote
 
 from mmconv.api import (
     DialogueInfo,
     DialogueResult,
-    Progress,
     QueuedDialogue,
     RunInfo,
     SampleInfo,
     SampleTranscript,
 )
 from mmconv.client.transport import ServiceError, Transport, read
-from mmconv.core.run_stats import JobState
 from mmconv.core.types import Score, Table
 from mmconv.run_folder.transcripts import ScoreRecord, score_of
 
@@ -29,12 +27,18 @@ FIRST_LOOK, LONGEST_LOOK = 0.1, 2.0
 """Seconds until the first request for a job's state, and at most between two of them."""
 
 
+Info = TypeVar("Info", RunInfo, QueuedDialogue)
+
+
 @dataclass(slots=True)
-class Run:
-    """A run; `info` is its last known state."""
+class Job(Generic[Info]):
+    """A job at the server; `info` is its last known state."""
 
     transport: Transport
-    info: RunInfo
+    info: RunInfo | DialogueInfo
+
+    _kind: ClassVar[Any]
+    _method: ClassVar[str]
 
     @property
     def id(self) -> str:
@@ -44,12 +48,51 @@ class Run:
     @property
     def path(self) -> str:
         """Its address on the server."""
-        return f"/v1/runs/{self.id}"
+        raise NotImplementedError
 
-    def refresh(self) -> RunInfo:
-        """Get its current state."""
-        self.info = self.transport.get(RunInfo, self.path)
-        return self.info
+    def refresh(self) -> Info:
+        """Get its current state; a dialogue's with its result once it is done."""
+        return self._request("GET")
+
+    def stop(self) -> Info:
+        """Stop it. Its replies are kept, and starting it again resumes it."""
+        return self._request("DELETE")
+
+    def remove(self) -> None:
+        """Remove it with its results. It must have ended.
+
+        Its replies stay cached: starting it again costs nothing.
+        """
+        self.transport.request("DELETE", self.path, params={"purge": True})
+
+    def _request(self, method: str) -> Info:
+        info: Info = read(self._kind, self.transport.json(method, self.path))
+        self.info = info
+        return info
+
+    def _end(self, *, progress: bool) -> Info:
+        """Wait until it is neither queued nor running; `progress` shows a bar on a terminal."""
+        try:
+            return wait(self.refresh, progress=progress)
+        except (KeyboardInterrupt, ServiceError) as error:
+            error.add_note(
+                f"{self.id} may go on at the server: Client.{self._method}({self.id!r}) can "
+                "wait() for it or stop() it"
+            )
+            raise
+
+
+class Run(Job[RunInfo]):
+    """A run."""
+
+    info: RunInfo
+    _kind = RunInfo
+    _method = "run"
+
+    @property
+    def path(self) -> str:
+        """Its address on the server."""
+        return f"/v1/runs/{self.id}"
 
     def wait(self, *, progress: bool = True) -> RunInfo:
         """Wait until it is done or stopped, with a progress bar on a terminal.
@@ -57,23 +100,10 @@ class Run:
         Raises `ServiceError` if it fails. If the waiting ends early, by Ctrl-C or because the
         server is away, the run continues, and a note to the exception names it.
         """
-        with _naming(self.id, "run"):
-            info = wait(self.refresh, progress=progress)
+        info = self._end(progress=progress)
         if info.state == "failed":
             raise ServiceError(f"{self.id} failed: {info.error}")
         return info
-
-    def stop(self) -> RunInfo:
-        """Stop it. Its replies are kept, and starting it again resumes it."""
-        self.info = read(RunInfo, self.transport.json("DELETE", self.path))
-        return self.info
-
-    def remove(self) -> None:
-        """Remove it with its scores and report. It must have ended.
-
-        Its replies stay cached: starting it again costs nothing.
-        """
-        self.transport.request("DELETE", self.path, params={"purge": True})
 
     def scores(self, **chosen: str) -> Iterator[Score]:
         """Its scores, page by page, optionally of one `sample`, `condition` or `metric`.
@@ -122,26 +152,17 @@ class Run:
         path.write_bytes(response.content)
 
 
-@dataclass(slots=True)
-class Dialogue:
-    """A dialogue that became a job; `info` is its last known state."""
+class Dialogue(Job[QueuedDialogue]):
+    """A dialogue that became a job."""
 
-    transport: Transport
     info: DialogueInfo
-
-    @property
-    def id(self) -> str:
-        """Its id on the server."""
-        return self.info.id
+    _kind = QueuedDialogue
+    _method = "dialogue_by_id"
 
     @property
     def path(self) -> str:
         """Its address on the server."""
         return self.info.location
-
-    def refresh(self) -> QueuedDialogue:
-        """Get its current state, with its result once it is done."""
-        return self._request("GET")
 
     def wait(self, *, progress: bool = True) -> DialogueResult:
         """Wait for its result, with a progress bar on a terminal.
@@ -149,42 +170,14 @@ class Dialogue:
         Raises `ServiceError` if it fails or is stopped. If the waiting ends early, by Ctrl-C or
         because the server is away, the dialogue continues, and a note to the exception names it.
         """
-        with _naming(self.id, "dialogue_by_id"):
-            ended = wait(self.refresh, progress=progress)
+        ended = self._end(progress=progress)
         if ended.state != "done" or ended.result is None:
             raise ServiceError(f"{ended.id} is {ended.state}: {ended.error or 'no result'}")
         return ended.result
 
-    def stop(self) -> QueuedDialogue:
-        """Stop it. Its replies are kept, and the same dialogue again resumes it."""
-        return self._request("DELETE")
 
-    def remove(self) -> None:
-        """Remove it. It must have ended. Its replies stay cached: repeating it costs nothing."""
-        self.transport.request("DELETE", self.path, params={"purge": True})
-
-    def _request(self, method: str) -> QueuedDialogue:
-        info = read(QueuedDialogue, self.transport.json(method, self.path))
-        self.info = info
-        return info
-
-
-class _Job(Protocol):
-    @property
-    def id(self) -> str: ...
-
-    @property
-    def state(self) -> JobState: ...
-
-    @property
-    def progress(self) -> Progress: ...
-
-
-Waiting = TypeVar("Waiting", bound=_Job)
-
-
-def wait(look: Callable[[], Waiting], *, progress: bool) -> Waiting:
-    """Look until the job is neither queued nor running; `progress` shows a bar on a terminal."""
+def wait(look: Callable[[], Info], *, progress: bool) -> Info:
+    """Look until the job has ended."""
     pause = FIRST_LOOK
     job = look()
     with _bar(job, shown=progress and sys.stderr.isatty()) as show:
@@ -197,20 +190,9 @@ def wait(look: Callable[[], Waiting], *, progress: bool) -> Waiting:
 
 
 @contextmanager
-def _naming(job_id: str, method: str) -> Iterator[None]:
-    """Note on an exception within that the job may continue; `Client.method` gets it again."""
-    try:
-        yield
-    except (KeyboardInterrupt, ServiceError) as error:
-        error.add_note(
-            f"{job_id} may go on at the server: Client.{method}({job_id!r}) can wait() for it or "
-            "stop() it"
-        )
-        raise
-
-
-@contextmanager
-def _bar(job: _Job, *, shown: bool) -> Iterator[Callable[[_Job], None]]:
+def _bar(
+    job: RunInfo | DialogueInfo, *, shown: bool
+) -> Iterator[Callable[[RunInfo | DialogueInfo], None]]:
     """Show a job's progress on standard error until the block ends."""
     if not shown:
         yield lambda job: None
@@ -228,7 +210,7 @@ def _bar(job: _Job, *, shown: bool) -> Iterator[Callable[[_Job], None]]:
     with Bar(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task(job.id, total=job.progress.planned or None)
 
-        def show(job: _Job) -> None:
+        def show(job: RunInfo | DialogueInfo) -> None:
             current = job.progress
             text = f"{job.id}: {job.state}, {current.replies} replies, {current.rate:.1f}/s"
             if current.seconds_left:

@@ -20,6 +20,7 @@ from starlette.datastructures import Headers
 from mmconv.service.errors import Problem
 from mmconv.service.settings import SCOPES, Allowance, Scope, Settings
 from mmconv.service.state import Service
+from mmconv.store.jobs import Job
 
 LOCAL = "local"
 """The caller's name if no tokens are configured."""
@@ -48,6 +49,10 @@ class Caller:
     def may(self, *scopes: Scope) -> bool:
         """Whether the token has one of these scopes, or another that includes it."""
         return any(has in self.scopes for scope in scopes for has in (scope, *INCLUDED_IN[scope]))
+
+    def owns(self, job: Job) -> bool:
+        """Whether the job is the token's own, or the token an admin's."""
+        return job.owner == self.name or self.may("admin")
 
 
 def identify(settings: Settings, headers: Headers) -> Caller:
@@ -78,8 +83,8 @@ def _check_local(headers: Headers) -> None:
         raise Problem(403, "pages of other origins may not use this server", param="Origin")
 
 
-async def _service(request: Request) -> Service:
-    # A coroutine, because FastAPI calls plain functions in a thread.
+async def service_of(request: Request) -> Service:
+    """What requests share. A coroutine, because FastAPI calls plain functions in a thread."""
     shared: Service = request.app.state.service
     return shared
 
@@ -95,7 +100,7 @@ class Authorised:
 
     async def __call__(self, request: Request) -> Caller:
         """The caller of a request."""
-        shared: Service = request.app.state.service
+        shared = await service_of(request)
         caller = identify(shared.settings, request.headers)
         if not caller.may(*self.scopes):
             scopes = " or ".join(map(repr, self.scopes))
@@ -104,7 +109,7 @@ class Authorised:
         return caller
 
 
-Shared = Annotated[Service, Depends(_service)]
+Shared = Annotated[Service, Depends(service_of)]
 """A parameter: what requests share."""
 
 Reader = Annotated[Caller, Depends(Authorised(("read",)))]

@@ -9,9 +9,8 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from importlib import import_module
-from typing import Any
 
-from fastapi import APIRouter, Depends, FastAPI
+from fastapi import Depends, FastAPI
 from prometheus_client import Gauge
 from pydantic import ValidationError
 
@@ -78,31 +77,14 @@ async def open_app(settings: Settings) -> AsyncIterator[FastAPI]:
         )
         app.state.service = shared
         app.state.worker = worker
-        app.openapi = partial(_document, app)  # type: ignore[method-assign]  # FastAPI's own way
+        app.openapi = partial(build_document, app)  # type: ignore[method-assign]  # FastAPI's way
         app.add_middleware(Gate)
         install_handlers(app)
         for name in ROUTERS:
+            router = import_module(f"mmconv.service.{name}").router
             checks = [] if name == PAGES else [Depends(check_query)]
-            app.include_router(_router(name), dependencies=checks, responses=EVERYWHERE)
+            app.include_router(router, dependencies=checks, responses=EVERYWHERE)
         yield app
-
-
-def _router(name: str) -> APIRouter:
-    router = import_module(f"mmconv.service.{name}").router
-    assert isinstance(router, APIRouter)
-    return router
-
-
-def _document(app: FastAPI) -> dict[str, Any]:
-    """The OpenAPI document, built once."""
-    if app.openapi_schema is None:
-        app.openapi_schema = build_document(
-            {"title": app.title, "version": app.version, "description": app.description},
-            app.routes,
-            [route for name in ROUTERS for route in _router(name).routes],
-            tokens_required=bool(app.state.service.settings.tokens),
-        )
-    return app.openapi_schema
 
 
 def missing_for(settings: Settings, job: Job) -> str | None:
@@ -112,28 +94,24 @@ def missing_for(settings: Settings, job: Job) -> str | None:
     id, the calls would differ from what was posted. A job that cannot be read is executed, and then
     fails with a message.
     """
+    missing = []
     try:
         if job.kind == RUN:
             run = RunRequest.model_validate_json(job.spec)
-            models = [*run.models.values()]
-            missing = [] if run.data in settings.data else [f"data set {run.data!r}"]
+            models = run.models
+            if run.data not in settings.data:
+                missing = [f"data set {run.data!r}"]
         else:
-            models = [*names_of(DialogueRequest.model_validate_json(job.spec)).values()]
-            missing = []
-        missing += [f"model {name!r}" for name in models if name not in settings.models]
-        if not missing and _name_today(settings, job) != job.id:
-            missing = ["the settings that it was posted under"]
+            models = names_of(DialogueRequest.model_validate_json(job.spec))
+        missing += [f"model {name!r}" for name in models.values() if name not in settings.models]
+        if missing:
+            return ", ".join(missing)
+        if job.kind == RUN:
+            today = name_run(run, resolve(settings, run))
+        else:
+            today = name_dialogue(settings, job.owner, job.spec)
     except ValidationError:
         return None
-    return ", ".join(missing) or None
-
-
-def _name_today(settings: Settings, job: Job) -> str | None:
-    """The id that the job would have if it were posted today; None if it would be refused."""
-    try:
-        if job.kind == RUN:
-            run = RunRequest.model_validate_json(job.spec)
-            return name_run(run, resolve(settings, run))
-        return name_dialogue(settings, job.owner, job.spec)
     except Problem:
-        return None
+        today = None
+    return None if today == job.id else "the settings that it was posted under"

@@ -177,33 +177,30 @@ async def _stream(
             work.result()
     except BaseException:
         work.cancel()
-        leaving.cancel()
         raise
-    events = _events(work, leaving, head, with_usage)
+    finally:
+        leaving.cancel()
+    events = _events(work, head, with_usage)
     return StreamingResponse(events, headers=STREAMED, media_type="text/event-stream")
 
 
 async def _events(
-    work: asyncio.Future[Reply],
-    leaving: asyncio.Future[None],
-    head: CompletionHead,
-    with_usage: bool,
+    work: asyncio.Future[Reply], head: CompletionHead, with_usage: bool
 ) -> AsyncIterator[bytes]:
+    """The reply as events. If the client leaves, Starlette cancels the stream."""
     try:
         yield _event(head.first_chunk())
-        while not work.done() and not leaving.done():
-            await first_of(work, leaving, PATIENCE_SECONDS)
+        while not work.done():
+            await asyncio.wait((work,), timeout=PATIENCE_SECONDS)
             if not work.done():
                 yield b": at work\n\n"
-        if work.done():
-            for chunk in head.chunks(work.result(), with_usage=with_usage):
-                yield _event(chunk)
+        for chunk in head.chunks(work.result(), with_usage=with_usage):
+            yield _event(chunk)
     except Problem as problem:
         # The status has been sent. Clients of the protocol look for this.
         yield _event(problem.body)
     finally:
         work.cancel()
-        leaving.cancel()
     yield b"data: [DONE]\n\n"
 
 

@@ -174,12 +174,10 @@ class Meter:
     def calling(self, limits: Allowance, calls: int = 1) -> Iterator[None]:
         """Count calls to models while they wait or run. Raises `Problem` 429 for too many."""
         if self.calls + calls > limits.queued_calls:
-            raise Problem(
-                429,
+            raise _busy(
                 f"{self.calls} calls of this token wait already, and at most "
                 f"{limits.queued_calls} may",
-                code="queue_full",
-                retry_after=BUSY_SECONDS,
+                "queue_full",
             )
         self.calls += calls
         try:
@@ -191,15 +189,14 @@ class Meter:
     def watching(self, limits: Allowance) -> Iterator[None]:
         """Count a request while it watches a job. Raises `Problem` 429 for too many."""
         if self.watchers >= limits.watchers:
-            raise Problem(
-                429,
-                f"{self.watchers} requests of this token watch or wait for jobs already, "
-                "and no more may",
-                code="too_many_watchers",
-                retry_after=BUSY_SECONDS,
-            )
+            message = f"{self.watchers} requests of this token watch or wait for jobs already"
+            raise _busy(f"{message}, and no more may", "too_many_watchers")
         self.watchers += 1
         try:
             yield
         finally:
             self.watchers -= 1
+
+
+def _busy(message: str, code: str) -> Problem:
+    return Problem(429, message, code=code, retry_after=BUSY_SECONDS)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
+from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 
@@ -44,23 +45,24 @@ PARAMETERS: Mapping[str, str] = {
 """Parameter -> its description on every route that does not describe it itself."""
 
 
-def build_document(
-    info: Mapping[str, Any], routes: list[Any], routers: Iterable[Any], *, tokens_required: bool
-) -> dict[str, Any]:
-    """The OpenAPI document of an application's routes.
+def build_document(app: FastAPI) -> dict[str, Any]:
+    """The OpenAPI document of an application, built once.
 
-    `info` has title, version and description. `routers` has the same routes with their
-    dependencies, which name the scopes. Without `tokens_required` a token may be sent and is
-    ignored.
+    If the server has no tokens, one may be sent and is ignored.
     """
-    document = describe(info, routes)
-    document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-    document["security"] = [{"token": []}] if tokens_required else [{"token": []}, {}]
-    for route in routers:
-        if isinstance(route, APIRoute) and route.path_format in document["paths"]:
-            for method in route.methods or ():
-                _add_scopes(document["paths"][route.path_format][method.lower()], route)
-    return document
+    if app.openapi_schema is None:
+        about = {"title": app.title, "version": app.version, "description": app.description}
+        document = app.openapi_schema = describe(about, app.routes)
+        document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+        needed: list[dict[str, list[str]]] = (
+            [{"token": []}] if app.state.service.settings.tokens else [{"token": []}, {}]
+        )
+        document["security"] = needed
+        for route in app.routes:
+            if isinstance(route, APIRoute) and route.path_format in document["paths"]:
+                for method in route.methods or ():
+                    _add_scopes(document["paths"][route.path_format][method.lower()], route)
+    return app.openapi_schema
 
 
 def describe(info: Mapping[str, Any], routes: list[Any]) -> dict[str, Any]:

@@ -100,6 +100,12 @@ class DialogueRequest(BaseModel):
         )
 
     @property
+    def length(self) -> int:
+        """The characters of all turns."""
+        texts = ((turn.instruction, turn.reference, turn.focus_points) for turn in self.turns)
+        return sum(len(text or "") for turn in texts for text in turn)
+
+    @property
     def has_images(self) -> bool:
         """Whether there are images at any turn."""
         return bool(self.images) or any(turn.images for turn in self.turns)

@@ -6,6 +6,7 @@ queue and is answered with its id. Calls that were made before are not made agai
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated, Any
 
 import orjson
@@ -107,13 +108,14 @@ async def add_dialogue(
     refuse_faults(asked.faults())
     check_bounds(asked, shared.settings.sizes)
     judged = 0 if asked.judge is None else len(asked.gradings) + (asked.order == "both")
-    check_volume(_length(asked), len(asked.given) * len(asked.turns) * (1 + judged), "turns")
+    check_volume(asked.length, len(asked.given) * len(asked.turns) * (1 + judged), "turns")
     made = await while_connected(request, _hold_and_wait(shared, caller, asked, query.wait))
     if isinstance(made, DialogueResult):
         return json_response(made)
     if made.state == "done":
         return Response(made.result, media_type="application/json")
-    return json_response(_queued_dialogue(made), 202, {"Location": _place(made)})
+    queued = _queued_dialogue(made)
+    return json_response(queued, 202, {"Location": queued["location"]})
 
 
 @router.get("/dialogues", response_model=Page[DialogueInfo, str])
@@ -186,12 +188,6 @@ async def _hold(shared: Service, caller: Caller, asked: DialogueRequest) -> Dial
     return dialogue.result(finished)
 
 
-def _length(asked: DialogueRequest) -> int:
-    """The characters of all turns."""
-    texts = ((turn.instruction, turn.reference, turn.focus_points) for turn in asked.turns)
-    return sum(len(text or "") for turn in texts for text in turn)
-
-
 async def _submit(shared: Service, caller: Caller, dialogue: DialogueRun, calls: int) -> Job:
     """Queue the dialogue, its images kept as the caller's; raises `Problem`."""
     if not caller.may("run"):
@@ -207,7 +203,9 @@ async def _submit(shared: Service, caller: Caller, dialogue: DialogueRun, calls:
     known = await shared.queue.get(name)
     if known is None or not stands(known):
         _require_keys(shared, request)
-    await _keep_images(shared, caller, dialogue)
+    for image in images_of(dialogue.sample):
+        data = await work_on_image(shared, "images", shared.images.read, image.sha256)
+        await work_on_image(shared, "images", keep_image, shared, caller, data, image.media_type)
     submitted = await shared.queue.submit(
         NewJob(
             id=name,
@@ -230,13 +228,6 @@ def _require_keys(shared: Service, asked: DialogueRequest) -> None:
             require_key(shared.models.specs[name], name, param)
 
 
-async def _keep_images(shared: Service, caller: Caller, dialogue: DialogueRun) -> None:
-    for image in images_of(dialogue.sample):
-        param = "images"
-        data = await work_on_image(shared, param, shared.images.read, image.sha256)
-        await work_on_image(shared, param, keep_image, shared, caller, data, image.media_type)
-
-
 def _by_id(dialogue: DialogueRun) -> DialogueRequest:
     """The request with all images by their ids; those of turn 1 go before the turns."""
     first, *later = (
@@ -254,43 +245,30 @@ def _by_id(dialogue: DialogueRun) -> DialogueRequest:
 async def _find(shared: Service, caller: Caller, name: str) -> Job:
     """The caller's own dialogue, for an admin anybody's; raises `Problem` 404."""
     job = await shared.queue.get(name)
-    if (
-        job is None
-        or job.kind != DIALOGUE
-        or (job.owner != caller.name and not caller.may("admin"))
-    ):
-        raise Problem(404, "no dialogue of this id is here", param="dialogue")
-    return job
+    if job is not None and job.kind == DIALOGUE and caller.owns(job):
+        return job
+    raise Problem(404, "no dialogue of this id is here", param="dialogue")
 
 
 def _queued_dialogue(job: Job) -> dict[str, Any]:
     """The fields of `QueuedDialogue`."""
     result = None if job.result is None else orjson.Fragment(job.result)
-    return _dialogue_info(job) | {"result": result}
+    return asdict(_dialogue_info(job)) | {"result": result}
 
 
-def _dialogue_info(job: Job) -> dict[str, Any]:
-    """The fields of `DialogueInfo`."""
-    return {
-        "id": job.id,
-        "owner": job.owner,
-        "model": job.model,
-        "location": _place(job),
-        "about": _next(job),
-        "state": job.state,
-        "stopping": job.stopping,
-        "progress": Progress(**job.progress),
-        "error": job.error,
-        "created": job.created,
-        "ended": job.ended,
-    }
-
-
-def _place(job: Job) -> str:
-    return f"/v1/dialogues/{job.id}"
-
-
-def _next(job: Job) -> str | None:
-    if not job.is_active:
-        return None
-    return f"not done yet: GET {_place(job)} until its state is done, then read its result"
+def _dialogue_info(job: Job) -> DialogueInfo:
+    place = f"/v1/dialogues/{job.id}"
+    about = f"not done yet: GET {place} until its state is done, then read its result"
+    return DialogueInfo(
+        id=job.id,
+        owner=job.owner,
+        model=job.model,
+        location=place,
+        about=about if job.is_active else None,
+        state=job.state,
+        stopping=job.stopping,
+        progress=Progress(**job.progress),
+        error=job.error,
+        created=job.created,
+        ended=job.ended,
+    )

@@ -216,25 +216,14 @@ def check_bounds(request: BaseModel | Mapping[str, object], sizes: Sizes) -> int
         elif isinstance(value, tuple | list):
             if len(value) > sizes.turns:
                 raise Problem(413, f"{param}: at most {sizes.turns} are read", param=param)
-        elif param.endswith("temperature"):
-            check_temperature(value, param)
-        elif param.endswith(("max_tokens", "max_completion_tokens")):
-            check_tokens(value, sizes, param)
+        elif param.endswith("temperature") and value > HOTTEST:
+            raise Problem(400, f"{param}: at most {HOTTEST:g} may be asked for", param=param)
+        elif param.endswith(("max_tokens", "completion_tokens")) and value > sizes.max_tokens:
+            most = f"at most {sizes.max_tokens:,} may be asked for"
+            raise Problem(400, f"{param}: {most}", param=param)
     if total > LONG_TEXTS * sizes.text_length:
         raise Problem(413, f"all texts together: at most {LONG_TEXTS * sizes.text_length:,}")
     return total
-
-
-def check_tokens(value: object, sizes: Sizes, param: str) -> None:
-    """Raise `Problem` 400 for more tokens than a client may request."""
-    if isinstance(value, int) and value > sizes.max_tokens:
-        raise Problem(400, f"{param}: at most {sizes.max_tokens:,} may be asked for", param=param)
-
-
-def check_temperature(value: float, param: str) -> None:
-    """Raise `Problem` 400 for a temperature that hosted models refuse."""
-    if value > HOTTEST:
-        raise Problem(400, f"{param}: at most {HOTTEST:g} may be asked for", param=param)
 
 
 def check_volume(length: int, prompts: int, param: str) -> None:

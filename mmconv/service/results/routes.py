@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import zipfile
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -141,22 +140,15 @@ async def run_scores(
     chosen = asked.model_dump(include={"sample", "condition", "metric"}, exclude_none=True)
     if chosen:
         await read_in_thread(check_chosen, folder, chosen)
-    if asked.format != "json":
-        return await _score_file(folder, run, asked.format, chosen)
-    page = await read_in_thread(score_page, folder, chosen, asked.after, asked.limit)
-    return json_response({"data": page[0], "next": page[1]})
-
-
-async def _score_file(
-    folder: Path, run: str, form: Literal["jsonl", "parquet"], chosen: Mapping[str, str]
-) -> Response:
-    """The run's own file, or a new one of the chosen scores."""
-    name = f"{run}-scores.{form}"
+    if asked.format == "json":
+        page = await read_in_thread(score_page, folder, chosen, asked.after, asked.limit)
+        return json_response({"data": page[0], "next": page[1]})
+    name = f"{run}-scores.{asked.format}"
     if not chosen:
-        return await _file((folder / SCORES).with_suffix(f".{form}"), form, name)
-    file = await read_in_thread(chosen_file, folder, chosen, form)
+        return await _file((folder / SCORES).with_suffix(f".{asked.format}"), asked.format, name)
+    file = await read_in_thread(chosen_file, folder, chosen, asked.format)
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
-    return StreamingResponse(pieces(file), media_type=TYPES[form], headers=headers)
+    return StreamingResponse(pieces(file), media_type=TYPES[asked.format], headers=headers)
 
 
 async def _file(path: Path, form: str, name: str) -> Response:

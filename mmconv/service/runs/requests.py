@@ -31,7 +31,7 @@ from mmconv.service.errors import (
     validation_problem,
     without_commands,
 )
-from mmconv.service.http.requests import check_temperature, check_tokens
+from mmconv.service.http.requests import check_bounds
 from mmconv.service.models import prompt_folder, require_key
 from mmconv.service.settings import DataSpec, Settings
 
@@ -181,9 +181,7 @@ def _check_sampling(settings: Settings, request: RunRequest) -> None:
     for role, sampling in request.sampling.items():
         if role not in request.models:
             raise Problem(400, f"the role {role!r} has no model", param=f"sampling.{role}")
-        if "max_tokens" in sampling.model_fields_set:
-            check_tokens(sampling.max_tokens, settings.sizes, f"sampling.{role}.max_tokens")
-        check_temperature(sampling.temperature or 0, f"sampling.{role}.temperature")
+        check_bounds({f"sampling.{role}": sampling}, settings.sizes)
 
 
 def _check_samples(request: RunRequest) -> None:
@@ -205,7 +203,7 @@ def check_options(settings: Settings, data: DataSpec, options: Mapping[str, Any]
             message = f"{param} cannot be set here; what can: {there}"
             raise Problem(400, message, param=param, code="unknown_parameter")
         if name.endswith("max_tokens"):
-            check_tokens(value, settings.sizes, param)
+            check_bounds({param: value}, settings.sizes)
 
 
 # What a benchmark refuses when it is built.

@@ -221,7 +221,7 @@ async def stop_run(run: RunId, shared: Shared, caller: RunStarter, asked: Deleti
     stay in the cache, where equal calls of any run find them.
     """
     job = await find_run(shared, run)
-    if job.owner != caller.name and not caller.may("admin"):
+    if not caller.owns(job):
         raise Problem(403, "this run is another token's", code="not_yours")
     if asked.purge:
         await remove_run(shared, job)

@@ -10,7 +10,6 @@ import base64
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -94,11 +93,9 @@ async def docs_page() -> Response:
 @router.get("/static/{name}")
 async def static_file(name: str) -> Response:
     """A style sheet, script or icon of the pages."""
-    file = _files().get(name)
-    if file is None:
+    if name not in _files():
         raise Problem(404, "no such file")
-    headers = HEADERS | {"ETag": file.tag}
-    return Response(file.data, headers=headers, media_type=TYPES[Path(name).suffix])
+    return _files()[name]
 
 
 def _page(shared: Service, name: str, title: str, report_scripts: tuple[str, ...] = ()) -> Response:
@@ -133,20 +130,16 @@ def _docs() -> Response:
     return HTMLResponse(html, headers=HEADERS | {"Content-Security-Policy": policy})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class File:
-    """A static file, with the tag by which a browser recognises what it has cached."""
-
-    data: bytes
-    tag: str
-
-
 @cache
-def _files() -> Mapping[str, File]:
+def _files() -> Mapping[str, Response]:
     """All files by name: the report's style and scripts, the pages' own, and Swagger UI."""
     contents = {name: read_part(name).encode() for name in (STYLE, *SCRIPTS)}
     contents |= {path.name: path.read_bytes() for path in FOLDER.rglob("*") if path.suffix in TYPES}
     return {
-        name: File(data=data, tag=f'"{hashlib.sha256(data).hexdigest()[:16]}"')
+        name: Response(
+            data,
+            headers=HEADERS | {"ETag": f'"{hashlib.sha256(data).hexdigest()[:16]}"'},
+            media_type=TYPES[Path(name).suffix],
+        )
         for name, data in contents.items()
     }
