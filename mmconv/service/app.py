@@ -77,11 +77,12 @@ async def open_app(settings: Settings) -> AsyncIterator[FastAPI]:
         )
         app.state.service = shared
         app.state.worker = worker
-        app.openapi = partial(build_document, app)  # type: ignore[method-assign]  # FastAPI's way
+        routers = {name: import_module(f"mmconv.service.{name}").router for name in ROUTERS}
+        document = partial(build_document, app, routers.values())
+        app.openapi = document  # type: ignore[method-assign]  # FastAPI's own way
         app.add_middleware(Gate)
         install_handlers(app)
-        for name in ROUTERS:
-            router = import_module(f"mmconv.service.{name}").router
+        for name, router in routers.items():
             checks = [] if name == PAGES else [Depends(check_query)]
             app.include_router(router, dependencies=checks, responses=EVERYWHERE)
         yield app

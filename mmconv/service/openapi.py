@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 
@@ -45,10 +45,11 @@ PARAMETERS: Mapping[str, str] = {
 """Parameter -> its description on every route that does not describe it itself."""
 
 
-def build_document(app: FastAPI) -> dict[str, Any]:
+def build_document(app: FastAPI, routers: Iterable[APIRouter]) -> dict[str, Any]:
     """The OpenAPI document of an application, built once.
 
-    If the server has no tokens, one may be sent and is ignored.
+    The dependencies of the routers' routes name the scopes. If the server has no tokens, one may be
+    sent and is ignored.
     """
     if app.openapi_schema is None:
         about = {"title": app.title, "version": app.version, "description": app.description}
@@ -58,7 +59,7 @@ def build_document(app: FastAPI) -> dict[str, Any]:
             [{"token": []}] if app.state.service.settings.tokens else [{"token": []}, {}]
         )
         document["security"] = needed
-        for route in app.routes:
+        for route in (route for router in routers for route in router.routes):
             if isinstance(route, APIRoute) and route.path_format in document["paths"]:
                 for method in route.methods or ():
                     _add_scopes(document["paths"][route.path_format][method.lower()], route)

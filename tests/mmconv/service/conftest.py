@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, Protocol
 
 import httpx2
 import pytest
@@ -62,12 +62,14 @@ class Served:
     shared: Service
 
 
-Serve: TypeAlias = Callable[..., Any]
+class Serve(Protocol):
+    """`await serve(field=value, ...)` opens a service with these settings."""
+
+    async def __call__(self, **fields: Any) -> Served: ...
 
 
 @pytest.fixture
 async def serve(tmp_path: Path) -> AsyncIterator[Serve]:
-    """`await serve(field=value, ...)` opens a service with these settings."""
     async with AsyncExitStack() as stack:
 
         async def open_one(**fields: Any) -> Served:
@@ -84,9 +86,7 @@ async def serve(tmp_path: Path) -> AsyncIterator[Serve]:
 @pytest.fixture
 async def served(serve: Serve) -> Served:
     """A service with the settings of `MODELS` and no others."""
-    opened = await serve()
-    assert isinstance(opened, Served)
-    return opened
+    return await serve()
 
 
 @dataclass(slots=True)

@@ -42,6 +42,14 @@ async def ended(client: httpx2.AsyncClient, run: str, seconds: float = 30) -> di
             await asyncio.sleep(0.02)
 
 
+async def finished(client: httpx2.AsyncClient, **fields: Any) -> dict[str, Any]:
+    """A run that is done."""
+    posted = await client.post("/v1/runs", json=request(**fields))
+    info = await ended(client, posted.json()["id"])
+    assert info["state"] == "done", info
+    return info
+
+
 async def begun(client: httpx2.AsyncClient, run: str, replies: int = 1) -> None:
     """Wait until the run has so many replies."""
     async with asyncio.timeout(30):

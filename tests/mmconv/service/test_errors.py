@@ -120,23 +120,6 @@ def test_fields_are_named_as_clients_wrote_them(
     assert problem.param == param
 
 
-async def test_what_nobody_foresaw_is_not_told(
-    served: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(_: object, name: str, param: str = "model") -> None:
-        raise RuntimeError("secret in /srv/x")
-
-    monkeypatch.setattr("mmconv.service.state.Service.model", fail)
-    answer = await served.client.get("/v1/models/x")
-    assert answer.status_code == 500
-    # The server closes it, and the next request would be lost.
-    assert answer.headers["connection"] == "close"
-    assert "/srv" not in answer.text
-    assert "Traceback" not in answer.text
-    page = (await served.client.get("/metrics")).text
-    assert 'route="/v1/models/{model:path}",status="500"} 1.0' in page
-
-
 @pytest.mark.parametrize("path", ["/v1/runs", "/v1/runs/x", "/v1/dialogues/dialogue-0123456789ab"])
 async def test_a_database_that_is_away_is_no_bug(
     served: Served, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, path: str
@@ -221,13 +204,6 @@ async def test_a_database_without_room_is_told_from_one_that_is_away(serve: Serv
     assert (answer.status_code, answer.json()["error"]["code"]) == (503, "no_room")
 
 
-async def test_every_route_tells_that_it_may_be_out_of_service(served: Served) -> None:
-    document = (await served.client.get("/openapi.json")).json()
-    for operations in document["paths"].values():
-        for operation in operations.values():
-            assert "503" in operation["responses"]
-
-
 def part(**fields: Any) -> dict[str, Any]:
     return {"messages": [{"role": "user", "content": [fields]}]}
 
@@ -306,12 +282,6 @@ async def test_the_wrong_field_of_a_dialogue_is_named(
     assert (answer.status_code, answer.json()["error"]["message"]) == (400, message)
 
 
-async def test_nothing_may_be_asked_for_by_its_name(served: Served) -> None:
-    nothing = {"tools": [], "frequency_penalty": 0, "presence_penalty": 0.0, "logit_bias": {}}
-    answer = await served.client.post("/v1/chat/completions", json=CHAT | nothing)
-    assert answer.status_code == 200
-
-
 async def test_where_json_ends_is_told(served: Served) -> None:
     body = b'{"model": "echo",, }'
     headers = {"Content-Type": "application/json"}
@@ -320,13 +290,6 @@ async def test_where_json_ends_is_told(served: Served) -> None:
     assert error["code"] == "invalid_json"
     assert error["message"].startswith("the body is not JSON: ")
     assert error["message"].endswith("(at character 18)")
-
-
-async def test_who_is_lost_is_shown_the_documentation(served: Served) -> None:
-    for method, path, status in (("GET", "/v1/nothing", 404), ("PUT", "/v1/models", 405)):
-        answer = await served.client.request(method, path)
-        assert answer.status_code == status
-        assert "/docs lists" in answer.json()["error"]["message"]
 
 
 async def test_the_command_line_is_not_spoken_of(serve: Serve, tmp_path: Any) -> None:

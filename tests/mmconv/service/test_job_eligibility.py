@@ -18,7 +18,7 @@ from mmconv.service.settings import Settings
 from mmconv.store import job_queries, queue
 from mmconv.store.jobs import Job, NewJob
 from tests.mmconv.service.conftest import Serve, Served
-from tests.mmconv.service.run_settings import drawn, ended, request
+from tests.mmconv.service.run_settings import drawn, ended, finished, request
 from tests.mmconv.service.tokens import bearer, token
 
 TALK = {"model": "m", "turns": [{"instruction": "Why?"}]}
@@ -58,8 +58,7 @@ async def test_prompts_of_the_operators_own_make_a_dialogue_another_one(
 async def test_what_a_server_lacks_is_told(serve: Serve, tmp_path: Path) -> None:
     data = drawn(tmp_path)
     served = await serve(data=data, synchronous_calls=0)
-    run = (await served.client.post("/v1/runs", json=request())).json()["id"]
-    await ended(served.client, run)
+    run = (await finished(served.client))["id"]
     talk = {**TALK, "model": "echo"}
     dialogue = (await served.client.post("/v1/dialogues", json=talk)).json()["id"]
     models = dict(served.shared.settings.models)
@@ -130,8 +129,7 @@ async def test_pictures_of_a_finished_run_stay_whatever_its_models_are_by_now(
 ) -> None:
     data = drawn(tmp_path)
     served = await serve(data=data)
-    run = (await served.client.post("/v1/runs", json=request(limit=1))).json()["id"]
-    await ended(served.client, run)
+    run = (await finished(served.client, limit=1))["id"]
     shown = (await served.client.get(f"/v1/runs/{run}/samples/1")).json()["calls"][0]["messages"]
     [image] = re.findall("[0-9a-f]{64}", str(shown))
     other = {"echo": scripted("new"), "judge": {"provider": "fake", "model": "judge"}}

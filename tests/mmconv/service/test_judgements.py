@@ -37,9 +37,7 @@ PNG = encode(halves(), "png")
 
 @pytest.fixture
 async def judging(serve: Serve) -> Served:
-    opened = await serve(models=MODELS)
-    assert isinstance(opened, Served)
-    return opened
+    return await serve(models=MODELS)
 
 
 async def post(served: Served, document: dict[str, Any], **fields: Any) -> Any:

@@ -19,7 +19,7 @@ from mmconv.core.config import ModelSpec
 from mmconv.core.errors import ConfigError
 from model_zoo import hf
 from tests.mmconv.service.conftest import Serve
-from tests.mmconv.service.run_settings import ROWS, begun, drawn, ended, request
+from tests.mmconv.service.run_settings import ROWS, begun, drawn, ended, finished, request
 
 SLOW = {"provider": "fake", "model": "judge", "options": {"seconds": 0.1}, "max_concurrency": 4}
 
@@ -67,17 +67,8 @@ async def test_samples_of_an_unfinished_run_are_planned_beside_the_loop(
         # what is not shown is not planned: three conditions of each sample
         assert len(planning.seen) == 3 * planned, path
         assert threading.current_thread() not in reading.seen
-
-
-async def test_a_page_behind_a_sample_that_is_not_there_is_refused(
-    serve: Serve, tmp_path: Path
-) -> None:
-    served = await serve(data=drawn(tmp_path), models={"slow": SLOW})
-    body = request(models={"candidate": "slow", "judge": "slow"})
-    run = (await served.client.post("/v1/runs", json=body)).json()["id"]
-    await begun(served.client, run)
-    answer = await served.client.get(f"/v1/runs/{run}/samples", params={"after": "none"})
-    assert (answer.status_code, answer.json()["error"]["param"]) == (400, "after")
+    missing = await served.client.get(f"/v1/runs/{run}/samples", params={"after": "none"})
+    assert (missing.status_code, missing.json()["error"]["param"]) == (400, "after")
 
 
 async def test_a_dialogue_is_planned_beside_the_loop(
@@ -127,7 +118,5 @@ async def test_pictures_of_a_data_set_are_decoded_once_whatever_is_restarted(
     data = drawn(tmp_path)
     for start in range(2):
         served = await serve(data=data)
-        posted = await served.client.post("/v1/runs", json=request(seed=start))
-        assert posted.status_code == 202
-        assert (await ended(served.client, posted.json()["id"]))["state"] == "done"
+        await finished(served.client, seed=start)
         assert len(decoded) == ROWS

@@ -6,7 +6,6 @@ import inspect
 import json
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -24,6 +23,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from mmconv.service.server import Connection, Server
 from tests.mmconv.service.conftest import MODELS, ServerProcess, Servers, until
+from tests.mmconv.service.http.hostile import connect
 from tests.mmconv.service.run_settings import drawn, request
 from tests.pictures import picture
 
@@ -42,19 +42,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
 
 def says(text: str, **fields: Any) -> dict[str, Any]:
     return {"model": "echo", "messages": [{"role": "user", "content": text}]} | fields
-
-
-def connect(server: ServerProcess) -> socket.socket:
-    place = urlsplit(server.url)
-    return socket.create_connection((place.hostname, place.port), timeout=10)
-
-
-def read_all(connection: socket.socket) -> bytes:
-    """What the server sends until it closes the connection."""
-    data = b""
-    while piece := connection.recv(65_536):
-        data += piece
-    return data
 
 
 def status(server: ServerProcess, path: str = "health") -> int:
@@ -182,44 +169,11 @@ def test_a_client_that_goes_takes_its_call_with_it(server: ServerProcess, stream
     assert ask(server).status_code == 200
 
 
-def test_a_head_that_never_ends_is_not_kept(server: ServerProcess) -> None:
-    with connect(server) as connection:
-        connection.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n")
-        for number in range(1000):
-            connection.sendall(b"X-%d: %s\r\n" % (number, b"x" * 1000))
-        assert read_all(connection).startswith(b"HTTP/1.1 431 ")
-    assert httpx2.get(f"{server.url}/health").status_code == 200
-
-
-@pytest.mark.parametrize(
-    "sent",
-    [
-        b"\x16\x03\x01\x02\x00\x01\x00",
-        b"GET /health HTTP/9.9\r\n\r\n",
-        b"POST /v1/images HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n",
-        b"POST /v1/images HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1e3\r\n\r\n",
-        b"POST /v1/images HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nZZ\r\n",
-    ],
-)
-def test_what_is_not_http_is_refused(server: ServerProcess, sent: bytes) -> None:
-    with connect(server) as connection:
-        connection.sendall(sent)
-        assert b" 400 " in read_all(connection).partition(b"\r\n")[0]
-
-
 def test_an_upgrade_that_is_asked_for_is_not_logged(server: ServerProcess) -> None:
     asked = {"Connection": "Upgrade", "Upgrade": "websocket"}
     assert httpx2.get(f"{server.url}/health", headers=asked).status_code == 200
     assert "pgrade" not in server.output
     assert "pip install" not in server.output
-
-
-def test_an_announced_body_that_is_too_large_is_refused_unread(server: ServerProcess) -> None:
-    with connect(server) as connection:
-        connection.sendall(
-            b"POST /v1/images HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999\r\n\r\n"
-        )
-        assert connection.recv(65_536).startswith(b"HTTP/1.1 413 ")
 
 
 def test_two_servers_share_uploads_and_the_database(start: Servers) -> None:

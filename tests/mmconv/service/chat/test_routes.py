@@ -145,46 +145,15 @@ async def test_an_image_with_a_wrong_label_is_taken_for_what_it_is(served: Serve
 
 
 @pytest.mark.parametrize(
-    ("url", "code"),
-    [
-        ("file:///etc/passwd", 400),
-        ("/etc/passwd", 400),
-        ("http://127.0.0.1/x.png", 400),
-        ("https://example.org/x.png", 400),
-        ("image:../../../etc/passwd", 404),
-        ("data:image/png;base64,@@@@", 400),
-        ("data:image/png,abc", 400),
-        (f"data:image/png;base64,{base64.b64encode(PNG[:200]).decode()}", 400),
-        (f"data:image/png;base64,{base64.b64encode(b'<svg/>').decode()}", 400),
-        ("", 400),
-    ],
-)
-async def test_what_is_no_image_of_the_clients_is_refused(
-    served: Served, url: str, code: int
-) -> None:
-    answer = await post(served, shown(url))
-    assert answer.status_code == code
-    assert error(answer)["param"] == "messages[0].content[0].image_url.url"
-    assert "/out/" not in answer.text
-
-
-@pytest.mark.parametrize(
     ("fields", "param"),
     [
-        ({"n": 2}, "n"),
-        ({"tools": [{"type": "function"}]}, "tools"),
         ({"logprobs": True}, "logprobs"),
-        ({"frequency_penalty": 0.5}, "frequency_penalty"),
-        ({"logit_bias": {"50256": -100}}, "logit_bias"),
         ({"store": True}, "store"),
         ({"reasoning_effort": "high"}, "reasoning_effort"),
-        ({"temperature": 3}, "temperature"),
         ({"max_tokens": 10**9}, "max_tokens"),
         ({"max_completion_tokens": 10**9}, "max_completion_tokens"),
         ({"top_p": -0.1}, "top_p"),
         ({"response_format": {"type": "grammar"}}, "response_format"),
-        ({"messages": []}, "messages"),
-        ({"messages": [{"role": "tool", "content": "x"}]}, "messages[0]"),
         ({"messages": [{"role": "user"}]}, "messages[0].content"),
         ({"messages": [{"role": "user", "content": "x", "name": "bob"}]}, "messages[0].name"),
         (
@@ -279,18 +248,14 @@ async def test_a_schema_binds_models_that_can_be_bound(serve: Serve) -> None:
 
 
 async def test_json_mode_is_a_schema_that_any_object_obeys(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch
+    served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    loose = {"provider": "openai", "model": "x", "base_url": "http://127.0.0.1:9/v1"}
-    served = await serve(models={**MODELS, "loose": loose})
     asked = record_asked(monkeypatch)
     wanted = {"type": "json_object"}
     answer = await post(served, says("grade", model="judge", response_format=wanted))
     assert orjson.loads(answer.json()["choices"][0]["message"]["content"]) == {}
     [(_, sampling)] = asked
     assert orjson.loads(sampling.schema) == {"type": "object", "additionalProperties": True}
-    refused = await post(served, says("grade", model="loose", response_format=wanted))
-    assert (refused.status_code, error(refused)["param"]) == (400, "response_format")
 
 
 @pytest.mark.parametrize(
@@ -333,30 +298,6 @@ async def test_only_so_many_calls_of_a_token_wait(serve: Serve) -> None:
     assert error(refused)["code"] == "queue_full"
     assert int(refused.headers["Retry-After"]) >= 1
     assert (await post(served, says("x"))).status_code == 200
-
-
-@pytest.mark.parametrize(
-    ("body", "code"),
-    [
-        (b"{", 400),
-        (b"\xff\xfe", 400),
-        (b"[" * 10_000, 400),
-        (b'{"messages":' + b"[" * 500 + b"]" * 500 + b"}", 400),
-        (b'{"model": "\\ud800"}', 400),
-        (b"[]", 400),
-        (b"null", 400),
-        (b"", 400),
-        (b"[1" + b",1" * 30_000 + b"]", 413),
-    ],
-)
-async def test_bodies_that_are_no_request_are_refused(
-    served: Served, body: bytes, code: int
-) -> None:
-    answer = await served.client.post(
-        "/v1/chat/completions", content=body, headers={"Content-Type": "application/json"}
-    )
-    assert answer.status_code == code
-    assert error(answer)["message"]
 
 
 async def test_without_a_seed_every_answer_is_drawn_anew(serve: Serve) -> None:

@@ -40,9 +40,7 @@ DIALOGUE: dict[str, Any] = {
 
 @pytest.fixture
 async def failing(serve: Serve) -> Served:
-    opened = await serve(models=dict(MODELS))
-    assert isinstance(opened, Served)
-    return opened
+    return await serve(models=dict(MODELS))
 
 
 async def test_a_failure_is_part_of_the_result(failing: Served) -> None:

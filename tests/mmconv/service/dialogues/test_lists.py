@@ -19,9 +19,7 @@ async def served(serve: Serve) -> Served:
         token("ada", "admin"),
         *(token(name, "chat", "run", concurrent_runs=2) for name in ("bob", "kim")),
     ]
-    opened = await serve(tokens=tokens, synchronous_calls=0)
-    assert isinstance(opened, Served)
-    return opened
+    return await serve(tokens=tokens, synchronous_calls=0)
 
 
 async def start(served: Served, name: str, number: int, **fields: Any) -> Any:

@@ -48,9 +48,7 @@ LONG = [{"instruction": "x" * 20_000, "reference": "y"}] * 150
 
 @pytest.fixture
 async def talking(serve: Serve) -> Served:
-    opened = await serve(models=dict(MODELS))
-    assert isinstance(opened, Served)
-    return opened
+    return await serve(models=dict(MODELS))
 
 
 async def post(served: Served, **fields: Any) -> Any:

@@ -105,7 +105,7 @@ async def test_every_example_is_served(
 async def test_all_errors_have_the_one_shape(document: dict[str, Any]) -> None:
     for _, _, operation in operations(document):
         responses = operation["responses"]
-        assert {"400", "401", "403", "408", "413", "429", "500"} <= responses.keys()
+        assert {"400", "401", "403", "408", "413", "429", "500", "503"} <= responses.keys()
         for status, response in responses.items():
             if status[0] in "45":
                 schema = response["content"]["application/json"]["schema"]

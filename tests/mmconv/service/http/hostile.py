@@ -131,6 +131,7 @@ def check_refusal(status: int, body: bytes, *statuses: int) -> None:
     assert error["message"]
     assert "Traceback" not in error["message"]
     assert "site-packages" not in error["message"]
+    assert "/out/" not in error["message"]
 
 
 def gone(connection: socket.socket) -> bool:

@@ -54,9 +54,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> ResolvedCall:
 
 @pytest.fixture
 async def served(serve: Serve) -> Served:
-    opened = await serve(models=MODELS)
-    assert isinstance(opened, Served)
-    return opened
+    return await serve(models=MODELS)
 
 
 class Visitor:

@@ -239,6 +239,8 @@ def test_what_is_refused_before_it_is_a_request_is_traced_and_counted(
         b"Host: [",
         b"Host: [::1",
         b"Host: evil.example",
+        b"Host: 127.0.0.1.evil.example:80",
+        b"Host: localhost:8080\r\nOrigin: http://localhost:9090",
         b"Host: localhost@evil.example",
         b"Host: \xff",
         b"Host: evil@127.0.0.1",

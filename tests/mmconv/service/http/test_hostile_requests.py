@@ -281,6 +281,7 @@ def test_a_path_that_leads_out_leads_nowhere(server: ServerProcess, target: str)
 @pytest.mark.parametrize(
     "reference",
     [
+        "",
         "file:///etc/passwd",
         "FILE:///etc/passwd",
         "/etc/passwd",

@@ -49,13 +49,19 @@ async def test_a_bug_is_logged_with_the_id_that_the_client_got(
     served: Served, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(*_given: object) -> None:
-        raise RuntimeError("a bug")
+        raise RuntimeError("secret in /srv/x")
 
     monkeypatch.setattr("mmconv.service.state.Service.model", fail)
     answer = await served.client.get("/v1/models/x")
     name = answer.headers["x-request-id"]
     assert answer.status_code == 500
+    # The server closes it, and the next request would be lost.
+    assert answer.headers["connection"] == "close"
+    assert "/srv" not in answer.text
+    assert "Traceback" not in answer.text
     assert f"GET '/v1/models/x', request {name} of local: the server failed" in caplog.text
+    page = (await served.client.get("/metrics")).text
+    assert 'route="/v1/models/{model:path}",status="500"} 1.0' in page
 
 
 async def test_a_jobs_end_is_logged(

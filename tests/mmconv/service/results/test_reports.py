@@ -14,7 +14,7 @@ import pytest
 from mmconv.service.errors import Problem
 from mmconv.service.runs.execution import finished_folder
 from tests.mmconv.service.conftest import Serve, Served
-from tests.mmconv.service.run_settings import drawn, ended, request
+from tests.mmconv.service.run_settings import drawn, finished
 
 BLOCK = 2
 """Samples in a block: a data set of three has two blocks."""
@@ -25,19 +25,11 @@ async def served(serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     """A service whose pages have room for next to nothing."""
     monkeypatch.setattr("mmconv.service.results.routes.PAGE_BYTES", 100)
     monkeypatch.setattr("mmconv.report.page.blocks.BLOCK", BLOCK)
-    opened = await serve(data=drawn(tmp_path))
-    assert isinstance(opened, Served)
-    return opened
-
-
-async def finished(served: Served) -> str:
-    run = str((await served.client.post("/v1/runs", json=request())).json()["id"])
-    assert (await ended(served.client, run))["state"] == "done"
-    return run
+    return await serve(data=drawn(tmp_path))
 
 
 async def test_what_lies_beside_a_report_is_where_the_page_looks_for_it(served: Served) -> None:
-    run = await finished(served)
+    run = (await finished(served.client))["id"]
     report = await served.client.get(f"/v1/runs/{run}/report")
     assert report.status_code == 200
     assert re.search(r"script-src 'sha256-[^;]*' 'self'", html.unescape(report.text))
@@ -57,7 +49,7 @@ async def test_what_lies_beside_a_report_is_where_the_page_looks_for_it(served: 
 
 
 async def test_an_archive_holds_the_page_and_all_beside_it(served: Served, tmp_path: Path) -> None:
-    run = await finished(served)
+    run = (await finished(served.client))["id"]
     answer = await served.client.get(f"/v1/runs/{run}/report", params={"format": "zip"})
     assert answer.headers["content-type"] == "application/zip"
     with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
@@ -73,7 +65,7 @@ async def test_an_archive_holds_the_page_and_all_beside_it(served: Served, tmp_p
 
 async def test_a_report_that_holds_all_is_an_archive_too(serve: Serve, tmp_path: Path) -> None:
     served = await serve(data=drawn(tmp_path))
-    run = await finished(served)
+    run = (await finished(served.client))["id"]
     answer = await served.client.get(f"/v1/runs/{run}/report", params={"format": "zip"})
     with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
         assert archive.namelist() == ["report.html"]
@@ -81,21 +73,10 @@ async def test_a_report_that_holds_all_is_an_archive_too(serve: Serve, tmp_path:
     assert missing.status_code == 404
 
 
-async def test_a_run_that_is_not_done_has_no_report(served: Served) -> None:
-    posted = await served.client.post(
-        "/v1/runs", json=request(models={"candidate": "slow", "judge": "slow"})
-    )
-    run = posted.json()["id"]
-    for path in ("report", "report?format=zip", "report.samples/0.js"):
-        assert (await served.client.get(f"/v1/runs/{run}/{path}")).status_code == 409
-    await served.client.delete(f"/v1/runs/{run}")
-    await ended(served.client, run)
-
-
 @pytest.mark.parametrize("file", ["scores.jsonl", "tables/index.json", "summary.json"])
 async def test_a_report_is_made_anew_when_any_result_is_newer(served: Served, file: str) -> None:
     """A run that is resumed writes them one after another, and may be asked for in between."""
-    run = await finished(served)
+    run = (await finished(served.client))["id"]
     assert (await served.client.get(f"/v1/runs/{run}/report")).status_code == 200
     page = served.shared.settings.out / "shown" / run / "report.html"
     made = page.stat().st_mtime_ns
@@ -110,7 +91,7 @@ async def test_a_report_is_made_anew_when_any_result_is_newer(served: Served, fi
 
 
 async def test_a_resumed_run_is_not_done_before_its_tables_are(served: Served) -> None:
-    job = await served.shared.queue.get(await finished(served))
+    job = await served.shared.queue.get((await finished(served.client))["id"])
     assert job is not None
     folder = finished_folder(served.shared, job)
     resumed = replace(job, state="running")
@@ -125,7 +106,7 @@ async def test_a_resumed_run_is_not_done_before_its_tables_are(served: Served) -
 async def test_a_server_that_has_read_the_data_gives_out_a_report_when_they_are_away(
     served: Served, tmp_path: Path
 ) -> None:
-    run = await finished(served)
+    run = (await finished(served.client))["id"]
     (tmp_path / "data").rename(tmp_path / "away")
     for asked in ({}, {"format": "zip"}):
         answer = await served.client.get(f"/v1/runs/{run}/report", params=asked)
@@ -138,7 +119,7 @@ async def test_a_report_made_while_the_data_are_away_is_made_anew_when_they_are_
 ) -> None:
     """As after a restart with a folder that is not mounted."""
     data = drawn(tmp_path)
-    run = await finished(await serve(data=data))
+    run = (await finished((await serve(data=data)).client))["id"]
     images = tmp_path / "data" / "images"
     images.rename(tmp_path / "away")
     later = await serve(data=data)

@@ -12,9 +12,10 @@ import orjson
 import pytest
 from pyarrow import parquet
 
+from mmconv.run_folder.layout import MANIFEST, TRANSCRIPTS
 from mmconv.run_folder.saved_run import read_tables
 from tests.mmconv.service.conftest import Serve, Served
-from tests.mmconv.service.run_settings import CALLS, ROWS, begun, drawn, ended, request
+from tests.mmconv.service.run_settings import CALLS, ROWS, begun, drawn, ended, finished, request
 
 SECRET = "not-for-clients"
 
@@ -37,19 +38,18 @@ MODELS = {
 }
 
 
+LOST = {"models": {"candidate": "echo", "judge": "broken"}, "limit": 1, "conditions": ["reasoning"]}
+"""A run whose candidate answers, with too few calls to the judge to stop it."""
+
+
 @pytest.fixture
 async def served(serve: Serve, tmp_path: Path) -> Served:
-    opened = await serve(data=drawn(tmp_path), models=MODELS)
-    assert isinstance(opened, Served)
-    return opened
+    return await serve(data=drawn(tmp_path), models=MODELS)
 
 
 async def run(client: httpx2.AsyncClient, **fields: Any) -> str:
-    """A run that is done."""
-    posted = await client.post("/v1/runs", json=request(**fields))
-    name = str(posted.json()["id"])
-    assert (await ended(client, name))["state"] == "done"
-    return name
+    """The id of a run that is done."""
+    return str((await finished(client, **fields))["id"])
 
 
 async def get(client: httpx2.AsyncClient, path: str, **params: Any) -> Any:
@@ -237,12 +237,9 @@ async def test_the_report_is_a_page_without_this_machines_paths(
 
 
 async def test_failures_tell_clients_no_address(served: Served, tmp_path: Path) -> None:
-    # with a candidate that answers, and too few calls to the judge to stop the run
-    roles = {"candidate": "echo", "judge": "broken"}
-    body = request(models=roles, limit=1, conditions=["reasoning"])
-    name = (await served.client.post("/v1/runs", json=body)).json()["id"]
-    done = await ended(served.client, name)
-    assert (done["state"], done["progress"]["failed"]) == ("done", 2)
+    done = await finished(served.client, **LOST)
+    name = done["id"]
+    assert done["progress"]["failed"] == 2
     sample = (await get(served.client, f"runs/{name}/samples"))["data"][0]["sample"]
     for path in (
         f"runs/{name}",
@@ -312,8 +309,59 @@ async def test_which_run_is_not_done_and_what_to_do_is_told(served: Served) -> N
     params = {"runs": f"{done},{name}"}
     active = await served.client.get("/v1/compare", params=params)
     assert f"the run {name} is not done" in active.json()["error"]["message"]
+    files = ("report", "report?format=zip", "report.samples/0.js", "transcripts", "manifest")
+    for file in (*files, "scores", "tables"):
+        answer = await served.client.get(f"/v1/runs/{name}/{file}")
+        assert (answer.status_code, answer.json()["error"]["code"]) == (409, "not_finished")
     assert active.json()["error"]["message"].endswith("wait for its end")
     await served.client.delete(f"/v1/runs/{name}")
     await ended(served.client, name)
     stopped = await served.client.get("/v1/compare", params=params)
     assert stopped.json()["error"]["message"].endswith("post it again to have it finished")
+
+
+async def transcripts(served: Served, name: str, form: str) -> list[dict[str, Any]]:
+    path = f"/v1/runs/{name}/transcripts"
+    answer = await served.client.get(path, params={"format": form})
+    assert answer.status_code == 200, answer.text
+    assert f"{name}-transcripts.{form}" in answer.headers["content-disposition"]
+    if form == "jsonl":
+        return [orjson.loads(line) for line in answer.content.splitlines()]
+    found: list[dict[str, Any]] = parquet.read_table(io.BytesIO(answer.content)).to_pylist()
+    return found
+
+
+@pytest.mark.parametrize("form", ["jsonl", "parquet"])
+async def test_all_calls_come_in_one_file(served: Served, form: str) -> None:
+    name = await run(served.client)
+    found = await transcripts(served, name, form)
+    folder = folder_of(served)
+    own = (folder / TRANSCRIPTS).with_suffix(f".{form}")
+    answer = await served.client.get(f"/v1/runs/{name}/transcripts", params={"format": form})
+    assert answer.content == own.read_bytes()
+    assert {each["model"] for each in found} == {"candidate", "judge"}
+
+
+async def test_a_failure_tells_the_same_in_both_formats_and_no_address(served: Served) -> None:
+    name = await run(served.client, **LOST)
+    lines = await transcripts(served, name, "jsonl")
+    table = await transcripts(served, name, "parquet")
+    info = [each["problem"] for each in lines if each["state"] == "failure"]
+    assert info == [each["problem"] for each in table if each["state"] == "failure"]
+    assert set(info) == {"connection: the model could not be reached"}
+    assert len(table) == len(lines)
+    assert SECRET not in str(table)
+
+
+async def test_the_manifest_is_the_runs_own_but_for_places(served: Served) -> None:
+    name = await run(served.client)
+    path = folder_of(served) / MANIFEST
+    own = orjson.loads(path.read_bytes())
+    assert (await served.client.get(f"/v1/runs/{name}/manifest")).json() == own
+    own["about_models"] = {"candidate": {"chat_template": "/srv/checkpoints/chat.jinja"}}
+    own["facts"]["data"] = {"/srv/a/rows.csv": "0" * 64, "/srv/b/rows.csv": "1" * 64}
+    path.write_bytes(orjson.dumps(own))
+    answer = await served.client.get(f"/v1/runs/{name}/manifest")
+    assert "/srv" not in answer.text
+    assert answer.json()["facts"]["data"] == {"file 1": "0" * 64, "file 2": "1" * 64}
+    assert answer.json()["models"] == own["models"]

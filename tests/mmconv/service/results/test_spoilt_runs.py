@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,62 +12,67 @@ from pyarrow import parquet
 
 from tests.mmconv.cli.test_spoilt_runs import cut
 from tests.mmconv.service.conftest import Serve, Served
-from tests.mmconv.service.run_settings import drawn, ended, request
+from tests.mmconv.service.run_settings import drawn, finished
 
 
 @pytest.fixture
 async def served(serve: Serve, tmp_path: Path) -> Served:
-    opened = await serve(data=drawn(tmp_path))
-    assert isinstance(opened, Served)
-    return opened
+    return await serve(data=drawn(tmp_path))
 
 
-async def finished(served: Served, **fields: object) -> tuple[str, Path]:
+async def done(served: Served, **fields: object) -> tuple[str, Path]:
     """The id and the folder of a run that is done."""
-    posted = await served.client.post("/v1/runs", json=request(**fields))
-    name = str(posted.json()["id"])
-    info = await ended(served.client, name)
-    assert info["state"] == "done"
-    return name, served.shared.settings.out / info["folder"]
+    info = await finished(served.client, **fields)
+    return info["id"], served.shared.settings.out / info["folder"]
 
 
-@pytest.mark.parametrize(
-    ("file", "asked"),
-    [
-        ("scores.jsonl", "scores"),
-        ("scores.jsonl", "scores?metric=rating"),
-        ("scores.jsonl", "samples/1"),
-        ("scores.jsonl", "report"),
-        ("scores.parquet", "scores?metric=rating&format=parquet"),
-        ("transcripts.jsonl", "samples"),
-        ("transcripts.jsonl", "samples/1"),
-        ("transcripts.jsonl", "report"),
-        ("tables/scores.json", "tables"),
-        ("tables/index.json", "report"),
-        ("manifest.json", "report"),
-    ],
+SPOILT = (
+    ("scores.jsonl", "scores"),
+    ("scores.jsonl", "scores?metric=rating"),
+    ("scores.jsonl", "samples/1"),
+    ("scores.jsonl", "report"),
+    ("scores.parquet", "scores?metric=rating&format=parquet"),
+    ("transcripts.jsonl", "samples"),
+    ("transcripts.jsonl", "samples/1"),
+    ("transcripts.jsonl", "report"),
+    ("tables/scores.json", "tables"),
+    ("tables/index.json", "report"),
+    ("manifest.json", "report"),
+    *((file, "web") for file in ("manifest.json", "tables/index.json", "transcripts.jsonl")),
 )
+"""Files, and what they are needed for."""
+
+GIVEN_OUT = (("scores.jsonl", "scores?format=jsonl"), ("scores.parquet", "scores?format=parquet"))
+"""Files that are given out as they are."""
+
+
 @pytest.mark.parametrize("gone", [False, True], ids=["cut short", "gone"])
 async def test_what_is_spoilt_is_told_without_a_path(
-    served: Served, tmp_path: Path, file: str, asked: str, gone: bool
+    served: Served, tmp_path: Path, gone: bool
 ) -> None:
-    name, folder = await finished(served, limit=2)
-    path = folder / file
-    if gone:
-        path.unlink()
-    else:
-        cut(path)
-    answer = await served.client.get(f"/v1/runs/{name}/{asked}")
-    assert answer.status_code == 409, answer.text
-    error = answer.json()["error"]
-    assert error["code"] == "files_spoilt"
-    assert path.name in error["message"]
-    assert "post it again" in error["message"]
-    assert str(tmp_path) not in answer.text
+    name, folder = await done(served, limit=2)
+    for file, asked in (*SPOILT, *(GIVEN_OUT if gone else ())):
+        path = folder / file
+        whole = path.read_bytes()
+        shutil.rmtree(served.shared.settings.out / "shown", ignore_errors=True)
+        if gone:
+            path.unlink()
+        else:
+            cut(path)
+        url = f"/web/runs/{name}" if asked == "web" else f"/v1/runs/{name}/{asked}"
+        answer = await served.client.get(url)
+        assert answer.status_code == 409, (file, asked, answer.text)
+        error = answer.json()["error"]
+        assert error["code"] == "files_spoilt"
+        assert path.name in error["message"]
+        assert "post it again" in error["message"]
+        assert str(tmp_path) not in answer.text
+        path.write_bytes(whole)
+        assert (await served.client.get(url)).status_code == 200, (file, asked)
 
 
 async def test_a_summary_may_be_gone_and_not_spoilt(served: Served) -> None:
-    name, folder = await finished(served, limit=2)
+    name, folder = await done(served, limit=2)
     cut(folder / "summary.json")
     spoilt = await served.client.get(f"/v1/runs/{name}/report")
     assert "summary.json: cut short" in spoilt.json()["error"]["message"]
@@ -75,17 +81,8 @@ async def test_a_summary_may_be_gone_and_not_spoilt(served: Served) -> None:
     assert (await served.client.get(f"/v1/runs/{name}/report")).status_code == 200
 
 
-@pytest.mark.parametrize("form", ["jsonl", "parquet"])
-async def test_a_file_that_is_gone_is_told(served: Served, form: str) -> None:
-    name, folder = await finished(served, limit=1)
-    (folder / f"scores.{form}").unlink()
-    answer = await served.client.get(f"/v1/runs/{name}/scores", params={"format": form})
-    assert answer.status_code == 409, answer.text
-    assert f"scores.{form}: file does not exist" in answer.json()["error"]["message"]
-
-
 async def test_a_table_of_another_version_is_told(served: Served) -> None:
-    name, folder = await finished(served, limit=1)
+    name, folder = await done(served, limit=1)
     path = folder / "scores.parquet"
     parquet.write_table(parquet.read_table(path).drop_columns(["why"]), path)
     chosen = {"format": "parquet", "metric": "rating"}
@@ -99,7 +96,7 @@ async def test_a_table_of_another_version_is_told(served: Served) -> None:
 async def test_a_picture_that_is_gone_is_no_fault_of_the_run(
     served: Served, tmp_path: Path
 ) -> None:
-    name, _ = await finished(served, limit=2)
+    name, _ = await done(served, limit=2)
     picture = sorted((tmp_path / "data" / "images").iterdir())[0]
     digest = hashlib.sha256(picture.read_bytes()).hexdigest()
     picture.unlink()
@@ -119,7 +116,7 @@ async def test_a_picture_that_is_gone_is_no_fault_of_the_run(
 async def test_what_the_server_lacks_is_no_fault_of_the_run(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    name, folder = await finished(served, limit=1)
+    name, folder = await done(served, limit=1)
     for asked in ("report", "scores?metric=rating&format=jsonl"):
         with monkeypatch.context() as patched:
             error = FileNotFoundError(2, "No usable temporary directory found in ['/tmp']")
@@ -138,18 +135,9 @@ def raising(error: Exception) -> Callable[..., object]:
     return fail
 
 
-@pytest.mark.parametrize("file", ["manifest.json", "tables/index.json", "transcripts.jsonl"])
-async def test_the_web_page_tells_what_is_spoilt(served: Served, file: str) -> None:
-    name, folder = await finished(served, limit=2)
-    cut(folder / file)
-    answer = await served.client.get(f"/web/runs/{name}")
-    assert answer.status_code == 409, answer.text
-    assert Path(file).name in answer.json()["error"]["message"]
-
-
 async def test_a_comparison_tells_what_is_spoilt(served: Served, tmp_path: Path) -> None:
-    first, _ = await finished(served, limit=2)
-    second, folder = await finished(served, limit=2, seed=1)
+    first, _ = await done(served, limit=2)
+    second, folder = await done(served, limit=2, seed=1)
     cut(folder / "manifest.json")
     answer = await served.client.get("/v1/compare", params={"runs": f"{first},{second}"})
     assert answer.status_code == 409, answer.text
@@ -158,18 +146,18 @@ async def test_a_comparison_tells_what_is_spoilt(served: Served, tmp_path: Path)
 
 
 async def test_nothing_is_left_of_a_copy_that_could_not_be_made(served: Served) -> None:
-    name, folder = await finished(served, limit=2)
+    name, folder = await done(served, limit=2)
     cut(folder / "transcripts.jsonl")
     await served.client.get(f"/v1/runs/{name}/report")
     assert list((served.shared.settings.out / "shown").iterdir()) == []
 
 
 async def test_a_spoilt_run_is_removed_and_posted_again(served: Served) -> None:
-    name, folder = await finished(served, limit=2)
+    name, folder = await done(served, limit=2)
     cut(folder / "scores.jsonl")
     removed = await served.client.delete(f"/v1/runs/{name}", params={"purge": True})
     assert removed.status_code == 204
-    again, _ = await finished(served, limit=2)
+    again, _ = await done(served, limit=2)
     assert again == name
     assert (await served.client.get(f"/v1/runs/{name}")).json()["progress"]["asked"] == 0
     assert (await served.client.get(f"/v1/runs/{name}/scores")).status_code == 200
@@ -181,8 +169,7 @@ async def test_a_run_whose_folder_is_on_another_server_is_not_to_be_removed(
     database = str(tmp_path / "store.sqlite")
     common = {"data": drawn(tmp_path), "database": database}
     one = await serve(out=tmp_path / "one", **common)
-    run = (await one.client.post("/v1/runs", json=request(limit=1))).json()["id"]
-    assert (await ended(one.client, run))["state"] == "done"
+    run = (await finished(one.client, limit=1))["id"]
     other = await serve(out=tmp_path / "other", **common)
     for path in ("scores", "tables", "samples", "report"):
         assert (await one.client.get(f"/v1/runs/{run}/{path}")).status_code == 200

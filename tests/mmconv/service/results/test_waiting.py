@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import pytest
 
 from mmconv.engine.setup import build_benchmark
@@ -16,7 +15,7 @@ from mmconv.report.page import write_page
 from mmconv.service import state
 from mmconv.service.results import routes as reports
 from tests.mmconv.service.conftest import Serve
-from tests.mmconv.service.run_settings import drawn, ended, request, until
+from tests.mmconv.service.run_settings import drawn, finished, request, until
 
 SECONDS = 10.0
 """A request that waits for the work of another one never ends here."""
@@ -36,18 +35,12 @@ class HeldUp:
         return self._work(*args, **how)
 
 
-async def finished(client: httpx2.AsyncClient, **fields: Any) -> str:
-    run = str((await client.post("/v1/runs", json=request(**fields))).json()["id"])
-    assert (await ended(client, run))["state"] == "done"
-    return run
-
-
 async def test_a_report_that_is_made_waits_for_none_that_is_being_made(
     serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = (await serve(data=drawn(tmp_path))).client
     roles = {"candidate": "judge", "judge": "judge"}
-    made, other = await finished(client), await finished(client, models=roles)
+    made, other = [(await finished(client, **fields))["id"] for fields in ({}, {"models": roles})]
     paths = (
         f"/v1/runs/{made}/report",
         f"/v1/runs/{made}/report?format=zip",
@@ -72,7 +65,7 @@ async def test_data_that_are_read_wait_for_none_that_are_being_read(
 ) -> None:
     [shapes] = drawn(tmp_path).values()
     client = (await serve(data={"shapes": shapes, "again": shapes})).client
-    run = await finished(client)
+    run = (await finished(client))["id"]
     reading = HeldUp(build_benchmark)
     monkeypatch.setattr(state, "build_benchmark", reading)
     limited = request(data="again", limit=1)

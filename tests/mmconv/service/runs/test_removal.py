@@ -15,7 +15,7 @@ import pytest
 
 from mmconv.core.keys import hash_bytes
 from tests.mmconv.service.conftest import Serve, Served
-from tests.mmconv.service.run_settings import begun, drawn, ended, request, until
+from tests.mmconv.service.run_settings import begun, drawn, ended, finished, request, until
 from tests.mmconv.service.tokens import bearer, token
 from tests.pictures import picture
 
@@ -46,9 +46,7 @@ TOKENS = [
 
 @pytest.fixture
 async def served(serve: Serve, tmp_path: Path) -> Served:
-    opened = await serve(data=drawn(tmp_path), models=MODELS, tokens=TOKENS)
-    assert isinstance(opened, Served)
-    return opened
+    return await serve(data=drawn(tmp_path), models=MODELS, tokens=TOKENS)
 
 
 def files(served: Served) -> set[str]:
@@ -66,13 +64,12 @@ async def delete(client: httpx2.AsyncClient, who: str, path: str, **params: Any)
     return await client.delete(path, headers=bearer(who), params=params)
 
 
-async def finished(client: httpx2.AsyncClient, who: str = "ann", **fields: Any) -> str:
-    """A run that is done."""
-    posted = await client.post("/v1/runs", json=request(**fields), headers=bearer(who))
-    name = str(posted.json()["id"])
+async def done(client: httpx2.AsyncClient, **fields: Any) -> str:
+    """A run of ann's that is done."""
+    client.headers.update(bearer("ann"))
+    run = str((await finished(client, **fields))["id"])
     client.headers.update(bearer("eve"))
-    assert (await ended(client, name))["state"] == "done"
-    return name
+    return run
 
 
 async def test_an_image_goes_when_the_last_who_sent_it_removes_it(served: Served) -> None:
@@ -160,7 +157,7 @@ async def test_who_may_remove_an_image(served: Served) -> None:
 async def test_a_run_goes_with_all_that_was_made_of_it(served: Served) -> None:
     client = served.client
     roles = {"candidate": "other", "judge": "judge"}
-    run, other = await finished(client), await finished(client, models=roles)
+    run, other = await done(client), await done(client, models=roles)
     made = (f"/v1/runs/{run}/report", f"/web/compare?runs={run},{other}", f"/web/runs/{other}")
     for path in made:
         assert (await client.get(path)).status_code == 200
@@ -182,7 +179,7 @@ async def test_two_who_remove_runs_at_once_leave_nothing(
     """One empties what it threw away while the other is about to throw its run away."""
     client = served.client
     roles = {"candidate": "other", "judge": "judge"}
-    first, second = await finished(client), await finished(client, models=roles)
+    first, second = await done(client), await done(client, models=roles)
     folder = (await client.get(f"/v1/runs/{second}")).json()["folder"]
     emptying, throwing, emptied = (threading.Event() for _ in range(3))
     rmtree, rename = shutil.rmtree, Path.rename
@@ -210,9 +207,9 @@ async def test_two_who_remove_runs_at_once_leave_nothing(
 
 async def test_what_is_started_again_after_its_removal_asks_nothing(served: Served) -> None:
     client = served.client
-    run = await finished(client)
+    run = await done(client)
     await delete(client, "ann", f"/v1/runs/{run}", purge=True)
-    assert await finished(client) == run
+    assert await done(client) == run
     progress = (await client.get(f"/v1/runs/{run}")).json()["progress"]
     assert (progress["asked"], progress["stored"]) == (0, progress["replies"])
 
@@ -262,7 +259,7 @@ async def test_a_folder_that_another_run_has_too_stays(serve: Serve, tmp_path: P
     data = drawn(tmp_path)
     served = await serve(data=data | {"again": data["shapes"]}, models=MODELS, tokens=TOKENS)
     client = served.client
-    run, other = await finished(client), await finished(client, data="again")
+    run, other = await done(client), await done(client, data="again")
     assert len(list(served.shared.settings.out.glob("*/scores.jsonl"))) == 1
     for name, left in ((run, True), (other, False)):
         assert (await delete(client, "ann", f"/v1/runs/{name}", purge=True)).status_code == 204

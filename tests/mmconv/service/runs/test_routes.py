@@ -28,9 +28,7 @@ async def running(serve: Serve, tmp_path: Path) -> Served:
         "judge": {"provider": "fake", "model": "judge"},
         "slow": SLOW,
     }
-    opened = await serve(data=drawn(tmp_path), models=models)
-    assert isinstance(opened, Served)
-    return opened
+    return await serve(data=drawn(tmp_path), models=models)
 
 
 def slow_request(**fields: Any) -> dict[str, Any]:
