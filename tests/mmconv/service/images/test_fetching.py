@@ -1,9 +1,18 @@
+"""Images by URL that lead inside, by name, redirect or a change of names: nothing goes there.
+
+The public internet is stood in for by 127.0.0.1, and a network of one's own by 127.0.0.2, with a
+server on the same port of both. Whom a fetch reaches is seen from those servers.
+"""
+
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
-from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from itertools import chain, repeat
+from typing import Any
 
 import pytest
 import trustme
@@ -13,6 +22,8 @@ from mmconv.service import request_images
 from mmconv.service.errors import Problem
 from mmconv.service.request_images import Rules, fetch, is_public
 from tests.mmconv.service.conftest import Serve
+from tests.mmconv.service.run_settings import until
+from tests.pictures import picture
 
 AUTHORITY = trustme.CA()
 
@@ -29,6 +40,202 @@ def client_context() -> ssl.SSLContext:
     context = ssl.create_default_context()
     AUTHORITY.configure_trust(context)
     return context
+
+
+PNG = picture(1)
+
+OUTSIDE, INSIDE = "127.0.0.1", "127.0.0.2"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """The port of both servers, whom they were reached as, and rules by which one is public."""
+
+    port: int
+    reached: list[str] = field(default_factory=list)
+
+    @property
+    def rules(self) -> Rules:
+        return Rules(
+            allowed=lambda address: address == OUTSIDE,
+            port=self.port,
+            trust=client_context(),
+        )
+
+    def url(self, host: str, path: str = "/x.png") -> str:
+        return f"https://{host}:{self.port}{path}"
+
+    async def fetch(self, url: str, limit: int = 1_000_000) -> bytes:
+        return await fetch(url, limit, "image", self.rules)
+
+
+@pytest.fixture
+async def world() -> AsyncIterator[World]:
+    taken = socket.create_server((OUTSIDE, 0))
+    found = World(port=taken.getsockname()[1])
+
+    async def image(request: web.Request) -> web.Response:
+        assert request.transport is not None
+        found.reached.append(request.transport.get_extra_info("sockname")[0])
+        return web.Response(body=PNG)
+
+    async def redirect(request: web.Request) -> web.Response:
+        await image(request)
+        raise web.HTTPFound(request.query["to"])
+
+    async def hang(request: web.Request) -> web.Response:
+        await asyncio.Event().wait()
+        return await image(request)
+
+    app = web.Application()
+    app.router.add_get("/x.png", image)
+    app.router.add_get("/hangs", hang)
+    app.router.add_get("/to", redirect)
+    runner = web.AppRunner(app, handler_cancellation=True)
+    await runner.setup()
+    server = server_context()
+    await web.SockSite(runner, taken, ssl_context=server).start()
+    await web.TCPSite(runner, INSIDE, found.port, ssl_context=server).start()
+    yield found
+    await runner.cleanup()
+
+
+@pytest.fixture
+def resolve_to(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
+    """`resolve_to([a], [b])` resolves any name to a once and then to b; it returns those asked."""
+
+    def set_answers(*answers: list[str]) -> list[str]:
+        asked: list[str] = []
+        coming = chain(answers, repeat(answers[-1]))
+
+        def getaddrinfo(host: str, port: int, *_: Any, **__: Any) -> list[Any]:
+            asked.append(host)
+            return [
+                (socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port))
+                for address in next(coming)
+            ]
+
+        monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+        return asked
+
+    return set_answers
+
+
+async def check_refused(world: World, url: str) -> None:
+    with pytest.raises(Problem) as refused:
+        await world.fetch(url)
+    assert (refused.value.status, refused.value.param) == (400, "image")
+    assert INSIDE not in refused.value.message
+
+
+async def test_a_name_that_changes_after_the_check_is_not_followed(
+    world: World, resolve_to: Callable[..., list[str]]
+) -> None:
+    asked = resolve_to([OUTSIDE], [INSIDE])
+    assert await world.fetch(world.url("localhost")) == PNG
+    assert asked == ["localhost"]
+    await check_refused(world, world.url("localhost"))
+    assert world.reached == [OUTSIDE]
+
+
+async def test_a_name_that_changes_between_redirects_is_not_followed(
+    world: World, resolve_to: Callable[..., list[str]]
+) -> None:
+    resolve_to([OUTSIDE], [INSIDE])
+    target = world.url("localhost.")
+    await check_refused(world, world.url("localhost", f"/to?to={target}"))
+    assert world.reached == [OUTSIDE]
+
+
+@pytest.mark.parametrize("answers", [[OUTSIDE, INSIDE], [INSIDE, OUTSIDE], [INSIDE], []])
+async def test_a_name_of_any_address_inside_is_refused(
+    world: World, resolve_to: Callable[..., list[str]], answers: list[str]
+) -> None:
+    resolve_to(answers)
+    await check_refused(world, world.url("localhost"))
+    assert world.reached == []
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "127.0.0.2",
+        "2130706434",
+        "0x7f000002",
+        "0177.0.0.2",
+        "127.2",
+        "①②⑦.⓪.⓪.②",
+        "127。0。0。2",
+        "%31%32%37.0.0.2",
+        "[::ffff:127.0.0.2]",
+        "[::ffff:7f00:2]",
+        "[::127.0.0.2]",
+    ],
+)
+async def test_every_way_to_write_an_address_is_known(world: World, host: str) -> None:
+    """Straight, and behind a redirect from where a fetch may go."""
+    await check_refused(world, world.url(host))
+    assert world.reached == []
+    await check_refused(world, world.url("localhost", f"/to?to={world.url(host)}"))
+    assert set(world.reached) <= {OUTSIDE}
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "http://127.0.0.2/x.png",
+        "//127.0.0.2/x.png",
+        "https://127.0.0.2:22/x.png",
+        "https://localhost:1/x.png",
+        "https://169.254.169.254/latest/meta-data/",
+        "/to?to=/to%3Fto%3D/to%253Fto%253D/to%25253Fto%25253D/x.png",
+        "/missing",
+        "file:///etc/passwd",
+        "data:image/png;base64,AAAA",
+        "image:0",
+        "https://[",
+        "",
+    ],
+)
+async def test_a_redirect_elsewhere_is_refused(world: World, target: str) -> None:
+    await check_refused(world, world.url("localhost", f"/to?to={target}"))
+    assert set(world.reached) <= {OUTSIDE}
+
+
+async def test_size_and_time_are_capped(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(Problem, match=f"larger than {len(PNG) - 1:,} bytes"):
+        await world.fetch(world.url("localhost"), len(PNG) - 1)
+    monkeypatch.setattr(request_images, "SECONDS", 0.2)
+    with pytest.raises(Problem, match="cannot be fetched"):
+        await world.fetch(world.url("localhost", "/hangs"))
+
+
+async def test_what_may_be_fetched_is(world: World) -> None:
+    target = world.url("localhost", "/to?to=/x.png")
+    assert await world.fetch(target) == PNG
+    assert world.reached == [OUTSIDE, OUTSIDE]
+
+
+async def test_a_public_fetch_opens_no_connection_inside() -> None:
+    """With the rules as they are served, but for the port: not even a handshake is tried."""
+    tried: list[str] = []
+
+    async def note(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        tried.append(str(writer.get_extra_info("peername")))
+        writer.close()
+
+    server = await asyncio.start_server(note, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    for host in ("127.0.0.1", "localhost", "2130706433", "127.1", "[::ffff:127.0.0.1]", "0"):
+        with pytest.raises(Problem):
+            await fetch(f"https://{host}:{port}/", 1000, "image", Rules(port=port))
+    # Connections are accepted in order: the test's own is the last, and here the only one.
+    _, own = await asyncio.open_connection("127.0.0.1", port)
+    await until(lambda: str(own.get_extra_info("sockname")) in tried)
+    own.close()
+    server.close()
+    await server.wait_closed()
+    assert len(tried) == 1
 
 
 @pytest.mark.parametrize(
@@ -65,68 +272,6 @@ def test_addresses_of_ones_own_network_are_not_public(address: str) -> None:
 @pytest.mark.parametrize("address", ["93.184.216.34", "2606:4700::1111", "::ffff:8.8.8.8"])
 def test_addresses_of_the_internet_are(address: str) -> None:
     assert is_public(address)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Site:
-    """A web site on loopback, with rules under which it may be fetched from."""
-
-    url: str
-    rules: Rules
-
-
-@pytest.fixture
-async def site() -> AsyncIterator[Site]:
-    async def large(_: web.Request) -> web.Response:
-        return web.Response(body=b"x" * 10_000)
-
-    async def redirect(request: web.Request) -> web.Response:
-        raise web.HTTPFound(request.query["to"])
-
-    async def slow(request: web.Request) -> web.Response:
-        await asyncio.sleep(1)
-        return web.Response()
-
-    app = web.Application()
-    app.router.add_get("/to", redirect)
-    app.router.add_get("/slow", slow)
-    app.router.add_get("/large", large)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=server_context()).start()
-    port = runner.addresses[0][1]
-    rules = Rules(
-        allowed=lambda address: address in ("127.0.0.1", "::1"),
-        port=port,
-        trust=client_context(),
-    )
-    yield Site(url=f"https://localhost:{port}", rules=rules)
-    await runner.cleanup()
-
-
-@pytest.mark.parametrize(
-    "path",
-    [
-        "/to?to=http://localhost/x.png",
-        "/to?to=https://localhost:1/x.png",
-        "/to?to=https://10.0.0.1/x.png",
-        "/to?to=file:///etc/passwd",
-        "/to?to=/to%3Fto%3D/to%253Fto%253D/to%25253Fto%25253D/large",
-        "/missing",
-    ],
-)
-async def test_a_redirect_or_answer_that_leads_elsewhere_is_refused(site: Site, path: str) -> None:
-    with pytest.raises(Problem) as refused:
-        await fetch(site.url + path, 10_000, "url", site.rules)
-    assert (refused.value.status, refused.value.param) == (400, "url")
-
-
-async def test_size_and_time_are_capped(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(Problem, match="larger than 9,999 bytes"):
-        await fetch(f"{site.url}/large", 9999, "url", site.rules)
-    monkeypatch.setattr(request_images, "SECONDS", 0.2)
-    with pytest.raises(Problem, match="cannot be fetched"):
-        await fetch(f"{site.url}/slow", 10_000, "url", site.rules)
 
 
 async def test_a_client_may_name_urls_only_where_the_operator_allows_it(serve: Serve) -> None:

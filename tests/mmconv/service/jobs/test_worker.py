@@ -242,26 +242,17 @@ async def test_a_job_in_other_hands_is_let_go(tmp_path: Path) -> None:
         assert (job.state, job.worker) == ("running", "other")
 
 
-async def test_draining_gives_jobs_back_and_takes_none(tmp_path: Path) -> None:
-    async with bench(tmp_path) as at:
+@pytest.mark.parametrize("stubborn", [False, True])
+async def test_draining_gives_jobs_back_and_takes_none(tmp_path: Path, stubborn: bool) -> None:
+    """What takes too long to drain is dropped."""
+    async with bench(tmp_path, drain=0.1 if stubborn else 5) as at:
+        at.stubborn = stubborn
         await at.submit("a")
         await at.task("a")
     again = Queue(str(tmp_path / "store.sqlite"))
     job = await again.get("a")
     assert job is not None
     assert (job.state, job.worker) == ("queued", None)
-    await again.aclose()
-
-
-async def test_what_takes_too_long_to_drain_is_dropped_and_given_back(tmp_path: Path) -> None:
-    async with bench(tmp_path, drain=0.1) as at:
-        at.stubborn = True
-        await at.submit("a")
-        await at.task("a")
-    again = Queue(str(tmp_path / "store.sqlite"))
-    job = await again.get("a")
-    assert job is not None
-    assert job.state == "queued"
     await again.aclose()
 
 

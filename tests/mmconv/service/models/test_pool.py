@@ -17,6 +17,7 @@ from mmconv.engine.limiter import Stopped
 from mmconv.service.model_pool import ModelPool
 from model_zoo.openai_api.client import ChatClient
 from model_zoo.providers import provider_of
+from model_zoo.simulated import fake
 from tests.mmconv.service.conftest import Serve
 from tests.mmconv.service.run_settings import until
 
@@ -65,18 +66,14 @@ class Held:
 
 @pytest.fixture
 def held(monkeypatch: pytest.MonkeyPatch) -> Held:
-    from model_zoo.simulated.fake import FakeBackend
-
     calls = Held()
-    monkeypatch.setattr(FakeBackend, "generate", calls.generate)
+    monkeypatch.setattr(fake.FakeBackend, "generate", calls.generate)
     return calls
 
 
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The models that were really opened or closed, in order."""
-    from model_zoo.simulated import fake
-
     events: list[str] = []
     really = fake.open_backend
 
@@ -95,8 +92,6 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 async def test_a_model_is_loaded_beforehand_and_again_if_that_failed(
     opened: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from model_zoo.simulated import fake
-
     async def fail(*_given: object) -> None:
         raise ConfigError("no memory")
 
@@ -136,8 +131,6 @@ class Loading:
 
 @pytest.fixture
 def loading(opened: list[str], monkeypatch: pytest.MonkeyPatch) -> Loading:
-    from model_zoo.simulated import fake
-
     how = Loading()
     really = fake.open_backend
 
@@ -199,27 +192,15 @@ async def test_what_still_loads_at_the_end_is_ended(opened: list[str]) -> None:
 
 
 async def test_a_run_that_stops_and_closes_its_models_leaves_others_be(
-    opened: list[str], monkeypatch: pytest.MonkeyPatch
+    opened: list[str], held: Held
 ) -> None:
-    from model_zoo.simulated.fake import FakeBackend
-
-    under_way, may_end = 0, asyncio.Event()
-    really = FakeBackend.generate
-
-    async def generate(self: FakeBackend, *args: Any, **kwargs: Any) -> Reply:
-        nonlocal under_way
-        under_way += 1
-        await may_end.wait()
-        return await really(self, *args, **kwargs)
-
-    monkeypatch.setattr(FakeBackend, "generate", generate)
     zoo = models(slow=SLOW)
     run, other = (zoo.lend(run_spec(candidate=SLOW))["candidate"] for _ in range(2))
     asking = [asyncio.create_task(ask(role)) for role in (run, other, zoo.model("slow"))]
-    await until(lambda: under_way == 2)
+    await until(lambda: held.asked == 2)
     run.model.stop()
     await run.model.aclose()
-    may_end.set()
+    held.may_end.set()
     assert all(isinstance(outcome, Reply) for outcome in await asyncio.gather(*asking))
     assert isinstance(await ask(zoo.model("slow")), Reply)
     assert opened == ["open"]
@@ -258,39 +239,25 @@ async def test_a_guest_that_stops_leaves_those_be_who_wait_beside_it(held: Held)
     assert held.asked == 3
 
 
-async def test_all_borrowers_share_the_slots(monkeypatch: pytest.MonkeyPatch) -> None:
-    from model_zoo.simulated.fake import FakeBackend
-
-    under_way = most = 0
-    really = FakeBackend.generate
-
-    async def generate(self: FakeBackend, *args: Any, **kwargs: Any) -> Reply:
-        nonlocal under_way, most
-        under_way += 1
-        most = max(most, under_way)
-        try:
-            return await really(self, *args, **kwargs)
-        finally:
-            under_way -= 1
-
-    monkeypatch.setattr(FakeBackend, "generate", generate)
+async def test_all_borrowers_share_the_slots(held: Held) -> None:
     zoo = models(slow=SLOW)
     roles = [zoo.model("slow"), zoo.lend(run_spec(candidate=SLOW))["candidate"]]
-    await asyncio.gather(*(ask(role, trial) for role in roles for trial in range(4)))
-    assert most == 2
+    asking = [asyncio.create_task(ask(role, trial)) for role in roles for trial in range(4)]
+    await until(lambda: held.asked == 2)
+    await asyncio.sleep(0.05)
+    assert held.asked == 2
+    held.may_end.set()
+    await asyncio.gather(*asking)
+    assert held.asked == 8
 
 
 def test_a_runs_sampling_goes_before_the_models_own() -> None:
     spec = SLOW | {"sampling": {"temperature": 0.5, "max_tokens": 7}}
-    run = run_spec(candidate=spec).model_copy(
-        update={
-            "sampling": RunSpec.model_validate(
-                {
-                    "benchmark": "x",
-                    "models": {"candidate": spec},
-                    "sampling": {"candidate": {"max_tokens": 9}},
-                }
-            ).sampling
+    run = RunSpec.model_validate(
+        {
+            "benchmark": "x",
+            "models": {"candidate": spec},
+            "sampling": {"candidate": {"max_tokens": 9}},
         }
     )
     zoo = models(slow=spec)
