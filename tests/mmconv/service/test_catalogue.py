@@ -32,7 +32,7 @@ async def test_data_sets_are_listed_with_conditions_and_options(serve: Serve) ->
             assert kind.validate_python(option["default"]) == field.default
             assert option["takes"]
     assert list(listed["convbench"]["conditions"])[:2] == ["free", "perception"]
-    assert {*listed["convbench"]["models"]} == {"candidate", "judge"}
+    assert {*listed["convbench"]["roles"]} == {"candidate", "judge"}
     assert "minimum" not in {each["name"] for each in listed["fixed"]["options"]}
     assert (listed["foreign"]["conditions"], listed["foreign"]["options"]) == ({}, [])
     assert "x.jsonl" not in answer.text
