@@ -104,7 +104,7 @@ async def _write_page(comparison: Comparison, page: Path) -> Path:
         if evaluation is None:
             return write_comparison(page, comparison)
         library = evaluation.resources.library
-        return write_comparison(page, comparison, library, evaluation.about())
+        return write_comparison(page, comparison, library, evaluation.metadata())
 
 
 @click.command(name="leaderboard")

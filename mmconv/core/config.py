@@ -255,7 +255,7 @@ class RunSpec(_Frozen):
                 meant = nearest(str(role), [str(other) for other in value if other != role])
                 raise ValueError(f"{role!r} has no provider and no model{meant}")
         return {
-            role: _role_fields(model) if isinstance(model, str) else model
+            role: _model_fields(model, in_run=True) if isinstance(model, str) else model
             for role, model in value.items()
         }
 
@@ -314,7 +314,7 @@ def environment(variable: str, default: str) -> str:
 
 def database_url() -> str:
     """The database in the environment variable MMCONV_DATABASE_URL, or ""."""
-    return os.environ.get("MMCONV_DATABASE_URL", "")
+    return environment("MMCONV_DATABASE_URL", "")
 
 
 def model_files() -> dict[str, Path]:
@@ -347,28 +347,25 @@ def _find_model(name: str) -> tuple[dict[str, Any], str]:
     if name in shipped:
         return read_document(shipped[name]), str(shipped[name])
     provider, slash, model = name.partition("/")
-    if not slash or not provider or not model:
-        meant = nearest(name, list(shipped)) if not slash else ""
-        if Path(f"{name}.yaml").is_file():
-            meant = f"; did you mean {name}.yaml?"
-        raise ConfigError(
-            f"model {name!r} is not a shipped model (see `mmconv models`), not a .yaml file, "
-            f"and not of the form provider/model{meant}"
-        )
-    return {"provider": provider, "model": model}, name
+    if provider and model:
+        return {"provider": provider, "model": model}, name
+    meant = nearest(name, list(shipped)) if not slash else ""
+    if Path(f"{name}.yaml").is_file():
+        meant = f"; did you mean {name}.yaml?"
+    raise ConfigError(
+        f"model {name!r} is not a shipped model (see `mmconv models`), not a .yaml file, "
+        f"and not of the form provider/model{meant}"
+    )
 
 
-def _model_fields(name: str) -> dict[str, Any]:
-    """The fields of a model, validated; raises as `load_model` does."""
+def _model_fields(name: str, *, in_run: bool) -> dict[str, Any]:
+    """The fields of a model, validated; raises as `load_model` does.
+
+    In a run a model is named after its file unless that sets a name.
+    """
     fields, where = _find_model(name)
     validate(ModelSpec, fields, where)
-    return fields
-
-
-def _role_fields(name: str) -> dict[str, Any]:
-    """The same, named after the file unless it sets a name."""
-    fields = _model_fields(name)
-    if name.endswith(YAML_FILES) and not fields.get("name"):
+    if in_run and name.endswith(YAML_FILES) and not fields.get("name"):
         fields["name"] = Path(name).stem
     return fields
 
@@ -417,9 +414,8 @@ def set_field(document: dict[str, Any], dotted: str, value: Any, option: str) ->
         if below is None:  # as YAML reads a group whose fields are all commented out
             below = place[parent] = {}
         if isinstance(below, str) and depth == 1 and parents[0] == "models":
-            # a served model keeps its public name; in a run its name is that of its file
-            read_fields = _role_fields if "benchmark" in document else _model_fields
-            below = place[parent] = read_fields(below)
+            # a served model keeps its public name
+            below = place[parent] = _model_fields(below, in_run="benchmark" in document)
         if not isinstance(below, dict):
             raise ConfigError(f"{option}: {parent!r} is a value, not a group of fields")
         place = below

@@ -85,26 +85,16 @@ def _fields_at(kind: type[BaseModel], place: Sequence[str]) -> list[str]:
     """The fields of a document at a place; empty if that is not a model."""
     annotation: Any = kind
     for step in place:
-        annotation = _without_none(_type_below(annotation, step))
+        if hasattr(annotation, "model_fields"):
+            field = annotation.model_fields.get(step)
+            annotation = None if field is None else field.annotation
+        else:
+            # X is the last argument of Mapping[str, X], and of tuple[X, ...] without the dots
+            arguments = [argument for argument in get_args(annotation) if argument is not ...]
+            annotation = arguments[-1] if arguments else None
+        if NoneType in get_args(annotation):
+            annotation = next(each for each in get_args(annotation) if each is not NoneType)
     return list(getattr(annotation, "model_fields", ()))
-
-
-def _type_below(annotation: Any, step: str) -> Any:
-    """The type of a model's field, or of the values of a mapping or list; None if unknown."""
-    if hasattr(annotation, "model_fields"):
-        field = annotation.model_fields.get(step)
-        return None if field is None else field.annotation
-    # X is the last argument of Mapping[str, X], and of tuple[X, ...] without the dots
-    arguments = [argument for argument in get_args(annotation) if argument is not ...]
-    return arguments[-1] if arguments else None
-
-
-def _without_none(annotation: Any) -> Any:
-    """X for the type `X | None`; any other type unchanged."""
-    members = get_args(annotation)
-    if NoneType not in members:
-        return annotation
-    return next(member for member in members if member is not NoneType)
 
 
 def nearest(word: str, known: Sequence[str]) -> str:

@@ -18,7 +18,6 @@ class Backend(Protocol):
     @property
     def max_concurrency(self) -> int:
         """How many calls may be under way at once."""
-        ...
 
     async def generate(
         self, messages: Sequence[Message], sampling: Sampling, *, affinity: str
@@ -33,11 +32,9 @@ class Backend(Protocol):
         catches and raises as `Transient`; what it did not foresee may spoil every reply, and is
         never a failed call.
         """
-        ...
 
     async def aclose(self) -> None:
         """Release connections, processes and memory. Safe to call twice."""
-        ...
 
 
 class ImageSource(Protocol):
@@ -45,7 +42,6 @@ class ImageSource(Protocol):
 
     def read(self, sha256: str) -> bytes:
         """The file's bytes; raises `ImageError` if they are gone or were changed."""
-        ...
 
 
 class ImageSink(Protocol):
@@ -53,7 +49,6 @@ class ImageSink(Protocol):
 
     def add_file(self, path: str) -> Image:
         """Check a local file and remember where it is; raises `ImageError`."""
-        ...
 
 
 class Replies(Protocol):
@@ -66,34 +61,27 @@ class Replies(Protocol):
 
     async def get(self, key: str) -> Reply | None:
         """The cached reply of this key, if there is one."""
-        ...
 
     async def put(self, key: str, fingerprint: str, reply: Reply) -> Reply:
         """Cache a reply, and return the cached one: another process may have been first."""
-        ...
 
     async def add_failure(self, key: str, failure: Failure) -> None:
         """Record a failure of a call."""
-        ...
 
     async def claim(self, key: str) -> Reply | bool:
         """Claim a call just before it is requested: True if no other process requests it.
 
         False if another one does, and its reply if there is one by now.
         """
-        ...
 
     def release(self, key: str) -> None:
         """Give a claim back, if there is one, without reply or failure."""
-        ...
 
     async def wait_for_others(self, key: str) -> Reply | None:
         """The reply to a call that another process requests; None once none requests it."""
-        ...
 
     async def last_failure(self, key: str) -> Failure | None:
         """The latest failure of a call."""
-        ...
 
 
 class Provider(Protocol[Spec]):
@@ -139,7 +127,6 @@ class Provider(Protocol[Spec]):
         are in the content key anyway. Load no model and contact no server. Raises `ConfigError` for
         an unknown model or options.
         """
-        ...
 
     async def open_backend(self, spec: Spec, images: ImageSource) -> Backend:
         """Load or connect; called at the first call that the store has no reply to.
@@ -147,7 +134,6 @@ class Provider(Protocol[Spec]):
         `images` gives the bytes of the images in messages. Raises `ConfigError` where
         that cannot work.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,7 +175,6 @@ class Renderer(Protocol):
     @property
     def note(self) -> str:
         """Where what is written may differ from what the model gets; empty if nowhere."""
-        ...
 
     def __call__(self, messages: Sequence[Message]) -> RawPrompt:
         """What resolved messages become; blocks.
@@ -197,4 +182,3 @@ class Renderer(Protocol):
         Raises `Refused` for messages that the backend would refuse, `ImageError` for
         an image that is gone.
         """
-        ...

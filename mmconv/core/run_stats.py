@@ -90,33 +90,27 @@ class ModelStats:
     def count_unanswered(self, error: BackendError) -> None:
         """Count the tokens and the timeout of an attempt without a reply."""
         self.timed_out += error.kind == "timeout"
-        self.count_paid(error)
+        self.count_tokens(error)
 
-    def count_paid(self, attempt: BackendError | Reply) -> None:
-        """Count the tokens of an attempt without a reply, or of a replayed request."""
-        self.input_tokens += attempt.input_tokens or 0
-        self.output_tokens += attempt.output_tokens or 0
-        self.total_input_tokens += attempt.input_tokens or 0
-        self.total_output_tokens += attempt.output_tokens or 0
-        is_unmetered = isinstance(attempt, Reply) and _is_unmetered(attempt)
-        self.unmetered += is_unmetered
+    def count_tokens(self, attempt: BackendError | Reply, *, paid: bool = True) -> None:
+        """Count the tokens of an attempt; `paid`: in this session, so not of a cached reply."""
+        tokens = attempt.input_tokens, attempt.output_tokens
+        is_unmetered = isinstance(attempt, Reply) and None in tokens
+        self.total_input_tokens += tokens[0] or 0
+        self.total_output_tokens += tokens[1] or 0
         self.total_unmetered += is_unmetered
+        if paid:
+            self.input_tokens += tokens[0] or 0
+            self.output_tokens += tokens[1] or 0
+            self.unmetered += is_unmetered
 
     def _count_reply(self, reply: Reply, *, cached: bool) -> None:
         self.truncated += reply.finish == "length"
-        self.total_input_tokens += reply.input_tokens or 0
-        self.total_output_tokens += reply.output_tokens or 0
-        is_unmetered = _is_unmetered(reply)
-        self.total_unmetered += is_unmetered
+        self.cached += cached
+        self.requested += not cached
+        self.count_tokens(reply, paid=not cached)
         if reply.answered_by is not None:
             self._count_name(reply.answered_by)
-        if cached:
-            self.cached += 1
-            return
-        self.requested += 1
-        self.unmetered += is_unmetered
-        self.input_tokens += reply.input_tokens or 0
-        self.output_tokens += reply.output_tokens or 0
 
     def _count_name(self, name: str) -> None:
         bounds = {name: MOST_NAMES, name.partition(FINGERPRINT)[0]: 2 * MOST_NAMES}
@@ -125,10 +119,6 @@ class ModelStats:
                 self.answered_by[counted] += 1
                 return
         self.answered_by[OTHERS] += 1
-
-
-def _is_unmetered(reply: Reply) -> bool:
-    return reply.input_tokens is None or reply.output_tokens is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

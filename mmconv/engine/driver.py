@@ -297,7 +297,7 @@ class Runner:
             again = await ask(known)
             self._note(known, again, asked.call.model)
             if isinstance(again, Reply):
-                stats.count_paid(again)
+                stats.count_tokens(again)
         await self._store.add_failure(asked.key, outcome)
         return outcome
 

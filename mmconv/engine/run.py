@@ -179,13 +179,17 @@ class Evaluation:
     def plans(self, chosen: Callable[[str], bool] | None = None) -> Iterator[tuple[Plan, Any]]:
         """Stream all plans with their samples, or only those of `chosen` sample names."""
         order = 0
-        for sample in self._taken_in():
+        for number, sample in self._numbered():
+            if number % self.shard.count != self.shard.index:
+                continue
             for trial in range(self.spec.trials):
-                name = self._name(sample, trial)
+                name = name_trial(self.benchmark.key(sample), trial + 1)
                 if chosen is not None and not chosen(name):
                     continue
                 for condition in self.benchmark.conditions:
-                    calls = self._calls(sample, condition, trial)
+                    calls = self.benchmark.calls(sample, condition)
+                    if trial:
+                        calls = tuple(_repeated(call, trial) for call in calls)
                     plan = Plan(
                         order=order,
                         sample=name,
@@ -195,12 +199,6 @@ class Evaluation:
                     )
                     yield plan, sample
                     order += 1
-
-    def _taken_in(self) -> Iterator[Any]:
-        """The samples of this run or shard, without trials."""
-        for number, sample in self._numbered():
-            if number % self.shard.count == self.shard.index:
-                yield sample
 
     def _numbered(self) -> Iterator[tuple[int, Any]]:
         """The samples of all shards, with their numbers at the start of the run."""
@@ -214,12 +212,12 @@ class Evaluation:
 
     def runner(self, *, offline: bool = False) -> Runner:
         """A runner for this evaluation; with `offline` it only reads cached replies."""
-        return self.resources.runner(offline=offline, before_asking=self.check_models)
 
-    def check_models(self) -> None:
-        """Raise `ConfigError` for models that cannot answer the calls of the first sample."""
-        self.check_calls()
-        self.check_keys()
+        def check_models() -> None:
+            self.check_calls()
+            self.check_keys()
+
+        return self.resources.runner(offline=offline, before_asking=check_models)
 
     def check_calls(self) -> None:
         """Raise `ConfigError` for models that are known not to accept their calls."""
@@ -249,7 +247,13 @@ class Evaluation:
             await asyncio.to_thread(
                 self.resources.store.add_run, self.run_id, self.spec.model_dump_json()
             )
-            start = await asyncio.to_thread(self._start)
+            start = Start(
+                spec=self.spec,
+                store=self.place.absolute_store,
+                started_in=Path.cwd(),
+                shard=self.shard,
+                samples=await asyncio.to_thread(self._all_keys),
+            )
             output.write_json(SPEC, start.model_dump(mode="json"))
         with ExitStack() as results:
             records, complete = await self._collect(runner, output, results, page=page)
@@ -318,9 +322,9 @@ class Evaluation:
         # template and plots are imported only for a page
         from mmconv.report.page import write_page
 
-        return write_page(self.folder, self.resources.library, self.about())
+        return write_page(self.folder, self.resources.library, self.metadata())
 
-    def about(self) -> dict[str, Mapping[str, str]]:
+    def metadata(self) -> dict[str, Mapping[str, str]]:
         """The samples' metadata (references, criteria), by sample and name."""
         samples = self.benchmark.load()
         return {self.benchmark.key(sample): self.benchmark.metadata(sample) for sample in samples}
@@ -341,15 +345,6 @@ class Evaluation:
             *plain_turns(self.spec, about_models(self.spec)),
             *tell_shard(self.shard, self.samples, self._whole),
             *(f"GONE: {line}." for line in tell_gone(self._gone(self.spec.chosen))),
-        )
-
-    def _start(self) -> Start:
-        return Start(
-            spec=self.spec,
-            store=self.place.absolute_store,
-            started_in=Path.cwd(),
-            shard=self.shard,
-            samples=self._all_keys(),
         )
 
     def manifest(self, stats: RunStats | None = None) -> Manifest:
@@ -396,13 +391,6 @@ class Evaluation:
             take(finished, under_way.pop(finished.plan.order))
 
         return await runner.run(take_in(), finish)
-
-    def _name(self, sample: Any, trial: int) -> str:
-        return name_trial(self.benchmark.key(sample), trial + 1)
-
-    def _calls(self, sample: Any, condition: str, trial: int) -> tuple[Call, ...]:
-        calls = self.benchmark.calls(sample, condition)
-        return tuple(_repeated(call, trial) for call in calls) if trial else calls
 
 
 @asynccontextmanager

@@ -23,9 +23,8 @@ from typing import Any, Protocol, TypeAlias
 from mmconv.core.errors import MmconvError, StoreError
 from mmconv.engine.garbage import collect_soon
 from mmconv.service.errors import presentable
-from mmconv.store.job_queries import MOST_STARTS
 from mmconv.store.jobs import Ending, Job
-from mmconv.store.queue import LEASE_SECONDS, Queue
+from mmconv.store.queue import LEASE_SECONDS, MOST_STARTS, Queue
 
 log = logging.getLogger(__name__)
 

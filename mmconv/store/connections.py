@@ -26,7 +26,7 @@ from sqlalchemy.exc import (
 from mmconv.core.errors import StoreAway, StoreDamaged, StoreError, StoreFull
 from mmconv.store.schema import create_tables
 
-PATIENCE_SECONDS = 30
+BUSY_SECONDS = 30
 """How long SQLite waits for other writers."""
 
 CACHE_KILOBYTES = 512
@@ -38,7 +38,7 @@ KEPT_STATEMENTS = 16
 Each holds its last values, and each number of inserted rows makes another statement.
 """
 
-PATIENT = {"connect_timeout": 5, "tcp_user_timeout": 10_000, "keepalives_idle": 10}
+TIMEOUTS = {"connect_timeout": 5, "tcp_user_timeout": 10_000, "keepalives_idle": 10}
 """Timeouts of psycopg: seconds to connect, milliseconds until sent data must be received, seconds
 of silence until a keep-alive probe."""
 
@@ -61,7 +61,7 @@ SILENT_SECONDS = 30.0
 """How long a PostgreSQL server may send nothing during a request before it counts as away."""
 
 MOUNTS = Path("/proc/mounts")
-"""The kernel's list of mounts: a device, a folder and a filesystem type in each line."""
+"""Linux lists a device, a folder and a filesystem type in each line."""
 
 NETWORK = frozenset(
     {"afs", "beegfs", "ceph", "cifs", "gpfs", "lustre", "nfs", "nfs4", "panfs", "smb3", "wekafs"}
@@ -90,24 +90,19 @@ def connect(url: str, *, create: bool = True) -> Engine:
     except SQLAlchemyError as error:
         engine.dispose()
         reason = getattr(error, "orig", None) or error
+        message = f"cannot open the store {shown}: {reason}"
         if _is_damaged(reason):
-            message = f"cannot open the store {shown}: {reason}; {_recovery(engine)}"
-            raise StoreDamaged(message) from error
-        raise StoreError(f"cannot open the store {shown}: {reason}{_closed(parsed)}") from error
+            raise StoreDamaged(f"{message}; {_recovery(engine)}") from error
+        folder = Path(parsed.database or "").parent
+        if parsed.get_backend_name() == "sqlite" and not os.access(folder, os.W_OK):
+            # SQLite does not say so
+            message += f"; {folder} cannot be written, and SQLite keeps more files there"
+        raise StoreError(message) from error
     event.listen(engine, "handle_error", _store_error)
     if engine.dialect.driver == "psycopg":
         # only now, since changing the tables of an older store may take long
         bound_silence(engine)
     return engine
-
-
-def _closed(url: URL) -> str:
-    """A hint if SQLite's folder is not writable, since SQLite does not say so."""
-    if url.get_backend_name() != "sqlite" or not url.database:
-        return ""
-    folder = Path(url.database).parent
-    is_closed = folder.is_dir() and not os.access(folder, os.W_OK)
-    return f"; {folder} cannot be written, and SQLite keeps more files there" if is_closed else ""
 
 
 def _store_error(failed: ExceptionContext) -> StoreError | None:
@@ -190,26 +185,21 @@ def read_timeout(address: str) -> float:
 
 def _make_engine(url: URL, shown: str) -> Engine:
     """The engine for a URL, not yet connected; `shown` is the URL in messages."""
+    is_sqlite = url.get_backend_name() == "sqlite"
+    options = {"cached_statements": KEPT_STATEMENTS} if is_sqlite else TIMEOUTS
+    options = {name: value for name, value in options.items() if name not in url.query}
+    bare = url.difference_update_query([TIMEOUT])
     try:
         # a server that was restarted has closed idle connections of the pool
-        pings = url.get_backend_name() != "sqlite"
-        bare = url.difference_update_query([TIMEOUT])
-        engine = create_engine(bare, pool_pre_ping=pings, connect_args=_driver_options(bare))
+        engine = create_engine(bare, pool_pre_ping=not is_sqlite, connect_args=options)
     except ImportError as error:
         advice = "pip install 'mmconv[postgres]' for postgresql+psycopg"
         raise StoreError(f"{shown} needs {error.name}, which is not installed: {advice}") from error
     except (SQLAlchemyError, TypeError, ValueError) as error:
         raise StoreError(f"cannot open the store {shown}: {error}") from error
-    if url.get_backend_name() == "sqlite":
+    if is_sqlite:
         event.listen(engine, "connect", _tuned(url))
     return engine
-
-
-def _driver_options(url: URL) -> dict[str, int]:
-    """Options of the driver that the URL does not set."""
-    sqlite = url.get_backend_name() == "sqlite"
-    options = {"cached_statements": KEPT_STATEMENTS} if sqlite else PATIENT
-    return {name: value for name, value in options.items() if name not in url.query}
 
 
 def _prepare_file(path: Path, *, create: bool) -> None:
@@ -229,7 +219,7 @@ def _tuned(url: URL) -> Callable[[Any, object], None]:
 
     def tune(connection: Any, _record: object) -> None:
         cursor = connection.cursor()
-        cursor.execute(f"PRAGMA busy_timeout={PATIENCE_SECONDS * 1000}")
+        cursor.execute(f"PRAGMA busy_timeout={BUSY_SECONDS * 1000}")
         _switch_journal(cursor, journal)
         cursor.execute("PRAGMA synchronous=FULL")
         cursor.execute(f"PRAGMA cache_size=-{CACHE_KILOBYTES}")
@@ -240,7 +230,7 @@ def _tuned(url: URL) -> Callable[[Any, object], None]:
 
 def _switch_journal(cursor: Any, journal: str) -> None:
     """Switch to or from a write-ahead log; SQLite itself does not wait for others here."""
-    until = time.monotonic() + PATIENCE_SECONDS
+    until = time.monotonic() + BUSY_SECONDS
     while True:
         try:
             cursor.execute(f"PRAGMA journal_mode={journal}")
@@ -296,27 +286,19 @@ def is_on_network(path: Path) -> bool:
     SQLite's write-ahead log does not work there: its index is memory shared by all processes. Only
     Linux lists its mounts; elsewhere every filesystem counts as local.
     """
+    try:
+        lines = MOUNTS.read_text(errors="surrogateescape").splitlines()
+    except OSError:
+        return False
     place = path.resolve()
     kind, depth = "", -1
-    for folder, mounted_kind in _mounted():
+    for _, name, mounted_kind, *_ in (line.split(" ") for line in lines):
+        # blanks and the like are octal numbers
+        folder = Path(re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), name))
         # a later mount of the same folder hides the earlier one
         if len(folder.parts) >= depth and place.is_relative_to(folder):
             kind, depth = mounted_kind, len(folder.parts)
     return kind in NETWORK
-
-
-def _mounted() -> list[tuple[Path, str]]:
-    try:
-        lines = MOUNTS.read_text(errors="surrogateescape").splitlines()
-    except OSError:
-        return []
-    fields = [line.split(" ") for line in lines]
-    return [(Path(_unescape(line[1])), line[2]) for line in fields if len(line) > 2]
-
-
-def _unescape(name: str) -> str:
-    """A folder's name, in which the list writes blanks and the like as octal numbers."""
-    return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), name)
 
 
 def require_folder(address: str, named: str, made: Path | None = None) -> None:
@@ -334,26 +316,16 @@ def require_folder(address: str, named: str, made: Path | None = None) -> None:
 
 def has_password(address: str) -> bool:
     """Whether the address holds a password; raises `StoreError` for a bad address."""
-    if "://" not in address:
-        return False
-    whole = read_address(address).render_as_string(hide_password=False)
-    return without_password(address) != whole
+    url = read_address(address)
+    return url.password is not None or any(name in url.query for name in SECRETS)
 
 
 def without_password(address: str) -> str:
     """The address without its password; raises `StoreError` for a bad address."""
     if "://" not in address:
         return address
-    url = read_address(address)
-    bare = URL.create(
-        url.drivername,
-        username=url.username,
-        host=url.host,
-        port=url.port,
-        database=url.database,
-        query=url.query,
-    )
-    return bare.difference_update_query(SECRETS).render_as_string()
+    url = read_address(address)._replace(password=None)
+    return url.difference_update_query(SECRETS).render_as_string()
 
 
 def with_password(address: str, known: str) -> str:

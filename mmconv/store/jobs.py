@@ -8,9 +8,10 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 import orjson
-from sqlalchemy import Row
+from sqlalchemy import Connection, Row, Select, select
 
 from mmconv.core.run_stats import JobState
+from mmconv.store.schema import jobs
 
 ACTIVE: tuple[JobState, ...] = ("queued", "running")
 """The states of a job that has not ended."""
@@ -67,6 +68,11 @@ class Job:
     def is_active(self) -> bool:
         """Whether it is queued or running."""
         return self.state in ACTIVE
+
+    @property
+    def is_current(self) -> bool:
+        """Whether submitting it again changes nothing: it is active, or done without a loss."""
+        return (self.is_active and not self.stopping) or (self.state == "done" and not self.lost)
 
 
 Admission = Literal["new", "known", "resumed", "key_reused", "too_many", "not_owned"]
@@ -133,3 +139,18 @@ def utc(time: Any) -> datetime:
     """A time from the database in UTC, even if its driver gives no time zone."""
     assert isinstance(time, datetime)
     return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
+
+
+def find_job(connection: Connection, job_id: str) -> Job | None:
+    """The job, if there is one of this id."""
+    row = connection.execute(select(jobs).where(jobs.c.id == job_id)).first()
+    return None if row is None else read_job(row)
+
+
+def narrow(query: Select[Any], chosen: Filter) -> Select[Any]:
+    """The query with the conditions of the filter."""
+    for name in ("kind", "owner", "state", "benchmark", "model"):
+        value = getattr(chosen, name)
+        if value is not None:
+            query = query.where(jobs.c[name] == value)
+    return query

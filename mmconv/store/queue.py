@@ -12,31 +12,27 @@ import logging
 import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
+from contextlib import suppress
+from dataclasses import asdict, replace
+from datetime import datetime, timedelta
 from functools import partial, wraps
 from typing import Any, Concatenate, Literal, ParamSpec, TypeAlias, TypeVar, get_args
 
 import orjson
-from sqlalchemy import Connection, case, delete, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    and_,
+    case,
+    delete,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
 
 from mmconv.store.connections import connect
-from mmconv.store.job_queries import (
-    UNFIT_SECONDS,
-    count_active,
-    find_job,
-    free_jobs,
-    is_behind,
-    is_full,
-    is_held,
-    job_of_key,
-    narrowed,
-    queued,
-    settle_orphans,
-    settle_unfit,
-    sort_free,
-    stands,
-    taken,
-)
 from mmconv.store.jobs import (
     ACTIVE,
     Admission,
@@ -47,7 +43,10 @@ from mmconv.store.jobs import (
     Job,
     NewJob,
     Submission,
+    find_job,
+    narrow,
     read_job,
+    utc,
 )
 from mmconv.store.rows import insert_new
 from mmconv.store.schema import SUBMITTING, hold_alone, job_keys, jobs, now_of
@@ -60,8 +59,17 @@ LEASE_SECONDS = 30.0
 KEY_SECONDS = 86_400.0
 """How long an idempotency key is valid; then it may be used for another job."""
 
+MOST_STARTS = 10
+"""Starts without a new reply after which a job counts as the reason why its workers end."""
+
+UNFIT_SECONDS = 900.0
+"""How long a job waits if no server can run it."""
+
 CHUNK = 100
 """Jobs in memory at once when all are read."""
+
+FREED: dict[str, Any] = {"stopping": False, "worker": None, "lease": None}
+"""Columns of a job that no worker holds any more."""
 
 _Thread: TypeAlias = Literal["reader", "writer"]
 
@@ -140,21 +148,34 @@ class Queue:
 
         Raises `KeyError` if that job does not exist, or belongs to another owner than `chosen`.
         """
-        query = narrowed(select(jobs), chosen)
+        query = narrow(select(jobs), chosen)
         with self._engine.connect() as connection:
             if after is not None:
                 last = find_job(connection, after)
                 if last is None or chosen.owner not in (None, last.owner):
                     raise KeyError(after)
-                query = query.where(is_behind(last))
+                same = and_(jobs.c.created == last.created, jobs.c.id < last.id)
+                query = query.where(or_(jobs.c.created < last.created, same))
             newest = query.order_by(jobs.c.created.desc(), jobs.c.id.desc()).limit(limit)
             return [read_job(row) for row in connection.execute(newest)]
 
     @_on_thread("reader")
     def backlog(self) -> dict[str, Backlog]:
         """How many jobs are queued and running, by kind; kinds without any are left out."""
+        columns = (jobs.c.kind, jobs.c.state, func.count(), func.min(jobs.c.queued))
+        active = select(*columns).where(jobs.c.state.in_(ACTIVE))
+        backlog: dict[str, Backlog] = {}
         with self._engine.connect() as connection:
-            return count_active(connection)
+            now = now_of(connection)
+            grouped = active.group_by(jobs.c.kind, jobs.c.state)
+            for kind, state, count, oldest in connection.execute(grouped):
+                counts = backlog.setdefault(kind, Backlog())
+                if state == "running":
+                    backlog[kind] = replace(counts, running=count)
+                else:
+                    age = max(0.0, (now - utc(oldest)).total_seconds())
+                    backlog[kind] = replace(counts, queued=count, oldest_seconds=age)
+        return backlog
 
     @_on_thread("writer")
     def take(
@@ -174,11 +195,23 @@ class Queue:
             if chosen is None and "running" not in {state for _, _, state in waiting}:
                 return None
             with self._engine.begin() as connection:
-                settle_orphans(connection, now_of(connection))
+                now = now_of(connection)
+                settle_orphans(connection, now)
                 if chosen is None:
                     return None
-                taking = taken(chosen, worker, now_of(connection), LEASE_SECONDS)
-                row = connection.execute(taking).first()
+                taking = (
+                    update(jobs)
+                    .where(jobs.c.id == chosen, is_free(now))
+                    .values(
+                        state="running",
+                        worker=worker,
+                        lease=now + timedelta(seconds=LEASE_SECONDS),
+                        starts=jobs.c.starts + 1,
+                        started=func.coalesce(jobs.c.started, now),
+                        updated=now,
+                    )
+                )
+                row = connection.execute(taking.returning(jobs)).first()
             if row is not None:
                 return read_job(row)
 
@@ -189,8 +222,17 @@ class Queue:
         `find_missing` describes what a job needs and this server does not have. A job fails if no
         server has marked it for `UNFIT_SECONDS` while this process was running.
         """
+        fit, unfit = [], {}
         with self._engine.connect() as connection:
-            fit, unfit = sort_free(connection, find_missing)
+            for name, _, _ in free_jobs(connection):
+                # `take` reports a job that cannot be read
+                with suppress(ValueError):
+                    job = find_job(connection, name)
+                    missing = None if job is None else find_missing(job)
+                    if missing is None:
+                        fit.append(name)
+                    else:
+                        unfit[name] = missing
         # servers that can run them may have been away, as this process was
         if time.monotonic() - self._opened < UNFIT_SECONDS:
             unfit = {}
@@ -228,9 +270,6 @@ class Queue:
                 .where(is_held(job_id, worker))
                 .values(
                     state=ending.state,
-                    stopping=False,
-                    worker=None,
-                    lease=None,
                     starts=0,
                     progress=orjson.dumps(ending.progress).decode(),
                     lost=ending.lost,
@@ -238,7 +277,8 @@ class Queue:
                     updated=now,
                     ended=now,
                     # the result of an earlier session stays
-                    **({} if ending.result is None else {"result": ending.result}),
+                    result=jobs.c.result if ending.result is None else ending.result,
+                    **FREED,
                 )
             )
             return bool(connection.execute(ended).rowcount)
@@ -260,12 +300,10 @@ class Queue:
                 .values(
                     state=case((jobs.c.stopping, "stopped"), else_="queued"),
                     ended=case((jobs.c.stopping, now), else_=None),
-                    stopping=False,
-                    worker=None,
-                    lease=None,
                     starts=jobs.c.starts if in_vain else 0,
                     progress=orjson.dumps(progress).decode(),
                     updated=now,
+                    **FREED,
                 )
             )
             connection.execute(back)
@@ -300,7 +338,7 @@ class Queue:
             job = find_job(connection, job_id)
             if job is None or job.is_active:
                 return job
-            others = narrowed(select(jobs), Filter(kind=job.kind, benchmark=job.benchmark))
+            others = narrow(select(jobs), Filter(kind=job.kind, benchmark=job.benchmark))
             others = others.where(jobs.c.id != job_id).execution_options(yield_per=CHUNK)
             with connection.execute(others) as rows:
                 clear(job, (read_job(row) for row in rows))
@@ -339,25 +377,23 @@ class Queue:
             now = now_of(connection)
             over = now - timedelta(seconds=KEY_SECONDS)
             connection.execute(delete(job_keys).where(job_keys.c.created < over))
-            if job_of_key(connection, new.owner, key) not in (None, new.id):
+            mine = (job_keys.c.owner == new.owner, job_keys.c.key == key)
+            if connection.scalar(select(job_keys.c.job).where(*mine)) not in (None, new.id):
                 return Submission(admission="key_reused", job=None)
             existing = find_job(connection, new.id)
             admission: Admission = "resumed"
             if existing is None:
                 admission = "new"
-            elif stands(existing) and not (afresh and existing.state == "done"):
+            elif existing.is_current and not (afresh and existing.state == "done"):
                 admission = "known"
-            if (
-                admission == "resumed"
-                and existing
-                and existing.owner != new.owner
-                and not for_others
-            ):
+            elif existing.owner != new.owner and not for_others:
                 return Submission(admission="not_owned", job=existing)
             if admission != "known":
-                if is_full(connection, new, most):
+                others = (jobs.c.owner == new.owner, jobs.c.id != new.id, jobs.c.state.in_(ACTIVE))
+                count = connection.scalar(select(func.count()).where(*others)) or 0
+                if most is not None and count >= most:
                     return Submission(admission="too_many", job=None)
-                connection.execute(queued(new, now, again=admission == "resumed"))
+                queue_job(connection, new, now, again=admission == "resumed")
             if key is not None:
                 row = {"owner": new.owner, "key": key, "job": new.id, "created": now}
                 insert_new(connection, job_keys, [row])
@@ -388,3 +424,77 @@ class Queue:
                     return name
             self._unfit.add(name)
         return None
+
+
+def is_held(job_id: str, worker: str) -> ColumnElement[bool]:
+    """The condition that this worker holds the job."""
+    return and_(jobs.c.id == job_id, jobs.c.worker == worker, jobs.c.state == "running")
+
+
+def is_free(now: datetime) -> ColumnElement[bool]:
+    """The condition that a job is queued, or that its worker is gone."""
+    return or_(jobs.c.state == "queued", is_orphaned(now))
+
+
+def is_orphaned(now: datetime) -> ColumnElement[bool]:
+    """The condition that a job's worker is gone."""
+    return and_(jobs.c.state == "running", jobs.c.lease < now)
+
+
+def free_jobs(connection: Connection) -> list[tuple[str, str, str]]:
+    """Ids, kinds and states of the free jobs, in the order in which to take them.
+
+    Owners take turns: first the owner with the fewest running jobs of the kind, then the job that
+    waits longest.
+    """
+    now = now_of(connection)
+    held = (
+        select(jobs.c.owner, jobs.c.kind, func.count().label("count"))
+        .where(jobs.c.state == "running", jobs.c.lease >= now)
+        .group_by(jobs.c.owner, jobs.c.kind)
+        .subquery()
+    )
+    same = and_(held.c.owner == jobs.c.owner, held.c.kind == jobs.c.kind)
+    free = (
+        select(jobs.c.id, jobs.c.kind, jobs.c.state)
+        .select_from(jobs.outerjoin(held, same))
+        .where(is_free(now))
+        .order_by(func.coalesce(held.c.count, 0), jobs.c.queued, jobs.c.id)
+    )
+    return [(row.id, row.kind, row.state) for row in connection.execute(free)]
+
+
+def queue_job(connection: Connection, new: NewJob, now: datetime, *, again: bool) -> None:
+    """Queue a job; one that is still stopping stays with its worker, and with its first owner."""
+    fresh = {"stopping": False, "starts": 0, "lost": 0, "queued": now, "updated": now}
+    if again:
+        state = case((jobs.c.state == "running", "running"), else_="queued")
+        changed = fresh | {"state": state, "error": None, "ended": None}
+        connection.execute(update(jobs).where(jobs.c.id == new.id).values(changed))
+    else:
+        added = {"state": "queued", "progress": "{}", "created": now}
+        connection.execute(insert(jobs).values(fresh | asdict(new) | added))
+
+
+def settle_orphans(connection: Connection, now: datetime) -> None:
+    """End orphaned jobs that were to stop, or that ended their workers repeatedly."""
+    orphaned = update(jobs).where(is_orphaned(now))
+    ended = FREED | {"updated": now, "ended": now}
+    connection.execute(orphaned.where(jobs.c.stopping).values(ended | {"state": "stopped"}))
+    error = f"the server ended {MOST_STARTS} times in a row while at it, without a new reply"
+    hopeless = orphaned.where(jobs.c.starts >= MOST_STARTS)
+    connection.execute(hopeless.values(ended | {"state": "failed", "error": error}))
+
+
+def settle_unfit(connection: Connection, fit: Sequence[str], unfit: Mapping[str, str]) -> None:
+    """Mark free jobs that fit as seen; fail others that no server could run for too long."""
+    now = now_of(connection)
+    connection.execute(update(jobs).where(jobs.c.id.in_(fit), is_free(now)).values(updated=now))
+    forgotten = and_(is_free(now), jobs.c.updated < now - timedelta(seconds=UNFIT_SECONDS))
+    for name, missing in unfit.items():
+        error = (
+            f"no server has had {missing} for {UNFIT_SECONDS / 60:g} minutes: "
+            "post it again when one has"
+        )
+        failed = FREED | {"state": "failed", "error": error, "updated": now, "ended": now}
+        connection.execute(update(jobs).where(jobs.c.id == name, forgotten).values(failed))

@@ -121,7 +121,7 @@ def test_answers_that_another_run_got_since_are_no_loss(desk: Desk) -> None:
     with sqlite3.connect(desk.store) as database:
         database.execute("delete from replies where key = ?", (judgement,))
     typed("show", str(desk.folder))
-    assert "1 call was never asked" in desk.score()
+    assert "1 call was never requested" in desk.score()
 
 
 def test_data_that_differ_in_what_is_not_asked_are_scored(desk: Desk) -> None:
@@ -151,7 +151,7 @@ def unfinished(desk: Desk, request: pytest.FixtureRequest) -> Desk:
 
 def test_an_unfinished_run_is_scored_and_told_to_be_one(unfinished: Desk) -> None:
     (unfinished.folder / "transcripts.jsonl").unlink()
-    told = "2 calls were never asked: this run is not finished"
+    told = "2 calls were never requested: this run is not finished"
     assert told in unfinished.score()
     # it has no more to lose than it had
     assert told in unfinished.score()

@@ -35,12 +35,10 @@ EXIT_FAILURES = 1
 EXIT_INTERRUPTED = 130
 
 MAX_FAILURES = 0.01
-"""The share of calls that may fail, and of verdicts that may be unreadable, where none is given."""
+"""Default of the share of calls that may fail, and of verdicts that may be unreadable."""
 
-
-OWN_TO_CALLS: frozenset[str] = frozenset({"context", "filter", "rejected"})
-"""Failures that the same request meets again: it is too long, unwanted, or not taken."""
-
+PERMANENT: frozenset[str] = frozenset({"context", "filter", "rejected"})
+"""Kinds of failure that a retry of the same request does not fix."""
 
 MORE_ROOM = (
     "Fewer tokens for a reply leave a prompt more room in the context: set "
@@ -56,9 +54,9 @@ async def run_new(
     page: bool = True,
     budget: Budget | None = None,
 ) -> Result:
-    """Make a run or go on with it, and print what `evaluate` does.
+    """Start or resume a run with `evaluate`.
 
-    Raises as `open_new` does, and `ConfigError` where it cannot write.
+    Raises as `open_new` does, and `ConfigError` if it cannot write.
     """
     async with open_new(spec, where, part) as evaluation:
         for change in evaluation.changed():
@@ -74,10 +72,10 @@ async def evaluate(
     page: bool = True,
     budget: Budget | None = None,
 ) -> Result:
-    """Run, or with `offline` score again; prints the tables and where they lie.
+    """Run, or with `offline` score again; prints the results and their folder.
 
-    The first Ctrl-C or SIGTERM lets the calls under way finish, as a `budget` that is spent does;
-    the second one does not.
+    After the first Ctrl-C or SIGTERM, or if `budget` is spent, calls under way finish. The second
+    signal drops them.
     """
     collect_rarely()
     sys.setswitchinterval(SWITCH_SECONDS)
@@ -107,7 +105,7 @@ async def evaluate(
     else:
         ended = f"{result.stats.finished} of {evaluation.plan_count} conversations"
         click.echo(f"NOT FINISHED, no results yet: {ended}; {usage}")
-    gc.freeze()  # What is left goes with the process; looking through it would take its time.
+    gc.freeze()  # else the interpreter would scan all objects as it exits
     return result
 
 
@@ -132,19 +130,19 @@ def _advised(evaluation: Evaluation, stats: RunStats) -> Iterator[None]:
 
 
 def _losses(result: Result) -> Iterator[str]:
-    """What was not answered, with an example for each kind of failure, and what was not read."""
+    """Calls without replies, with an example for each kind of failure, and unreadable verdicts."""
     for name, role in result.stats.models.items():
         for kind, count in role.failures.items():
             failed = f"{counted(count, 'call')} of {name} failed ({kind})"
             yield visible(f"{failed}, for instance: {role.examples[kind]}")
-    if unasked := result.stats.unrequested:
-        never = "was never asked" if unasked == 1 else "were never asked"
-        yield f"{counted(unasked, 'call')} {never}: this run is not finished"
-    if not result.complete:
-        return
-    notable = tell_notable(result.shortfall, result.tables)
-    yield from (told for told in result.shortfall.sentences(least=0) if told not in notable)
-    yield from (f"WARNING: {told}" for told in notable)
+    if unrequested := result.stats.unrequested:
+        verb = "was" if unrequested == 1 else "were"
+        yield f"{counted(unrequested, 'call')} {verb} never requested: this run is not finished"
+    if result.complete:
+        notable = tell_notable(result.shortfall, result.tables)
+        lines = result.shortfall.sentences(least=0)
+        yield from (line for line in lines if line not in notable)
+        yield from (f"WARNING: {line}" for line in notable)
 
 
 def exit_code(result: Result, store: str, max_failures: float = MAX_FAILURES) -> int:
@@ -155,77 +153,75 @@ def exit_code(result: Result, store: str, max_failures: float = MAX_FAILURES) ->
     if not result.complete:
         return tell_stopped(store, result.stats.stop_reason)
     lost = result.stats.lost / max(1, result.stats.ended)
-    if lost > max_failures:
-        click.echo(
-            f"{lost:.1%} of the calls failed or were skipped (allowed: {max_failures:.1%}); "
-            f"{result.folder / TRANSCRIPTS} says why. {_advice(result.stats)}",
-            err=True,
-        )
-        return EXIT_FAILURES
     short = result.shortfall
     unread = (short.unread + short.incomplete) / max(1, short.verdicts)
-    if unread > max_failures:
-        click.echo(
+    if lost > max_failures:
+        message = (
+            f"{lost:.1%} of the calls failed or were skipped (allowed: {max_failures:.1%}); "
+            f"{result.folder / TRANSCRIPTS} has the reasons. {_advice(result.stats)}"
+        )
+    elif unread > max_failures:
+        message = (
             f"{unread:.1%} of the verdicts could not be read, or not in full "
             f"(allowed: {max_failures:.1%}); "
-            f"`mmconv show {result.folder} SAMPLE` prints what the judge said.",
-            err=True,
+            f"`mmconv show {result.folder} SAMPLE` prints the judge's replies."
         )
-        return EXIT_FAILURES
-    return 0
+    else:
+        return 0
+    click.echo(message, err=True)
+    return EXIT_FAILURES
 
 
 def _advice(stats: RunStats) -> str:
     """What can be done about calls that failed, or that need one that did."""
     kinds = {kind for role in stats.models.values() for kind in role.failures}
-    if kinds and kinds <= OWN_TO_CALLS and not stats.unrequested:
-        told = ", ".join(sorted(kinds))
-        advice = f"They were refused ({told}), and will be again unless the reason is gone."
-    else:
-        advice = "Run again to ask them again."
+    advice = "Run again to retry them."
+    if kinds and kinds <= PERMANENT and not stats.unrequested:
+        advice = f"A retry fails again ({', '.join(sorted(kinds))}) unless the cause is fixed."
     return f"{advice} {MORE_ROOM}" if "context" in kinds else advice
 
 
 def tell_stopped(store: str, stop_reason: StopReason | None) -> int:
-    """Say why a run stopped by itself, and how to go on with it; returns the exit code.
+    """Print why a run stopped by itself and how to resume it; returns the exit code.
 
-    Where a model is still being loaded the process ends here.
+    If a model is still being loaded, the process ends here.
     """
+    failure = None if stop_reason is None else stop_reason.failure
     if stop_reason is not None:
         click.echo(visible(stop_reason.description), err=True)
-        if stop_reason.failure is not None and stop_reason.failure.kind == "context":
-            click.echo(MORE_ROOM, err=True)
-    click.echo(f"Stopped; what was answered is kept. Resume with:\n  {typed(store)}", err=True)
-    code = EXIT_INTERRUPTED if stop_reason is None or stop_reason.failure is None else EXIT_FAILURES
+    if failure is not None and failure.kind == "context":
+        click.echo(MORE_ROOM, err=True)
+    click.echo(f"Stopped; all replies are cached. Resume with:\n  {typed(store)}", err=True)
+    code = EXIT_INTERRUPTED if failure is None else EXIT_FAILURES
     end_with_loads(code)
     return code
 
 
 def typed(store: str) -> str:
-    """The command that was typed, to run it again, without the password in its `store`'s URL."""
+    """The command that was typed, without the password in its `store`'s URL."""
     arguments, advice = sys.argv[1:], ""
     if has_password(store):
-        arguments = [each.replace(store, without_password(store)) for each in arguments]
+        arguments = [text.replace(store, without_password(store)) for text in arguments]
         advice = "\n  (without the store's password: put it in again, or set PGPASSWORD)"
     return shlex.join(["mmconv", *arguments]) + advice
 
 
 @contextmanager
 def stopped_by_interrupt(runner: Runner) -> Iterator[None]:
-    """Let the first Ctrl-C or SIGTERM stop the runner; the second one ends the command as ever.
+    """Stop the runner at the first Ctrl-C or SIGTERM; the second one interrupts the command.
 
     Batch systems send SIGTERM some time before they kill a job.
     """
     loop = asyncio.get_running_loop()
     signals = signal.SIGINT, signal.SIGTERM
 
-    def give_back() -> None:
+    def reset() -> None:
         for number in signals:
             loop.remove_signal_handler(number)
             signal.signal(number, signal.default_int_handler)
 
     def stop() -> None:
-        give_back()
+        reset()
         click.echo(
             "Stopping: waiting for the calls under way (Ctrl-C again to drop them).", err=True
         )
@@ -236,4 +232,4 @@ def stopped_by_interrupt(runner: Runner) -> Iterator[None]:
     try:
         yield
     finally:
-        give_back()
+        reset()

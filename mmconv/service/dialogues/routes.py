@@ -47,7 +47,6 @@ from mmconv.service.jobs import Deletion, job_page, remove_job, too_many_jobs, w
 from mmconv.service.models import require_key, run_plans
 from mmconv.service.request_images import request_images, work_on_image
 from mmconv.service.state import Service
-from mmconv.store.job_queries import stands
 from mmconv.store.jobs import Filter, Job, NewJob
 
 router = APIRouter(prefix="/v1", tags=["dialogues"], route_class=JsonRoute)
@@ -201,7 +200,7 @@ async def _submit(shared: Service, caller: Caller, dialogue: DialogueRun, calls:
     spec = request.model_dump_json(exclude_unset=True)
     name = name_dialogue(shared.settings, caller.name, spec)
     known = await shared.queue.get(name)
-    if known is None or not stands(known):
+    if known is None or not known.is_current:
         _require_keys(shared, request)
     for image in images_of(dialogue.sample):
         data = await work_on_image(shared, "images", shared.images.read, image.sha256)

@@ -107,7 +107,7 @@ async def about_run(shared: Service, job: Job) -> About | None:
         folder = finished_folder(shared, job)
         if "data" in await asyncio.to_thread(_changed, folder, evaluation):
             return None
-        return await asyncio.to_thread(evaluation.about)
+        return await asyncio.to_thread(evaluation.metadata)
     except (InputError, Problem, OSError):
         return None
 

@@ -44,7 +44,6 @@ from mmconv.service.runs.requests import (
 )
 from mmconv.service.settings import Settings
 from mmconv.service.state import Service
-from mmconv.store.job_queries import stands
 from mmconv.store.jobs import Filter, Job, NewJob, Submission
 
 log = logging.getLogger(__name__)
@@ -87,14 +86,14 @@ async def start_run(
     spec = resolve(shared.settings, asked)
     run = name_run(asked, spec)
     known = await shared.queue.get(run)
-    if known is None or not stands(known):
+    if known is None or not known.is_current:
         require_keys(asked, spec)
     if known is None:
         try:
             await shared.benchmark(spec)
         except InputError as error:
             raise build_problem(error, spec) from error
-    outdated = known is not None and stands(known) and await is_outdated(shared, known)
+    outdated = known is not None and known.is_current and await is_outdated(shared, known)
     submitted = await shared.queue.submit(
         NewJob(
             id=run,

@@ -209,7 +209,7 @@ class TestWhatGoesWrong:
             result = desk.annotate()
         assert result.exit_code == 1
         assert "annotator (model) cannot answer: 3 calls failed" in result.stderr
-        assert "Stopped; what was answered is kept. Resume with:" in result.stderr
+        assert "Stopped; all replies are cached. Resume with:" in result.stderr
 
     def test_categories_that_cannot_be_read_are_left_empty(self, desk: Desk) -> None:
         desk.model({**SCRIPT, "Choose one category": "First: none of them"})

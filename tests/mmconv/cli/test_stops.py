@@ -69,7 +69,7 @@ def nowhere() -> str:
 
 def check_stopped(result: Result, code: int) -> None:
     assert result.exit_code == code, result.output
-    assert "Stopped; what was answered is kept. Resume with:\n  mmconv" in result.stderr
+    assert "Stopped; all replies are cached. Resume with:\n  mmconv" in result.stderr
     [told] = result.stdout.splitlines()
     assert told.startswith("NOT FINISHED, no results yet: ")
     assert f" of {3 * ROWS} conversations; " in told

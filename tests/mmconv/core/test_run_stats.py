@@ -77,6 +77,6 @@ def test_a_server_with_a_name_for_each_reply_takes_no_memory_for_each() -> None:
 def test_a_reply_that_nobody_needs_is_unmetered_as_others_are_and_no_failed_attempt_is() -> None:
     stats = ModelStats()
     for told in (Reply(text="Yes."), Reply(text="Yes.", input_tokens=7, output_tokens=5)):
-        stats.count_paid(told)
+        stats.count_tokens(told)
     stats.count_unanswered(Transient("timeout", "no reply"))
     assert (stats.unmetered, stats.total_unmetered, stats.total_input_tokens) == (1, 1, 7)

@@ -15,7 +15,7 @@ from mmconv.service import worker
 from mmconv.service.app import missing_for
 from mmconv.service.runs.requests import RunRequest
 from mmconv.service.settings import Settings
-from mmconv.store import job_queries, queue
+from mmconv.store import queue
 from mmconv.store.jobs import Job, NewJob
 from tests.mmconv.service.conftest import Serve, Served
 from tests.mmconv.service.run_settings import drawn, ended, finished, request
@@ -142,8 +142,7 @@ async def test_pictures_of_a_finished_run_stay_whatever_its_models_are_by_now(
 async def test_a_run_whose_data_have_left_the_settings_fails_after_a_while(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (queue, job_queries):
-        monkeypatch.setattr(module, "UNFIT_SECONDS", -1.0)
+    monkeypatch.setattr(queue, "UNFIT_SECONDS", -1.0)
     monkeypatch.setattr(worker, "TEND_SECONDS", 0.0)
     served = await serve()
     spec = RunRequest(data="gone", models={"candidate": "echo"}).canonical()

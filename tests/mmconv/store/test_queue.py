@@ -11,9 +11,8 @@ import pytest
 from sqlalchemy import update
 
 from mmconv.store.connections import connect
-from mmconv.store.job_queries import MOST_STARTS
 from mmconv.store.jobs import Ending, Filter, Job, NewJob
-from mmconv.store.queue import KEY_SECONDS, Queue
+from mmconv.store.queue import KEY_SECONDS, MOST_STARTS, Queue
 from mmconv.store.schema import job_keys, jobs
 
 KINDS = ("run",)

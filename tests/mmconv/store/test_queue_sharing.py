@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Awaitable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -15,7 +16,6 @@ from sqlalchemy import Connection, delete, event, text, update
 from sqlalchemy.exc import IntegrityError
 
 from mmconv.core.errors import StoreError
-from mmconv.store import queue as queue_module
 from mmconv.store.connections import connect
 from mmconv.store.jobs import Ending, Filter, Job
 from mmconv.store.queue import Queue
@@ -233,7 +233,7 @@ async def test_a_look_for_free_jobs_reads_none_that_has_ended(tmp_path: Path) ->
 
 @pytest.mark.parametrize("held", [False, True])
 async def test_a_job_that_fits_nowhere_fails_after_a_while_and_says_why(
-    queue: Queue, url: str, monkeypatch: pytest.MonkeyPatch, held: bool
+    queue: Queue, url: str, held: bool
 ) -> None:
     """Also one whose worker is gone; one that another server can carry out waits for it."""
     for name in ("a", "b"):
@@ -244,8 +244,8 @@ async def test_a_job_that_fits_nowhere_fails_after_a_while_and_says_why(
     other = Queue(url)
     await queue.tend(lambda job: "model 'x'")
     waits = "running" if held else "queued"
-    for seconds, wanted in ((3600, waits), (0, "failed")):
-        monkeypatch.setattr(queue_module, "UNFIT_SECONDS", seconds)
+    for seconds, wanted in ((0, waits), (3600, "failed")):
+        queue._opened = time.monotonic() - seconds
         engine = connect(url)
         with engine.begin() as connection:
             connection.execute(update(jobs).values(updated=datetime.now(UTC) - timedelta(hours=1)))

@@ -87,17 +87,16 @@ def test_a_command_that_is_told_to_end_was_interrupted(tmp_path: Path, moments: 
         (
             ("rejected", "filter"),
             0,
-            "They were refused (filter, rejected), and will be again",
+            "A retry fails again (filter, rejected) unless",
         ),
-        (("rejected", "timeout"), 0, "Run again to ask them again."),
-        (("rejected",), 1, "Run again to ask them again."),
-        ((), 1, "Run again to ask them again."),
-        ((), 0, "Run again to ask them again."),
+        (("rejected", "timeout"), 0, "Run again to retry them."),
+        (("rejected",), 1, "Run again to retry them."),
+        ((), 1, "Run again to retry them."),
+        ((), 0, "Run again to retry them."),
         (
             ("context",),
             0,
-            "They were refused (context), and will be again unless the reason is gone. "
-            f"{MORE_ROOM}",
+            f"A retry fails again (context) unless the cause is fixed. {MORE_ROOM}",
         ),
     ],
 )
@@ -125,7 +124,7 @@ def test_only_what_may_be_answered_the_next_time_is_worth_asking_again(
         shortfall=Shortfall(),
     )
     assert exit_code(ended, store="") == EXIT_FAILURES
-    assert f"runs/transcripts.jsonl says why. {advice}" in capsys.readouterr().err
+    assert f"runs/transcripts.jsonl has the reasons. {advice}" in capsys.readouterr().err
 
 
 def test_a_run_whose_prompts_fit_nowhere_is_told_what_makes_room(
@@ -159,7 +158,7 @@ class TestDemo:
         monkeypatch.setattr(Runner, "run", stopped)
         result = demo(tmp_path, "--candidate", "fake/echo")
         assert result.exit_code == 130
-        assert "Stopped; what was answered is kept. Resume with:" in result.stderr
+        assert "Stopped; all replies are cached. Resume with:" in result.stderr
         assert "A transcript" not in result.output
         assert result.stdout.startswith(
             "NOT FINISHED, no results yet: 0 of 3 conversations; 0 calls"

@@ -17,9 +17,8 @@ import pytest
 
 from mmconv.core.errors import DataError, StoreError
 from mmconv.service.worker import ProcessMark, Worker
-from mmconv.store.job_queries import MOST_STARTS
 from mmconv.store.jobs import Ending, Job, NewJob
-from mmconv.store.queue import Queue
+from mmconv.store.queue import MOST_STARTS, Queue
 from tests.mmconv.service.run_settings import until
 
 
