@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
@@ -94,7 +95,7 @@ Label: TypeAlias = Annotated[str, Field(min_length=1)]
 
 
 class Dialogue(Sample):
-    """A record of the authors' data or judgements; in response maintenance `error_type` is null."""
+    """A record of the authors' data; in response maintenance `error_type` is null."""
 
     id: str = ""
     bench_type: Literal[SCENARIOS]  # type: ignore[valid-type]
@@ -127,12 +128,9 @@ class Dialogue(Sample):
         is_wrong = self.bench_type == CORRECTION and abs(total - 1) > SUM_TOLERANCE
         return total if is_wrong else None
 
-
-class ScorableDialogue(Dialogue):
-    """A dialogue whose checklist a run can score: different criteria, weights that sum to 1."""
-
     @model_validator(mode="after")
-    def _check_checklist(self) -> ScorableDialogue:
+    def check_checklist(self) -> Dialogue:
+        """Refuse a checklist that no run can score: a repeated criterion, or wrong weights."""
         problems = []
         for number, criterion in enumerate(self.checklist, start=1):
             weight = criterion.weight
@@ -165,7 +163,23 @@ class FBBenchOptions(Options):
     """The judge's longest reply, in tokens."""
 
 
-class FBBench(Benchmark[ScorableDialogue, FBBenchOptions]):
+ALL_TASKS = "all tasks"
+COLUMNS = {
+    "error correction": (CORRECTION,),
+    "response maintenance": (MAINTENANCE,),
+    "overall": SCENARIOS,
+}
+"""Column -> the scenarios whose cells it is the mean of."""
+AUTHORS = "authors: "
+
+MEANS_NOTE = (
+    "A mean over tasks is missing if a task has no scored sample; the authors leave such a task "
+    f"out. It has no interval if a task has fewer than {FEWEST_CLUSTERS} samples or equal scores. "
+    "The authors round shares as stored: at ties the columns may be 0.01 apart."
+)
+
+
+class FBBench(Benchmark[Dialogue, FBBenchOptions]):
     """The benchmark. Scores: `score` (0 to 1), `authors` (as their code computes it), oddities."""
 
     name, title = "fbbench", "FB-Bench"
@@ -181,18 +195,18 @@ class FBBench(Benchmark[ScorableDialogue, FBBenchOptions]):
             "authors": "score, the authors' reading",
             **ODDITIES,
         },
-        lists=dict.fromkeys(("deficiency", "feedback"), "; "),
+        lists=dict.fromkeys(("deficiency", "feedback"), LABEL_SEPARATOR),
     )
     judging = frozenset(FBBenchOptions.model_fields) - {*Options.model_fields, "max_tokens"}
 
-    def read_data(self, images: ImageSink) -> Dataset[ScorableDialogue]:
+    def read_data(self, images: ImageSink) -> Dataset[Dialogue]:
         """The dialogues; all of them decide whether the judge reads reference answers."""
         options = self.options
         # if bad records are left out, the same ones run whether a judge comes now or later
         is_needed = options.reference and (options.skip_bad_records or not options.generate_only)
 
-        def read(record: Record) -> ScorableDialogue:
-            sample = ScorableDialogue.model_validate(record.fields)
+        def read(record: Record) -> Dialogue:
+            sample = Dialogue.model_validate(record.fields)
             if is_needed and sample.reference_second_response is None:
                 advice = "options.reference=false judges without it, as release v3"
                 raise DataError(record.where, [f"reference_second_response is empty; {advice}"])
@@ -304,10 +318,9 @@ class FBBench(Benchmark[ScorableDialogue, FBBenchOptions]):
             yield Official(ALL_TASKS, compute=partial(_authors_mean, scenarios), group=authors)
         for task in TASKS:
             yield from _means(task, (task,), table="")
-        for score, name in ODDITIES.items():
-            for title, is_per_sample in (("samples", True), ("count", False)):
-                count = partial(_count, score, is_per_sample=is_per_sample)
-                yield Official(name, compute=count, group=Group(title=title), table="faults")
+        for (score, name), title in product(ODDITIES.items(), ("samples", "count")):
+            count = partial(_count, score, is_per_sample=title == "samples")
+            yield Official(name, compute=count, group=Group(title=title), table="faults")
         yield from endings_metrics("answers")
 
     def layouts(self) -> Iterator[Layout | Build]:
@@ -339,15 +352,8 @@ class FBBench(Benchmark[ScorableDialogue, FBBenchOptions]):
 
     def leaderboard(self) -> Iterator[Layout]:
         """All tasks."""
-        yield Layout(
-            "",
-            "FB-Bench (%)",
-            rows="candidate",
-            of="scores",
-            names=(ALL_TASKS,),
-            groups=tuple(COLUMNS),
-            rank="overall",
-        )
+        board = partial(Layout, of="scores", rows="candidate", rank="overall")
+        yield board("", "FB-Bench (%)", names=(ALL_TASKS,), groups=tuple(COLUMNS))
 
 
 def _value(
@@ -375,22 +381,6 @@ def _value(
     return (None, INCOMPLETE) if None in met else (1.0 - decisive, None)
 
 
-ALL_TASKS = "all tasks"
-COLUMNS = {
-    "error correction": (CORRECTION,),
-    "response maintenance": (MAINTENANCE,),
-    "overall": SCENARIOS,
-}
-"""Column -> the scenarios whose cells it is the mean of."""
-AUTHORS = "authors: "
-
-MEANS_NOTE = (
-    "A mean over tasks is missing if a task has no scored sample; the authors leave such a task "
-    f"out. It has no interval if a task has fewer than {FEWEST_CLUSTERS} samples or equal scores. "
-    "The authors round shares as stored: at ties the columns may be 0.01 apart."
-)
-
-
 def _means(name: str, tasks: Sequence[str], *, table: str) -> Iterator[Metric]:
     """The mean over cells; in response maintenance a score is 0 or 1, and a cell is a share."""
     for column, scenarios in COLUMNS.items():
@@ -401,8 +391,7 @@ def _means(name: str, tasks: Sequence[str], *, table: str) -> Iterator[Metric]:
                 of=Select("score", where={"scenario": scenario, "task": task}, reduce="rows"),
                 group=replace(group, share=scenario == MAINTENANCE),
             )
-            for scenario in scenarios
-            for task in tasks
+            for scenario, task in product(scenarios, tasks)
         ]
         yield MeanOf(name, of=cells, group=group, table=table)
 
@@ -415,8 +404,7 @@ def _authors_mean(scenarios: Sequence[str], frame: ScoreFrame) -> Cell | None:
     """
     columns = [
         frame.select(metric=OFFICIAL, scenario=scenario, task=task)
-        for scenario in scenarios
-        for task in TASKS
+        for scenario, task in product(scenarios, TASKS)
     ]
     scores = Column.joined(columns)
     if not len(scores):

@@ -7,21 +7,22 @@ section 4.2). The authors' own reading of the same judgements has columns of its
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
 from itertools import product
 from statistics import fmean
 from typing import Literal, NamedTuple
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from judges import Judge, Slot
 from judges.parsers.mtbench101 import bracketed_rating, first_bracketed_integer, is_out_of_range
 from mmconv.benchmarks.base.benchmark import CANDIDATE_AND_JUDGE, Benchmark, ChatOptions, Condition
 from mmconv.benchmarks.base.results import Result, Results, reduce_scores
 from mmconv.benchmarks.base.sample import Fields, Sample
-from mmconv.benchmarks.layouts import Build, Layout, Rows
+from mmconv.benchmarks.layouts import Build, Layout
 from mmconv.benchmarks.metrics import (
     Delta,
     Group,
@@ -44,7 +45,6 @@ LOWEST, HIGHEST = 1, 10
 class Task(NamedTuple):
     """A task of the paper's Figure 2; turns before `first` are history only (Appendix C)."""
 
-    code: str
     name: str
     ability: str
     group: str
@@ -52,37 +52,34 @@ class Task(NamedTuple):
 
 
 TASKS = {
-    task.code: task
-    for task in (
-        Task("CM", "context memory", "memory", "perceptivity", 2),
-        Task("SI", "separate input", "understanding", "perceptivity", 1),
-        Task("AR", "anaphora resolution", "understanding", "perceptivity", 2),
-        Task("TS", "topic shift", "interference", "perceptivity", 1),
-        Task("CC", "content confusion", "interference", "perceptivity", 1),
-        Task("CR", "content rephrasing", "rephrasing", "adaptability", 2),
-        Task("FR", "format rephrasing", "rephrasing", "adaptability", 2),
-        Task("SC", "self-correction", "reflection", "adaptability", 2),
-        Task("SA", "self-affirmation", "reflection", "adaptability", 2),
-        Task("MR", "mathematical reasoning", "reasoning", "adaptability", 1),
-        Task("GR", "general reasoning", "reasoning", "adaptability", 1),
-        Task("IC", "instruction clarification", "questioning", "interactivity", 1),
-        Task("PI", "proactive interaction", "questioning", "interactivity", 1),
-    )
+    "CM": Task("context memory", "memory", "perceptivity", 2),
+    "SI": Task("separate input", "understanding", "perceptivity", 1),
+    "AR": Task("anaphora resolution", "understanding", "perceptivity", 2),
+    "TS": Task("topic shift", "interference", "perceptivity", 1),
+    "CC": Task("content confusion", "interference", "perceptivity", 1),
+    "CR": Task("content rephrasing", "rephrasing", "adaptability", 2),
+    "FR": Task("format rephrasing", "rephrasing", "adaptability", 2),
+    "SC": Task("self-correction", "reflection", "adaptability", 2),
+    "SA": Task("self-affirmation", "reflection", "adaptability", 2),
+    "MR": Task("mathematical reasoning", "reasoning", "adaptability", 1),
+    "GR": Task("general reasoning", "reasoning", "adaptability", 1),
+    "IC": Task("instruction clarification", "questioning", "interactivity", 1),
+    "PI": Task("proactive interaction", "questioning", "interactivity", 1),
 }
-AVERAGE = "average"
-MEANS: dict[str, tuple[str, ...]] = {AVERAGE: tuple(TASKS)} | {
-    tier: tuple(task.code for task in TASKS.values() if tier in (task.group, task.ability))
-    for name in ("group", "ability")
-    for tier in dict.fromkeys(getattr(task, name) for task in TASKS.values())
-}
-"""The means over tasks: the average, the groups, the abilities."""
 REFERENCED = ("MR", "GR")
 """The tasks whose judge reads a reference solution (Figures 31 and 32)."""
 
-MEANINGS = {code: task.name for code, task in TASKS.items()} | {
-    name: "mean of all tasks" if name == AVERAGE else f"mean of {', '.join(codes)}"
-    for name, codes in MEANS.items()
+AVERAGE = "average"
+GROUPS = tuple(dict.fromkeys(task.group for task in TASKS.values()))
+ABILITIES = tuple(dict.fromkeys(task.ability for task in TASKS.values()))
+MEANS: dict[str, tuple[str, ...]] = {AVERAGE: tuple(TASKS)} | {
+    tier: tuple(code for code, task in TASKS.items() if tier in (task.group, task.ability))
+    for tier in (*GROUPS, *ABILITIES)
 }
+"""The means over tasks: the average, the groups, the abilities."""
+MEANINGS = {code: task.name for code, task in TASKS.items()}
+MEANINGS |= {name: f"mean of {', '.join(codes)}" for name, codes in MEANS.items()}
+MEANINGS[AVERAGE] = "mean of all tasks"
 
 
 class Exchange(Fields):
@@ -95,15 +92,8 @@ class Exchange(Fields):
 class Dialogue(Sample):
     """One line of the authors' mtbench101.jsonl."""
 
-    task: str
+    task: Literal[tuple(TASKS)]  # type: ignore[valid-type]
     history: tuple[Exchange, ...]
-
-    @field_validator("task")
-    @classmethod
-    def _is_known(cls, task: str) -> str:
-        if task not in TASKS:
-            raise ValueError(f"{task!r} must be one of {', '.join(TASKS)}")
-        return task
 
     @model_validator(mode="after")
     def _has_a_judged_turn(self) -> Dialogue:
@@ -136,13 +126,9 @@ class MTBench101Options(ChatOptions):
 AUTHORS_TITLE = "authors: first [n], unread turns dropped"
 MEAN_TITLE, MINIMUM_TITLE = "mean of turns", "minimum of turns"
 GOLDEN, SELF, HISTORIES = "golden", "self", "own history - golden"
-HISTORY_TITLES = {GOLDEN: "", SELF: ", self history"}
-"""Condition -> what the titles of its numbers end with."""
+ENDINGS = {GOLDEN: ("", ""), SELF: ("_self", ", self history")}
+"""Condition -> how the names of its tables end, and the titles of its numbers."""
 
-LABELS = {GOLDEN: "golden history", SELF: "self history", "rating": "rating of a turn"} | {
-    "authors": "rating, the authors' reading",
-    "dialogue": "score of the dialogue",
-}
 MOST_TURNS = 20  # histories are compared up to here; the authors' dialogues have at most 7 turns
 OUT_OF_RANGE, NO_INTEGER = "out of range", "no [n]"
 SAME, OTHER = "same as ours", "another number"
@@ -160,6 +146,9 @@ MEANS_NOTE = (
 )
 
 
+_group = partial(Group, lowest=LOWEST, highest=HIGHEST)
+
+
 class MTBench101(Benchmark[Dialogue, MTBench101Options]):
     """The benchmark. Scores: `rating` and `authors` per turn, `dialogue` for the whole (turn 0)."""
 
@@ -171,14 +160,23 @@ class MTBench101(Benchmark[Dialogue, MTBench101Options]):
     default_conditions = (GOLDEN,)
     roles = CANDIDATE_AND_JUDGE
     prompts = "mtbench101"
-    scale = dict.fromkeys(("rating", "dialogue"), (1.0, 10.0))
-    display = Display(labels=LABELS, ratings=(Ratings(metric="rating", lowest=1, highest=10),))
+    scale = dict.fromkeys(("rating", "dialogue"), (float(LOWEST), float(HIGHEST)))
+    display = Display(
+        labels={
+            GOLDEN: "golden history",
+            SELF: "self history",
+            "rating": "rating of a turn",
+            "authors": "rating, the authors' reading",
+            "dialogue": "score of the dialogue",
+        },
+        ratings=(Ratings(metric="rating", lowest=LOWEST, highest=HIGHEST),),
+    )
     judging = frozenset({"guidelines", "reference", "judge_retries", "judge_max_tokens"})
 
     def tags(self, sample: Dialogue, turn: int | None) -> dict[str, str]:
         """Task, ability and group, by which tables are split."""
         task = TASKS[sample.task]
-        return {"task": task.code, "ability": task.ability, "group": task.group}
+        return {"task": sample.task, "ability": task.ability, "group": task.group}
 
     def metadata(self, sample: Dialogue) -> dict[str, str]:
         """The answers of the golden history, by turn."""
@@ -221,14 +219,6 @@ class MTBench101(Benchmark[Dialogue, MTBench101Options]):
             answer = Ref(call=f"turn_{n}") if turn.answer is None else turn.answer
             history = self._text("turn", history=history, user=each.user, answer=answer)
 
-    @cached_property
-    def _judge(self) -> Judge:
-        return Judge(
-            parser=bracketed_rating,
-            sampling=Sampling(max_tokens=self.options.judge_max_tokens),
-            retries=self.options.judge_retries,
-        )
-
     def _judgement(self, sample: Dialogue, n: int, history: tuple[Part, ...]) -> Call:
         """The judge reads what the candidate saw, its answer, and for MR and GR a reference."""
         prompt = "judge"
@@ -245,7 +235,10 @@ class MTBench101(Benchmark[Dialogue, MTBench101Options]):
             slots["guidelines"] = self._text(f"guidelines_{sample.task}")
         else:
             prompt += "_without_guidelines"
-        return self._judge.call(f"judge/turn_{n}", self.prompt(prompt), slots)
+        sampling = Sampling(max_tokens=self.options.judge_max_tokens)
+        retries = self.options.judge_retries
+        judge = Judge(parser=bracketed_rating, sampling=sampling, retries=retries)
+        return judge.call(f"judge/turn_{n}", self.prompt(prompt), slots)
 
     def _text(self, name: str, **slots: Slot) -> tuple[Part, ...]:
         [message] = self.prompt(name).fill(slots)
@@ -254,23 +247,28 @@ class MTBench101(Benchmark[Dialogue, MTBench101Options]):
     def _reference(self, sample: Dialogue, n: int) -> str:
         if self.options.reference == "answer":
             return sample.history[n - 1].bot
-        turns = sample.history[:n]
-        said = [pair for each in turns for pair in (("user", each.user), ("assistant", each.bot))]
-        return repr([{"role": role, "content": text} for role, text in said])
+        messages = []
+        for each in sample.history[:n]:
+            messages.append({"role": "user", "content": each.user})
+            messages.append({"role": "assistant", "content": each.bot})
+        return repr(messages)
 
     def score(self, sample: Dialogue, results: Results) -> Iterator[Score]:
         """Each turn by our reading and the authors', then the dialogue."""
         ratings = []
         for n in sample.judged:
             judgement = results[f"judge/turn_{n}"]
-            ratings.append(_rating(judgement, n))
-            yield ratings[-1]
-            yield authors_rating(judgement, n, ours=ratings[-1].value)
+            rating, text = judgement.score("rating", turn=n), judgement.text
+            if rating.value is None and text is not None and is_out_of_range(text):
+                rating = replace(rating, why=OUT_OF_RANGE)
+            ratings.append(rating)
+            yield rating
+            yield authors_rating(judgement, n, ours=rating.value)
         yield reduce_scores(results, "dialogue", ratings, "min" if self.options.minimum else "mean")
 
     def metrics(self) -> Iterator[Metric]:
         """Tasks and their means by three readings; turns; what the history changes."""
-        for condition, after in HISTORY_TITLES.items():
+        for condition, (_, after) in ENDINGS.items():
             if self.options.minimum:
                 dialogues = Select("dialogue", condition=condition, reduce="rows")
                 yield from _means(dialogues, f"{MINIMUM_TITLE}{after}")
@@ -281,12 +279,17 @@ class MTBench101(Benchmark[Dialogue, MTBench101Options]):
                 compute = partial(authors_score, name=name, condition=condition, digits=digits)
                 yield Official(name, compute=compute, group=group, meaning=MEANINGS[name])
         ratings = Select("rating", reduce="rows")
-        yield Mean("rating", of=ratings, group=_group("rating"), table="turns", compare=None)
-        yield _history_effect(HISTORIES, Select("rating"), table="histories", compare=None)
+        yield Mean("rating", of=ratings, group=_group(title="rating"), table="turns", compare=None)
+        yield _history_effect(HISTORIES, Select("rating"), table="histories")
         for task, turn in product(TASKS, range(1, MOST_TURNS + 1)):
             ratings = Select("rating", turn=turn, where={"task": task})
             yield _history_effect(f"{task}, turn {turn}", ratings)
         yield from endings_metrics("answers")
+
+    @property
+    def _title(self) -> str:
+        """The title of our scores."""
+        return MINIMUM_TITLE if self.options.minimum else MEAN_TITLE
 
     def layouts(self) -> Iterator[Layout | Build]:
         """Scores, the paper's Table 3 and Figures 4 and 6, unscored turns, endings."""
@@ -294,13 +297,12 @@ class MTBench101(Benchmark[Dialogue, MTBench101Options]):
             "scores",
             "MT-Bench-101 scores of {candidate} (1-10), judged by {judge}",
             notes=(CONVENTION, MEANS_NOTE),
-            remarks=_gaps,
         )
-        own = MINIMUM_TITLE if self.options.minimum else MEAN_TITLE
-        for condition, name in product(HISTORY_TITLES, ("paper", "paper_authors")):
-            title = f"{own if name == 'paper' else AUTHORS_TITLE}{HISTORY_TITLES[condition]}"
+        readings = {"paper": self._title, "paper_authors": AUTHORS_TITLE}
+        for (suffix, after), (name, reading) in product(ENDINGS.values(), readings.items()):
+            title = f"{reading}{after}"
             yield Layout(
-                _named(name, condition),
+                f"{name}{suffix}",
                 f"The paper's layout, {title}",
                 of="scores",
                 rows="candidate",
@@ -310,52 +312,33 @@ class MTBench101(Benchmark[Dialogue, MTBench101Options]):
                 notes=(CONVENTION,),
                 detail=True,
             )
-        turns = Layout(
-            "turns",
-            "Mean rating by turn",
-            of="turns",
-            columns={"turn": None},
-            row_label="{task}",
-            column_label="turn {turn}",
-        )
+        by_turn = partial(Layout, columns={"turn": None}, column_label="turn {turn}")
+        turns = by_turn("turns", "Mean rating by turn", of="turns", row_label="{task}")
         yield from _by_history(turns)
-        yield replace(
-            turns,
-            name="histories",
-            title="What the candidate's own history changes, against the golden one",
-            of="",
+        yield by_turn(
+            "histories",
+            "What the candidate's own history changes, against the golden one",
             rows={"task": tuple(TASKS)},
+            row_label="{task}",
             notes=("Differences are paired by dialogue.",),
         )
         yield _unscored
         title = "How the answers of {candidate} ended"
-        yield from _by_history(
-            Layout("answers", title, of="answers", columns="name", row_label="{task}")
-        )
+        answers = Layout("answers", title, of="answers", columns="name", row_label="{task}")
+        yield from _by_history(answers)
 
     def leaderboard(self) -> Iterator[Layout]:
         """The groups and the abilities, for each history."""
-        title = MINIMUM_TITLE if self.options.minimum else MEAN_TITLE
-        for condition, after in HISTORY_TITLES.items():
-            before = "" if condition == GOLDEN else condition
-            for name, tier in {before: "group", f"{before}_abilities": "ability"}.items():
-                tiers = dict.fromkeys(getattr(task, tier) for task in TASKS.values())
-                by = " by ability" if tier == "ability" else ""
-                yield Layout(
-                    name,
-                    f"MT-Bench-101 (1-10){by}, {title}{after}",
-                    of="scores",
-                    names=(*tiers,) if by else (AVERAGE, *tiers),
-                    groups=(f"{title}{after}",),
-                    rank=AVERAGE,
-                )
+        for suffix, after in ENDINGS.values():
+            name, title = suffix.removeprefix("_"), f"{self._title}{after}"
+            board = partial(Layout, of="scores", groups=(title,), rank=AVERAGE)
+            yield board(name, f"MT-Bench-101 (1-10), {title}", names=(AVERAGE, *GROUPS))
+            heading = f"MT-Bench-101 (1-10) by ability, {title}"
+            yield board(f"{name}_abilities", heading, names=ABILITIES)
 
 
 def _statistics(dialogues: Sequence[Dialogue]) -> dict[str, Cell]:
-    words = [
-        [len(each.user.split()) + len(each.bot.split()) for each in dialogue.history]
-        for dialogue in dialogues
-    ]
+    words = [[len(f"{turn.user} {turn.bot}".split()) for turn in one.history] for one in dialogues]
     totals = [sum(turns) for turns in words]
     count = sum(map(len, words))
     return {
@@ -370,35 +353,20 @@ def _statistics(dialogues: Sequence[Dialogue]) -> dict[str, Cell]:
     }
 
 
-def _rating(judgement: Result, turn: int) -> Score:
-    """Our reading: the last whole number from 1 to 10 that is marked as the rating."""
-    score = judgement.score("rating", turn=turn)
-    if score.value is None and judgement.text is not None and is_out_of_range(judgement.text):
-        return replace(score, why=OUT_OF_RANGE)
-    return score
-
-
 def authors_rating(judgement: Result, turn: int, *, ours: float | None) -> Score:
     """The authors' reading of the first reply; they request nothing again."""
-
-    def score(value: float | None, reason: str | None, reading: str) -> Score:
-        return judgement.results.score("authors", value, reason, turn=turn, reading=reading)
-
-    if judgement.text is None:
-        return score(None, judgement.first_reason, NEITHER)
-    try:
-        value = first_bracketed_integer(judgement.text).scores["rating"]
-    except Unparsed:
-        return score(None, NO_INTEGER, NEITHER)
-    return score(value, None, ONLY_AUTHORS if ours is None else SAME if value == ours else OTHER)
-
-
-def _group(title: str) -> Group:
-    return Group(title=title, lowest=LOWEST, highest=HIGHEST)
+    value, reason, reading = None, judgement.first_reason, NEITHER
+    if judgement.text is not None:
+        try:
+            value, reason = first_bracketed_integer(judgement.text).scores["rating"], None
+            reading = ONLY_AUTHORS if ours is None else SAME if value == ours else OTHER
+        except Unparsed:
+            reason = NO_INTEGER
+    return judgement.results.score("authors", value, reason, turn=turn, reading=reading)
 
 
 def _means(select: Select, title: str) -> Iterator[Metric]:
-    group = _group(title)
+    group = _group(title=title)
     tasks = {
         code: Mean(code, of=replace(select, where={"task": code}), group=group, meaning=task.name)
         for code, task in TASKS.items()
@@ -409,38 +377,23 @@ def _means(select: Select, title: str) -> Iterator[Metric]:
     yield from tasks.values()
 
 
-def _history_effect(
-    name: str, ratings: Select, *, table: str = "", compare: Kind | None = "change"
-) -> Delta:
+def _history_effect(name: str, ratings: Select, *, table: str = "") -> Delta:
     """What the candidate's own history changes, paired by dialogue (paper, Figure 6)."""
     golden, own = (
-        Mean(name, of=replace(ratings, condition=condition), group=_group(condition))
+        Mean(name, of=replace(ratings, condition=condition), group=_group(title=condition))
         for condition in (GOLDEN, SELF)
     )
-    group = _group(HISTORIES)
+    compare: Kind | None = None if table else "change"
+    group = _group(title=HISTORIES)
     return Delta(name, start=golden, goal=own, group=group, table=table, compare=compare)
-
-
-def _named(table: str, condition: str) -> str:
-    return table if condition == GOLDEN else f"{table}_{condition}"
 
 
 def _by_history(layout: Layout) -> Iterator[Layout]:
     """The table of each history, with a row for each task."""
-    for condition, after in HISTORY_TITLES.items():
+    for condition, (suffix, after) in ENDINGS.items():
         rows = {"task": tuple(TASKS), "condition": (condition,)}
-        name, title = _named(layout.name, condition), f"{layout.title}{after}"
+        name, title = f"{layout.name}{suffix}", f"{layout.title}{after}"
         yield replace(layout, name=name, title=title, rows=rows)
-
-
-def _gaps(rows: Rows) -> Iterator[str]:
-    """How many tasks the means of each model are over, if it is not all of them."""
-    columns = {name for task in TASKS for name in rows.get(task, ()) if name.endswith(MEAN_TITLE)}
-    for column in sorted(columns):
-        judged = sum(column in rows.get(task, {}) for task in TASKS)
-        if judged < len(TASKS):
-            model = column.removesuffix(MEAN_TITLE)
-            yield f"{model}{judged} of {len(TASKS)} tasks were judged; means are over those."
 
 
 def authors_score(
@@ -470,31 +423,28 @@ def _unscored(frame: ScoreFrame) -> Table:
         before = "" if condition == GOLDEN else f"{condition} history: "
         run = frame.only(condition=condition)
         judged = [task for task in TASKS if len(run.select(metric="rating", task=task))]
-        groups = {task: (task,) for task in judged} | ({"all": tuple(judged)} if judged else {})
-        for name, tasks in groups.items():
-            counts = _count_turns(run.only(task=tasks))
-            rows[before + name] = {column: Cell(value=float(n)) for column, n in counts.items()}
+        for name, tasks in {**{task: [task] for task in judged}, "all": judged}.items():
+            if tasks:
+                rows[f"{before}{name}"] = _count_turns(run.only(task=tasks))
     columns = tuple(dict.fromkeys(column for row in rows.values() for column in row))
     title = "Turns scored and not scored"
     return Table(name="unscored", title=title, columns=columns, rows=rows, digits=0)
 
 
-def _count_turns(frame: ScoreFrame) -> dict[str, int]:
-    ratings, authors = (frame.select(metric=name) for name in ("rating", "authors"))
-    counts = {"turns": len(ratings), "scored": int(ratings.present.sum())}
-    counts |= {UNPARSED: 0, OUT_OF_RANGE: 0}
+def _count_turns(frame: ScoreFrame) -> dict[str, Cell]:
+    ratings, authors = frame.select(metric="rating"), frame.only(metric="authors")
+    reasons = Counter({UNPARSED: 0, OUT_OF_RANGE: 0})
     for why, number in ratings.missing.items():
         # other tables list "failed: timeout" and "skipped: turn_2" one by one
-        reason = why.partition(":")[0]
-        counts[reason] = counts.get(reason, 0) + number
-
-    def read(reading: str) -> int:
-        return len(frame.select(metric="authors", reading=reading))
-
-    numbers = [number for number in authors.values if number is not None]
-    return counts | {
-        "authors: dropped": read(NEITHER),
+        reasons[why.partition(":")[0]] += number
+    numbers = [number for number in authors.select().values if number is not None]
+    counts = {
+        "turns": len(ratings),
+        "scored": int(ratings.present.sum()),
+        **reasons,
+        "authors: dropped": len(authors.select(reading=NEITHER)),
         "authors: outside 1-10": sum(not LOWEST <= number <= HIGHEST for number in numbers),
-        "authors: another number than ours": read(OTHER),
-        "authors: read, and not by us": read(ONLY_AUTHORS),
+        "authors: another number than ours": len(authors.select(reading=OTHER)),
+        "authors: read, and not by us": len(authors.select(reading=ONLY_AUTHORS)),
     }
+    return {name: Cell(value=float(count)) for name, count in counts.items()}

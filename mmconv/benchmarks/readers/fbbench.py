@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-from pydantic import ValidationError, field_validator
+from pydantic import ValidationError, field_validator, model_validator
 
 from judges.parsers.fbbench import OFFICIAL
 from mmconv.benchmarks.base.replay import replay
@@ -46,7 +46,7 @@ TOLERANCE = 1e-9
 
 
 class Judged(Dialogue):
-    """A record of a judgement file; its checklist may be one that no run can score."""
+    """A record of a judgement file."""
 
     second_response: Any
     infer_model: str
@@ -60,6 +60,11 @@ class Judged(Dialogue):
         if not isinstance(answer, str):
             raise ValueError("must be text")
         return answer
+
+    @model_validator(mode="after")
+    def check_checklist(self) -> Judged:
+        """Accept any checklist; what is wrong with it is counted."""
+        return self
 
     @property
     def replies(self) -> dict[str, Outcome]:

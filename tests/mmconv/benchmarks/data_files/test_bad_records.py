@@ -107,7 +107,7 @@ BAD: dict[str, Bad] = {
         sample(""), '{"bench_type": ', "a.jsonl line 3: not JSON", "a.jsonl"
     ),
     "mtbench101, an unknown task": golden(
-        "a.jsonl line 3 (id 3): task: 'XX' must be one of", task="XX"
+        "a.jsonl line 3 (id 3): task: Input should be 'CM', 'SI'", task="XX"
     ),
     "mtbench101, an empty utterance": golden(
         "a.jsonl line 3 (id 3): history[1].user is empty", history=[{"user": "", "bot": "b"}] * 2

@@ -33,13 +33,14 @@ def test_the_authors_release() -> None:
 
 def test_a_criterion_may_be_a_text_a_list_or_weighted() -> None:
     """The paper's Figure 11 shows a criterion without a weight as a list of one."""
-    read = sample(maintenance(checklist=[["是否坚持"], ["是否解释", None], "是否", ["甲", 1]]))
-    assert [(each.text, each.weight) for each in read.checklist] == [
+    bare = sample(maintenance(checklist=[["是否坚持"], ["是否解释", None], "是否"])).checklist
+    assert [(each.text, each.weight) for each in bare] == [
         ("是否坚持", None),
         ("是否解释", None),
         ("是否", None),
-        ("甲", 1),
     ]
+    [weighted] = sample(correction(checklist=[["甲", 1]])).checklist
+    assert (weighted.text, weighted.weight) == ("甲", 1)
 
 
 def test_the_id_depends_on_the_query_alone() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 import pytest
 
+from mmconv.benchmarks.fbbench import query_id
 from mmconv.benchmarks.readers.fbbench import rescore
 from mmconv.core.errors import DataError
 from mmconv.core.types import Table
@@ -17,7 +18,6 @@ from tests.mmconv.benchmarks.fbbench.samples import (
     correction,
     maintenance,
     needs_judged,
-    sample,
 )
 
 MODEL = "Ministral-8B-Instruct-2410"
@@ -188,7 +188,7 @@ def test_a_criterion_that_a_checklist_lists_twice_is_counted_and_explained(
         ours,
         authors,
     )
-    note = f"some-model: the checklist of {sample(twice).id} {TWICE}"
+    note = f"some-model: the checklist of {query_id(twice)} {TWICE}"
     assert (note in found["scores"].notes) == (ours != authors)
 
 

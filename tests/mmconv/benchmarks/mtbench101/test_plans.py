@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mmconv.benchmarks.mtbench101 import TASKS
+from mmconv.benchmarks.mtbench101 import REFERENCED, TASKS
 from mmconv.core.config import RunSpec
 from mmconv.core.errors import ConfigError
 from mmconv.core.graph import check, dependencies, resolve
@@ -48,16 +48,16 @@ def judged(call: Call) -> str:
 @pytest.mark.parametrize("task", TASKS)
 def test_each_own_turn_is_generated_and_judged_once(tmp_path: Path, task: str) -> None:
     numbers = range(TASKS[task].first, len(TURNS[task]) + 1)
-    expected = {f"turn_{number}" for number in numbers} | {f"judge/turn_{n}" for n in numbers}
-    assert set(plan(tmp_path, task)) == expected
-
-
-def test_replies_may_be_as_long_as_the_authors_have_them(tmp_path: Path) -> None:
-    """Their `max_out_len`, of the candidate and of the judge."""
-    calls = plan(tmp_path, "CM").values()
-    assert {call.sampling.max_tokens for call in calls} == {4096}
-    limited = plan(tmp_path, "CM", max_tokens=8, judge_max_tokens=16).values()
+    calls = plan(tmp_path, task)
+    assert set(calls) == {f"{before}turn_{n}" for before in ("", "judge/") for n in numbers}
+    # the authors' `max_out_len`, of the candidate and of the judge
+    assert {call.sampling.max_tokens for call in calls.values()} == {4096}
+    limited = plan(tmp_path, task, max_tokens=8, judge_max_tokens=16).values()
     assert {call.sampling.max_tokens for call in limited} == {8, 16}
+    # only reasoning has a reference, and only that of its turn
+    read = judged(calls[f"judge/turn_{numbers[-1]}"])
+    assert (TURNS[task][-1][1] in read) == (task in REFERENCED)
+    assert ("⟦reference solution" in read) == (task in REFERENCED)
 
 
 def test_golden_histories_make_every_turn_independent(tmp_path: Path) -> None:
@@ -96,16 +96,6 @@ def test_the_judge_reads_the_dialogue_up_to_the_answer(tmp_path: Path) -> None:
     assert u3 not in read
 
 
-@pytest.mark.parametrize("task", TASKS)
-def test_only_reasoning_has_a_reference_and_only_that_of_its_turn(
-    tmp_path: Path, task: str
-) -> None:
-    last = len(TURNS[task])
-    read = judged(plan(tmp_path, task)[f"judge/turn_{last}"])
-    assert (TURNS[task][-1][1] in read) == (task in ("MR", "GR"))
-    assert ("⟦reference solution" in read) == (task in ("MR", "GR"))
-
-
 def test_the_reference_may_be_the_authors_list_of_messages(tmp_path: Path) -> None:
     (u1, b1), (u2, b2) = TURNS["GR"]
     calls = plan(tmp_path, "GR", reference="messages")
@@ -128,10 +118,16 @@ def test_guidelines_can_be_left_out(tmp_path: Path, task: str) -> None:
 
 
 def test_no_two_tasks_are_judged_alike(tmp_path: Path) -> None:
-    systems = {
-        texts(plan(tmp_path, task)[f"judge/turn_{len(TURNS[task])}"].messages)[0] for task in TASKS
-    }
-    assert len(systems) == 13
+    options: dict[str, Any] = {"judge_retries": 2, "candidate_system": "Be brief."}
+    plans = {task: plan(tmp_path, task, **options) for task in TASKS}
+    judgements = {task: plans[task][f"judge/turn_{len(TURNS[task])}"] for task in TASKS}
+    assert len({texts(call.messages)[0] for call in judgements.values()}) == 13
+    # an unreadable judgement is requested again
+    assert [fallback.id for fallback in judgements["CC"].fallbacks] == [
+        "judge/turn_2~retry_1",
+        "judge/turn_2~retry_2",
+    ]
+    assert texts(plans["CC"]["turn_2"].messages)[0] == ("system", "Be brief.")
 
 
 def test_the_prompts_of_the_authors_can_be_sent_to_the_byte(tmp_path: Path) -> None:
@@ -168,14 +164,6 @@ def test_the_prompts_of_the_authors_can_be_sent_to_the_byte(tmp_path: Path) -> N
     ]
 
 
-def test_an_unreadable_judgement_is_asked_again(tmp_path: Path) -> None:
-    call = plan(tmp_path, "CC", judge_retries=2)["judge/turn_1"]
-    assert [fallback.id for fallback in call.fallbacks] == [
-        "judge/turn_1~retry_1",
-        "judge/turn_1~retry_2",
-    ]
-
-
 def test_generating_only_needs_no_judge(tmp_path: Path) -> None:
     data = write(tmp_path / "data.jsonl", records())
     chosen = spec(data, generate_only=True)
@@ -201,8 +189,3 @@ def test_conditions_are_golden_and_self(tmp_path: Path) -> None:
     assert conditions("self", "golden") == ("golden", "self")
     with pytest.raises(ConfigError, match="no condition 'free'; there are: golden, self"):
         conditions("free")
-
-
-def test_a_system_prompt_goes_first(tmp_path: Path) -> None:
-    call = plan(tmp_path, "CC", candidate_system="Be brief.")["turn_2"]
-    assert texts(call.messages)[0] == ("system", "Be brief.")

@@ -144,21 +144,14 @@ def test_several_files_are_several_models(tmp_path: Path) -> None:
         for name, rating in (("ann", 3), ("bo", 9))
     ]
     found = tables(*files)
-    assert {name: cells["CC"].value for name, cells in found["paper"].rows.items()} == {
-        "ann": 3,
-        "bo": 9,
-    }
+    ratings = {name: cells["CC"].value for name, cells in found["paper"].rows.items()}
+    assert ratings == {"ann": 3, "bo": 9}
     assert found["scores"].rows["CC"][f"bo: {AUTHORS_TITLE}"].value == 9
     assert row(found["faults"], "bo: CC")["judgements"] == 2
-
-
-def test_files_of_one_name_are_two_models(tmp_path: Path) -> None:
-    for part in ("a", "b"):
-        (tmp_path / part).mkdir()
-    files = [
-        write(tmp_path / part / "same.jsonl", [flat("CC", 1, 1, "[[3]]")]) for part in ("a", "b")
-    ]
-    assert len(tables(*files)["paper"].rows) == 2
+    # even if they have one name
+    (tmp_path / "more").mkdir()
+    other = write(tmp_path / "more" / "bo.jsonl", [flat("CC", 1, 1, "[[3]]")])
+    assert len(tables(files[1], other)["paper"].rows) == 2
 
 
 def test_what_files_hide_is_counted(tmp_path: Path) -> None:
@@ -205,11 +198,8 @@ def test_what_is_not_the_authors_fills_no_place_of_theirs(tmp_path: Path) -> Non
         "judgements unknown": 2,
     }
     assert "odd: unknown are GR 1 turn 99, GR 99999 turn 1." in faults.notes
-
-
-def test_many_unknown_judgements_are_named_in_part(tmp_path: Path) -> None:
-    rows = [flat("GR", f"own-{number}", 1, "Rating: [[8]]") for number in range(7)]
-    notes = tables(write(tmp_path / "own.jsonl", rows))["faults"].notes
+    own = [flat("GR", f"own-{number}", 1, "Rating: [[8]]") for number in range(7)]
+    notes = tables(write(tmp_path / "own.jsonl", own))["faults"].notes
     assert any(note.endswith("GR own-4 turn 1 and 2 more.") for note in notes)
 
 
@@ -220,18 +210,14 @@ def test_dialogues_may_be_numbered_from_1_in_each_task(tmp_path: Path) -> None:
     assert [scores[task][MINIMUM_TITLE].value for task in ("TS", "CC")] == [8, 4]
 
 
-def test_means_that_a_file_states_wrongly_are_named(tmp_path: Path) -> None:
+def test_means_that_a_file_states_wrongly_are_named_and_silence_is_unparsed(tmp_path: Path) -> None:
     entries = numbered([entry("CC", 1, 1, "[[4]]")])
     stated = {"avg": 4.0, "CC": 5.0, "details": entries}
     notes = tables(save(tmp_path / "x.json", stated))["faults"].notes
     assert "x states CC 5.0000; its judgements give 4.0000." in notes
     assert not any("states avg" in note for note in notes)
-
-
-def test_a_judge_that_said_nothing_is_unparsed(tmp_path: Path) -> None:
-    entries = [entry("CC", 1, 1, None), entry("CC", 1, 2, "")]
-    found = tables(save(tmp_path / "x.json", numbered(entries)))
-    assert row(found["unscored"], "CC")["unparsed"] == 2
+    silent = numbered([entry("CC", 1, 1, None), entry("CC", 1, 2, "")])
+    assert row(tables(save(tmp_path / "y.json", silent))["unscored"], "CC")["unparsed"] == 2
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,8 @@ from mmconv.benchmarks.mtbench101 import (
 )
 from mmconv.core.types import Cell, Score, Table
 from mmconv.stats import ScoreFrame
-from tests.mmconv.benchmarks.mtbench101.dialogues import spec
+from tests.mmconv.benchmarks.mtbench101.dialogues import records, spec, write
+from tests.mmconv.report.runs import evaluate
 
 BLANK = Exchange.model_construct(user="", bot="")
 
@@ -68,45 +69,41 @@ def cell(table: Table, row: str, column: str) -> Cell:
     return table.rows[row][column]
 
 
-def test_a_task_is_the_mean_of_its_dialogues_minima(tables: dict[str, Table]) -> None:
-    found = cell(tables["scores"], "CM", MINIMUM_TITLE)
-    assert (found.value, found.n) == ((5 + 8) / 2, 2)
-    assert cell(tables["scores"], "CM", MEAN_TITLE).value == (6 + 8.5) / 2
-
-
-def test_an_unscored_turn_leaves_its_dialogue_out_of_our_scores(tables: dict[str, Table]) -> None:
-    found = cell(tables["scores"], "SI", MINIMUM_TITLE)
-    assert (found.value, found.n, found.missing) == (2, 1, {"unparsed": 1})
-    assert cell(tables["scores"], "SI", MEAN_TITLE).value == 4
-
-
-def test_the_authors_drop_the_turn_before_the_minimum(tables: dict[str, Table]) -> None:
-    assert cell(tables["scores"], "SI", AUTHORS_TITLE).value == (2 + 10) / 2
-    found = cell(tables["scores"], "IC", AUTHORS_TITLE)
-    assert (found.value, found.n, found.missing) == (0, 1, {"no [n]": 1})
-
-
-def test_abilities_groups_and_average_are_means_of_tasks(tables: dict[str, Table]) -> None:
-    table = tables["scores"]
-    assert cell(table, "understanding", MINIMUM_TITLE).value == pytest.approx((2 + 8) / 2)
-    assert cell(table, "perceptivity", MINIMUM_TITLE).value == pytest.approx((6.5 + 2 + 8) / 3)
-    assert cell(table, "understanding", AUTHORS_TITLE).value == (6 + 8) / 2
-    assert cell(table, "average", AUTHORS_TITLE).value == round((6.5 + 6 + 8 + 0) / 4, 2)
-    assert "reflection" not in table.rows
-
-
-def test_the_authors_means_count_the_dialogues_of_all_their_tasks(tables: dict[str, Table]) -> None:
-    average = cell(tables["scores"], "average", AUTHORS_TITLE)
-    assert (average.n, average.missing) == (6, {"no [n]": 1})
-    assert cell(tables["paper_authors"], "cand", "average") == average
-    ability = cell(tables["scores"], "understanding", AUTHORS_TITLE)
-    assert (ability.n, ability.missing) == (3, {})
-
-
-def test_a_task_without_any_score_leaves_the_average_open(tables: dict[str, Table]) -> None:
-    average = cell(tables["scores"], "average", MINIMUM_TITLE)
-    assert average.value is None
-    assert average.missing == {"unparsed": 2, "out of range": 1}
+@pytest.mark.parametrize(
+    ("row", "title", "value", "n", "missing"),
+    [
+        # a task is the mean of its dialogues' minima
+        ("CM", MINIMUM_TITLE, (5 + 8) / 2, 2, {}),
+        ("CM", MEAN_TITLE, (6 + 8.5) / 2, 2, {}),
+        # an unscored turn leaves its dialogue out of our scores
+        ("SI", MINIMUM_TITLE, 2, 1, {"unparsed": 1}),
+        ("SI", MEAN_TITLE, 4, 1, {"unparsed": 1}),
+        # the authors drop the turn before the minimum
+        ("SI", AUTHORS_TITLE, (2 + 10) / 2, 2, {}),
+        ("IC", AUTHORS_TITLE, 0, 1, {"no [n]": 1}),
+        # abilities, groups and the average are means of tasks, and count all their dialogues
+        ("understanding", MINIMUM_TITLE, (2 + 8) / 2, 2, {"unparsed": 1}),
+        ("perceptivity", MINIMUM_TITLE, (6.5 + 2 + 8) / 3, 4, {"unparsed": 1}),
+        ("understanding", AUTHORS_TITLE, (6 + 8) / 2, 3, {}),
+        ("average", AUTHORS_TITLE, round((6.5 + 6 + 8 + 0) / 4, 2), 6, {"no [n]": 1}),
+        # a task without any score leaves the average open
+        ("average", MINIMUM_TITLE, None, 4, {"unparsed": 2, "out of range": 1}),
+    ],
+)
+def test_scores(
+    tables: dict[str, Table],
+    row: str,
+    title: str,
+    value: float | None,
+    n: int,
+    missing: dict[str, int],
+) -> None:
+    found = cell(tables["scores"], row, title)
+    assert found.value == (None if value is None else pytest.approx(value, rel=1e-15))
+    assert (found.n, dict(found.missing)) == (n, missing)
+    assert "reflection" not in tables["scores"].rows
+    if (row, title) == ("average", AUTHORS_TITLE):
+        assert cell(tables["paper_authors"], "cand", "average") == found
 
 
 def test_a_mean_is_no_surer_than_its_tasks() -> None:
@@ -124,10 +121,6 @@ def test_a_mean_is_no_surer_than_its_tasks() -> None:
 def test_the_authors_leave_a_task_out_of_which_nothing_was_read() -> None:
     table = made(*scores({"CM": [["4"]], "AR": [["8"]], "IC": [["x"]]}, "golden"))["scores"]
     assert cell(table, "average", AUTHORS_TITLE).value == (4 + 8) / 2
-
-
-def test_tables_count_the_tasks_that_were_judged(tables: dict[str, Table]) -> None:
-    assert "4 of 13 tasks were judged; means are over those." in tables["scores"].notes
 
 
 def test_the_papers_layout_has_a_row_per_model(tables: dict[str, Table]) -> None:
@@ -204,3 +197,17 @@ def test_several_candidates_have_columns_or_rows_each() -> None:
 
 def test_nothing_judged_gives_no_table() -> None:
     assert made() == {}
+
+
+async def test_both_histories_in_one_run_and_none_judged(tmp_path: Path) -> None:
+    data = write(tmp_path / "data.jsonl", records())
+    both = spec(data).model_copy(update={"conditions": ("golden", "self")})
+    result = await evaluate(both, tmp_path / "runs")
+    found = {table.name: table for table in result.tables}
+    assert list(found["paper"].rows) == list(found["paper_self"].rows) == ["echo"]
+    assert "Where no history is named, it is the golden one." in found["scores"].notes
+    # the first generated turn has the same history either way, and the same judgement
+    first = found["histories"].rows["SI"]["turn 1"]
+    assert (first.value, first.n) == (0, 1)
+    [answers] = (await evaluate(spec(data, generate_only=True), tmp_path / "runs")).tables
+    assert (answers.name, set(answers.rows)) == ("answers", set(TASKS))
