@@ -13,10 +13,12 @@ import click
 from mmconv.benchmarks.botchat.dialogues import (
     HUMAN,
     UTTERANCES,
+    Similarity,
     StoredDialogue,
+    calibrate,
+    highest_similarity,
     stored_dialogues,
 )
-from mmconv.benchmarks.botchat.loops import Similarity, calibrate, highest_similarity
 from mmconv.benchmarks.registry import RESCORED, find_rescorer
 from mmconv.benchmarks.shared.rescore import as_published
 from mmconv.cli.shared.basics import FILE

@@ -29,33 +29,32 @@ from mmconv.benchmarks.base.benchmark import (
 from mmconv.benchmarks.base.dataset import Dataset, load_dataset
 from mmconv.benchmarks.base.results import Results
 from mmconv.benchmarks.botchat.dialogues import (
-    CON,
     GTEVAL,
     HUMAN,
     PAIREVAL,
     SEED,
     SHORTEST_HUMAN,
-    UNCON,
     UTTERANCES,
     Comparison,
     DocumentedDialogue,
+    DupDetect,
     HumanDialogue,
     Line,
     Participant,
-    checkpoints,
-    compare,
     conversation,
     load_opponents,
 )
-from mmconv.benchmarks.botchat.layouts import Provenance, boards, layouts
-from mmconv.benchmarks.botchat.loops import DupDetect
-from mmconv.benchmarks.botchat.metrics import metrics
-from mmconv.benchmarks.botchat.scoring import (
+from mmconv.benchmarks.botchat.metrics import (
+    CON,
+    UNCON,
     UNIEVAL,
+    checkpoints,
+    metrics,
     score_comparison,
     score_dialogue,
     score_unieval,
 )
+from mmconv.benchmarks.botchat.tables import boards, layouts
 from mmconv.benchmarks.layouts import Build, Layout
 from mmconv.benchmarks.metrics import Metric
 from mmconv.benchmarks.shared.endings import endings
@@ -132,7 +131,7 @@ class BotChatOptions(Options):
 
 
 class BotChat(Benchmark[HumanDialogue, BotChatOptions]):
-    """The benchmark; its scores are those of `mmconv.benchmarks.botchat.scoring`."""
+    """The benchmark; its scores are those of `mmconv.benchmarks.botchat.metrics`."""
 
     name, title = "botchat", "BotChat"
     conditions: tuple[str, ...] = (
@@ -254,10 +253,11 @@ class BotChat(Benchmark[HumanDialogue, BotChatOptions]):
             yield f"Where no condition is named, it is {UNCON}."
         if options.utterances != UTTERANCES:
             yield f"Dialogues have {options.utterances} utterances (paper: {UTTERANCES})."
-        if self._longer:
+        longer = sum(len(each.human) > options.utterances for each in self.dataset.samples)
+        if longer:
             yield (
-                f"Of human dialogues with more utterances ({self._longer} of {self.size}), the "
-                f"first {options.utterances} count."
+                f"Of human dialogues with more utterances ({longer} of {self.size}), the first "
+                f"{options.utterances} count."
             )
         if "paireval" in options.judged and not self.opponents:
             yield (
@@ -273,11 +273,6 @@ class BotChat(Benchmark[HumanDialogue, BotChatOptions]):
                 )
         if options.prompt_role == "user":
             yield "The system prompt is in the first user message."
-
-    @property
-    def _longer(self) -> int:
-        """How many human dialogues have more utterances than generated ones."""
-        return sum(len(each.human) > self.options.utterances for each in self.dataset.samples)
 
     # --- plan ----------------------------------------------------------------------------------
 
@@ -335,22 +330,41 @@ class BotChat(Benchmark[HumanDialogue, BotChatOptions]):
         return messages[0].text
 
     def _comparisons(self, sample: HumanDialogue) -> Iterator[Comparison]:
-        """GTEval cuts to the length of the human dialogue; PairEval has lengths of its own."""
+        """Both orders of each pair; loops are looked for in what is compared or in whole dialogues.
+
+        GTEval cuts to the length of the human dialogue; PairEval has lengths of its own.
+        """
         options = self.options
-        if not sample.is_compared:
-            return
-        pairs = []
+        for protocol, pair, length in self._pairs(sample) if sample.is_compared else ():
+            searched = options.utterances if options.dup_detect.scope == "whole" else length
+            own, other = (each.lines(sample, length) for each in pair)
+            missing = next((each.name for each in pair if not each.lines(sample, length)), None)
+            for order in ("1", "2"):
+                yield Comparison(
+                    protocol=protocol,
+                    model=pair[0].name,
+                    opponent=pair[1].name,
+                    length=length,
+                    order=order,
+                    own=own,
+                    other=other,
+                    searched=(pair[0].lines(sample, searched), pair[1].lines(sample, searched)),
+                    missing=missing,
+                )
+
+    def _pairs(
+        self, sample: HumanDialogue
+    ) -> Iterator[tuple[str, tuple[Participant, Participant], int]]:
+        """Who is compared by each protocol, at which lengths."""
+        options = self.options
         if "gteval" in options.judged:
             length = min(len(sample.human), options.utterances)
-            pairs.append((GTEVAL, (self.candidate, _human(sample)), length))
+            yield GTEVAL, (self.candidate, _human(sample)), length
         if "paireval" in options.judged:
             for length in options.cuts:
                 for pair in combinations((self.candidate, *self.opponents), 2):
                     if options.pairs == "all" or pair[0] is self.candidate:
-                        pairs.append((PAIREVAL, pair, length))
-        for protocol, pair, length in pairs:
-            searched = options.utterances if options.dup_detect.scope == "whole" else length
-            yield from compare(protocol, sample, pair, length, searched)
+                        yield PAIREVAL, pair, length
 
     def _judgement(self, compared: Comparison) -> Call:
         """The judgement of two dialogues in their order."""
@@ -413,18 +427,14 @@ class BotChat(Benchmark[HumanDialogue, BotChatOptions]):
         return super().quantities(frame)
 
     def layouts_for(self, frame: ScoreFrame) -> Iterator[Layout | Build]:
-        """See `mmconv.benchmarks.botchat.layouts`."""
+        """See `mmconv.benchmarks.botchat.tables`."""
         source = "run" if self.dataset.is_part else "data"
-        provenance = Provenance(
-            dup_detect=self.options.dup_detect,
-            compared=f"{len(self.compared)} of the {self.size} of the {source}",
-            cut=self.options.utterances if self._longer else None,
-            judge="judged by {judge}" if self.options.judged else "not judged",
-        )
-        return layouts(frame, provenance)
+        compared = f"{len(self.compared)} of the {self.size} of the {source}"
+        judge = "judged by {judge}" if self.options.judged else "not judged"
+        return layouts(frame, self.options.dup_detect, compared=compared, judge=judge)
 
     def boards(self, runs: Sequence[Tables]) -> Iterator[Board]:
-        """See `mmconv.benchmarks.botchat.layouts`."""
+        """See `mmconv.benchmarks.botchat.tables`."""
         return boards(runs)
 
 

@@ -1,4 +1,4 @@
-"""BotChat's dialogues: human, stored and generated ones, and which of them are compared.
+"""BotChat's dialogues: human, stored and generated ones, which are compared, and which loop.
 
 The authors store dialogues as JSON lists of utterances in the cells of a table. `MuTual_test.xlsx`
 has the human ones in the column `conv-GT`, `MuTualTest-convs.tsv` has a column per model. Stored
@@ -7,12 +7,15 @@ dialogues may also come from the folder of an earlier run. Nothing is prompted o
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
+from difflib import SequenceMatcher
+from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import orjson
 from pydantic import ConfigDict, Field, field_validator, model_validator
@@ -22,18 +25,14 @@ from mmconv.benchmarks.base.sample import Sample
 from mmconv.benchmarks.data_files.bad_records import name_few
 from mmconv.benchmarks.data_files.records import Record, read_records, text
 from mmconv.benchmarks.registry import TITLES
-from mmconv.benchmarks.shared.scoring import Outcomes
+from mmconv.benchmarks.shared.options import BenchmarkOptions
 from mmconv.core.errors import DataError
 from mmconv.core.keys import hash_json
 from mmconv.core.plans import read_trial
-from mmconv.core.types import Part, Ref, Reply, Text
+from mmconv.core.types import Part, Ref, Text
 from mmconv.run_folder.layout import SPEC
 from mmconv.run_folder.saved_run import RUN_AGAIN, read_calls, read_spec
 from mmconv.run_folder.transcripts import CallRecord
-
-UNCON, CON = "uncon", "con"
-CONDITIONS = (UNCON, CON)
-"""Without and with the record's reference document in the system prompt (paper, section 3.1)."""
 
 SEED = 2
 """How many utterances of the human dialogue begin each generated one (paper: ChatSEED)."""
@@ -41,29 +40,20 @@ SEED = 2
 UTTERANCES = 16
 """How many utterances a generated dialogue has, the seed included (paper, section 4.1)."""
 
-CHECKPOINTS = (4, 8, 12, 16)
-"""The lengths of UniEval's pass rates (paper, Figure 3)."""
-
 SHORTEST_HUMAN = 4
 """The fewest utterances of a human dialogue whose sample is compared (paper: N = 4)."""
 
 GTEVAL, PAIREVAL = "GTEval", "PairEval"
 """Comparisons with the human dialogue, and with those of other models."""
 
-ORDERS = ("1", "2")
-"""Which conversation of the prompt is the model's; both are judged, and both count."""
-
-INDEX, ROUNDS, TITLE, DOCUMENT = "index", "nround", "title", "text"
-HUMAN = "GT"
-HUMAN_COLUMN = "conv-GT"
-
+INDEX, HUMAN = "index", "GT"
 END = "<chat_end>"
 """What ends an utterance in a judge's prompt (paper, appendix B.3)."""
 
 Line: TypeAlias = Text | Ref
 """An utterance: a text, or what a call will produce."""
+Similarity: TypeAlias = Literal["characters", "words"]
 
-_COLUMN_PREFIX = "conv-"
 _HASH_DIGITS = 16  # of a dialogue's hash in a manifest
 _UTTERANCE = re.compile(r"(?:.+/)?utterance_(\d+)")
 
@@ -75,7 +65,7 @@ class HumanDialogue(Sample):
 
     id: str = Field(validation_alias=INDEX)
     """The authors' index."""
-    human: tuple[str, ...] = Field(validation_alias=HUMAN_COLUMN)
+    human: tuple[str, ...] = Field(validation_alias="conv-GT")
     """The utterances: a list, or its JSON text."""
     nround: str | None = None
     """How many utterances there are, which is only checked."""
@@ -98,19 +88,13 @@ class HumanDialogue(Sample):
     def _fits(self) -> HumanDialogue:
         problems = []
         if self.nround not in (None, str(len(self.human))):
-            problems.append(
-                f"{ROUNDS} is {self.nround}, but {HUMAN_COLUMN} has {len(self.human)} utterances"
-            )
+            count = len(self.human)
+            problems.append(f"nround is {self.nround}, but conv-GT has {count} utterances")
         if self.title is not None and self.text is None:
-            problems.append(f"{TITLE} is there without {DOCUMENT}")
+            problems.append("title is there without text")
         if problems:
             raise ValueError("; ".join(problems))
         return self
-
-    @property
-    def seed(self) -> tuple[str, ...]:
-        """The utterances that every generated dialogue begins with."""
-        return self.human[:SEED]
 
     @property
     def is_compared(self) -> bool:
@@ -124,18 +108,8 @@ class DocumentedDialogue(HumanDialogue):
     @model_validator(mode="after")
     def _has_document(self) -> DocumentedDialogue:
         if self.text is None:
-            raise ValueError(f"{DOCUMENT} is missing, and the condition {CON} needs it")
+            raise ValueError("text is missing, and the condition con needs it")
         return self
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredDialogue:
-    """A dialogue of a model; `where` is its place in a file or the folder of a run."""
-
-    where: str
-    model: str
-    index: str
-    utterances: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,15 +138,15 @@ class Participant:
         if self.role is None:
             return as_lines(self.stored.get(sample.id, ())[:count])
         generated = [Ref(call=self.call_id(number)) for number in range(SEED + 1, count + 1)]
-        return (*as_lines(sample.seed[:count]), *generated)
+        return (*as_lines(sample.human[: min(SEED, count)]), *generated)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
     """The lines of `model` and `opponent`, which may be the human dialogue, in one of two orders.
 
-    `order` says which conversation of the prompt is the model's; `searched` are the lines of both
-    in which DupDetect looks for loops. `missing` names the one without a dialogue, if there is one.
+    `order` says which conversation of the prompt is the model's, "1" or "2"; `searched` are the
+    lines of both in which DupDetect looks for loops. `missing` names the one without a dialogue.
     """
 
     protocol: str
@@ -198,53 +172,9 @@ class Comparison:
         return self.missing is not None or self.own == self.other
 
 
-def checkpoints(utterances: int) -> tuple[int, ...]:
-    """The lengths of UniEval's pass rates: the paper's, and the whole dialogue."""
-    return (*(length for length in CHECKPOINTS if length < utterances), utterances)
-
-
-def named(name: str, condition: str) -> str:
-    """A name with its condition, unless it is the one that every record allows."""
-    return name if condition == UNCON else f"{name} ({condition})"
-
-
 def as_lines(utterances: Iterable[str]) -> tuple[Text, ...]:
     """Texts as lines of a dialogue."""
     return tuple(Text(text=utterance) for utterance in utterances)
-
-
-def compare(
-    protocol: str,
-    sample: HumanDialogue,
-    pair: tuple[Participant, Participant],
-    length: int,
-    searched: int,
-) -> Iterator[Comparison]:
-    """Both orders of a pair cut to `length`; loops are looked for in `searched` utterances."""
-    model, opponent = pair
-    for order in ORDERS:
-        yield Comparison(
-            protocol=protocol,
-            model=model.name,
-            opponent=opponent.name,
-            length=length,
-            order=order,
-            own=model.lines(sample, length),
-            other=opponent.lines(sample, length),
-            searched=(model.lines(sample, searched), opponent.lines(sample, searched)),
-            missing=next((each.name for each in pair if not each.lines(sample, length)), None),
-        )
-
-
-def resolve(lines: Sequence[Line], outcomes: Outcomes) -> tuple[str, ...] | None:
-    """The lines as texts; None if one of them was not generated."""
-    texts: list[str] = []
-    for line in lines:
-        outcome = outcomes.get(line.call) if isinstance(line, Ref) else line
-        if not isinstance(outcome, Reply | Text):
-            return None
-        texts.append(outcome.text)
-    return tuple(texts)
 
 
 def conversation(lines: Sequence[Line]) -> list[str | Part]:
@@ -258,6 +188,19 @@ def conversation(lines: Sequence[Line]) -> list[str | Part]:
 def speaker(place: int) -> str:
     """The speaker of the utterance at this place, counted from 0: A, B, A, B, ..."""
     return "AB"[place % 2]
+
+
+# --- stored dialogues --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredDialogue:
+    """A dialogue of a model; `where` is its place in a file or the folder of a run."""
+
+    where: str
+    model: str
+    index: str
+    utterances: tuple[str, ...]
 
 
 def stored_dialogues(path: Path) -> Iterator[StoredDialogue]:
@@ -281,7 +224,7 @@ def stored_dialogues(path: Path) -> Iterator[StoredDialogue]:
 
 def model_columns(record: Record) -> list[str]:
     """The columns that hold a model's dialogues: all but the record's own."""
-    return [name for name in record.fields if name not in {INDEX, ROUNDS, TITLE, DOCUMENT}]
+    return [name for name in record.fields if name not in {INDEX, "nround", "title", "text"}]
 
 
 def record_dialogues(record: Record, places: MutableMapping[str, str]) -> list[StoredDialogue]:
@@ -295,8 +238,7 @@ def record_dialogues(record: Record, places: MutableMapping[str, str]) -> list[S
         raise DataError(record.where, [f"no {INDEX}"], "Every record needs one.")
     if index in places:
         raise DataError(record.where, [f"{INDEX} {index!r} is that of {places[index]}"])
-    dialogues = []
-    problems: list[str] = []
+    dialogues, problems = [], []
     for column in model_columns(record):
         if record.fields[column] in (None, ""):
             continue
@@ -305,7 +247,7 @@ def record_dialogues(record: Record, places: MutableMapping[str, str]) -> list[S
         except ValueError as error:
             problems.append(f"{column}: {error}")
             continue
-        model = column.removeprefix(_COLUMN_PREFIX)
+        model = column.removeprefix("conv-")
         dialogues.append(
             StoredDialogue(where=record.where, model=model, index=index, utterances=utterances)
         )
@@ -401,7 +343,6 @@ def load_opponents(path: Path, indexes: frozenset[str], length: int) -> list[Par
     models without any of this length, and for dialogues that a file lacks or that are too short.
     """
     stored: dict[str, dict[str, StoredDialogue]] = {}
-    opponents = []
     for dialogue in stored_dialogues(path):
         if dialogue.model != HUMAN and dialogue.index in indexes:
             stored.setdefault(dialogue.model, {})[dialogue.index] = dialogue
@@ -412,27 +353,125 @@ def load_opponents(path: Path, indexes: frozenset[str], length: int) -> list[Par
             "Name the folder of a BotChat run over the same data, or a file of dialogues in the "
             "authors' way: an index, and a column for each model.",
         )
-    is_run = path.is_dir()
-    problems: list[str] = []
+    opponents, problems = [], []
     for model, dialogues in stored.items():
-        short = [dialogue for dialogue in dialogues.values() if len(dialogue.utterances) < length]
-        missing = sorted(indexes - dialogues.keys())
-        if is_run and len(short) == len(dialogues):
-            problems.append(f"{model}: none of {len(dialogues)} dialogues has {length} utterances")
-        if missing and not is_run:
-            problems.append(f"{model}: no dialogue of {name_few(missing)}")
-        if not is_run:
-            problems += [
-                f"{dialogue.where}: {model} has {len(dialogue.utterances)} utterances, not {length}"
-                for dialogue in short
-            ]
         texts = {index: dialogue.utterances for index, dialogue in dialogues.items()}
         whole = {index: lines for index, lines in texts.items() if len(lines) >= length}
         opponents.append(Participant(name=model, stored=whole))
+        if path.is_dir():
+            if not whole:
+                problems.append(f"{model}: none of {len(texts)} dialogues has {length} utterances")
+            continue
+        if missing := sorted(indexes - texts.keys()):
+            problems.append(f"{model}: no dialogue of {name_few(missing)}")
+        problems += [
+            f"{dialogue.where}: {model} has {len(dialogue.utterances)} utterances, not {length}"
+            for index, dialogue in dialogues.items()
+            if index not in whole
+        ]
     if problems:
-        needed = "a dialogue" if is_run else "every dialogue"
+        needed = "a dialogue" if path.is_dir() else "every dialogue"
         advice = (
             f"Every model needs {needed} of {length} utterances, of the samples that are compared."
         )
         raise DataError(str(path), problems, advice)
     return opponents
+
+
+# --- DupDetect: where a dialogue begins to repeat itself (paper, section 3.2) ---------------------
+
+
+class DupDetect(BenchmarkOptions):
+    """When an utterance repeats an earlier one: the paper names neither measure nor threshold.
+
+    An utterance repeats another if their similarity is above the threshold.
+    """
+
+    similarity: Similarity = "characters"
+    """What difflib's ratio is taken over, without case."""
+    threshold: float = Field(default=0.9, ge=0, le=1)
+    """The similarity above which an utterance repeats another; `mmconv calibrate` fits it."""
+    scope: Literal["compared", "whole"] = "compared"
+    """Whether a comparison looks at what is compared, cut to its length, or at whole dialogues."""
+
+    def __str__(self) -> str:
+        where = "the compared utterances" if self.scope == "compared" else "whole dialogues"
+        return f"difflib's ratio over {self.similarity} above {self.threshold!r}, in {where}"
+
+
+# In an arena each dialogue is compared with those of all other models.
+@lru_cache(maxsize=512)
+def first_repeat(utterances: tuple[str, ...], settings: DupDetect) -> int | None:
+    """The number, from 1, of the first utterance that repeats one of the two before it; or None."""
+    threshold = settings.threshold
+    for earlier, later in _pairs(utterances):
+        texts = utterances[earlier - 1], utterances[later - 1]
+        if _similarity(*texts, settings.similarity, threshold) > threshold:
+            return later
+    return None
+
+
+def highest_similarity(utterances: Sequence[str], similarity: Similarity) -> float:
+    """The greatest similarity that DupDetect finds in a dialogue; 0 if it compares nothing."""
+    highest = 0.0
+    for earlier, later in _pairs(utterances):
+        texts = utterances[earlier - 1], utterances[later - 1]
+        highest = max(highest, _similarity(*texts, similarity, highest))
+    return highest
+
+
+def _pairs(utterances: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """The numbers, from 1, of the utterances that are compared with each other, earliest first."""
+    for number in range(SEED + 1, len(utterances) - 1):
+        yield number, number + 1
+        yield number, number + 2
+
+
+def _similarity(earlier: str, later: str, similarity: Similarity, above: float) -> float:
+    """Difflib's ratio of two utterances, or a bound of it that is not `above`."""
+    left: Sequence[str] = earlier.lower()
+    right: Sequence[str] = later.lower()
+    if similarity == "words":
+        left, right = earlier.lower().split(), later.lower().split()
+    total = len(left) + len(right)
+    if not total:
+        return 1.0
+    # What difflib matches is a common subsequence: the longest one bounds its ratio, in a twentieth
+    # of the time, and so does the shorter utterance.
+    bound = 2.0 * min(len(left), len(right)) / total
+    if bound > above:
+        bound = 2.0 * _longest_common_subsequence(left, right) / total
+    if bound <= above:
+        return bound
+    # autojunk would ignore frequent characters of utterances above 200
+    return SequenceMatcher(None, left, right, autojunk=False).ratio()
+
+
+def _longest_common_subsequence(left: Sequence[str], right: Sequence[str]) -> int:
+    """Its length, by the bits of integers (Hyyro, 2004): zeros count what is matched so far."""
+    places: dict[str, int] = {}
+    for place, item in enumerate(left):
+        places[item] = places.get(item, 0) | 1 << place
+    ones = row = (1 << len(left)) - 1
+    for item in right:
+        matches = row & places.get(item, 0)
+        row = ((row + matches) | (row - matches)) & ones
+    return len(left) - row.bit_count()
+
+
+def calibrate(highest: Sequence[float], rate: float) -> dict[float, float]:
+    """The lowest threshold that leaves at least this share of dialogues without a loop.
+
+    It has its own share, and so has the next similarity below it, if there is one. `highest` holds
+    each dialogue's `highest_similarity`. Raises `ValueError` without any, or for a rate that is not
+    above 0 and at most 1.
+    """
+    if not highest or not 0 < rate <= 1:
+        raise ValueError("calibration needs dialogues, and a rate above 0 and at most 1")
+    ranked = sorted(highest)
+    # 0.55 * 100 is 55, not 55.00000000000001 and then 56
+    threshold = ranked[math.ceil(round(rate * len(ranked), 9)) - 1]
+    below = [value for value in ranked if value < threshold][-1:]
+    return {
+        each: sum(value <= each for value in ranked) / len(ranked) for each in (threshold, *below)
+    }

@@ -22,25 +22,25 @@ from mmconv.benchmarks.botchat.dialogues import (
     INDEX,
     PAIREVAL,
     SEED,
-    UNCON,
     UTTERANCES,
     Comparison,
+    DupDetect,
     as_lines,
-    checkpoints,
     from_json,
     model_columns,
     record_dialogues,
     speaker,
 )
-from mmconv.benchmarks.botchat.layouts import Provenance, layouts
-from mmconv.benchmarks.botchat.loops import DupDetect
-from mmconv.benchmarks.botchat.metrics import metrics
-from mmconv.benchmarks.botchat.scoring import (
+from mmconv.benchmarks.botchat.metrics import (
+    UNCON,
     UNIEVAL,
+    checkpoints,
+    metrics,
     score_comparison,
     score_dialogue,
     score_unieval,
 )
+from mmconv.benchmarks.botchat.tables import layouts
 from mmconv.benchmarks.data_files.records import Record, scan_records, text
 from mmconv.benchmarks.layouts import Context, make_tables
 from mmconv.benchmarks.shared.rescore import Rescoring
@@ -84,9 +84,8 @@ def rescore(files: Sequence[Path], *, skip_bad: bool = False) -> tuple[Table, ..
         judges |= {judge: None} if judge else {}
     frame = ScoreFrame(reader.rows)
     compared = f"{len(reader.compared)} in the files"
-    provenance = Provenance(dup_detect=_DUP_DETECT, compared=compared)
     context = Context(candidate="the files", judge=", ".join(judges))
-    arranged = layouts(frame, provenance)
+    arranged = layouts(frame, _DUP_DETECT, compared=compared)
     tables = make_tables(arranged, [*metrics(UTTERANCES)], {context.candidate: frame}, context)
     return rescoring.rescored((*tables, *_faults_table(reader.counts)))
 

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from mmconv.benchmarks.botchat.dialogues import stored_dialogues
-from mmconv.benchmarks.botchat.loops import DupDetect, first_repeat
+from mmconv.benchmarks.botchat.dialogues import DupDetect, first_repeat, stored_dialogues
 from mmconv.cli import judging
 from mmconv.cli.judging import calibrate_command as command
 from mmconv.core.errors import ConfigError, DataError

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 import pytest
 
 pytest.importorskip("evalica", reason="the arena's ratings need it")
 
-from mmconv.benchmarks.botchat import arena
-from mmconv.benchmarks.botchat.arena import TERRY, Game, rate_models
-from mmconv.benchmarks.botchat.scoring import BAD_TIE, GOOD_TIE, LOSS, WIN
+from mmconv.benchmarks.botchat import tables
+from mmconv.benchmarks.botchat.metrics import BAD_TIE, GOOD_TIE, LOSS, WIN
+from mmconv.benchmarks.botchat.tables import ELO, TERRY, Game, rate_models
 
 
 def played(left: str, right: str, *, wins: int, ties: int = 0, losses: int = 0) -> list[Game]:
@@ -23,18 +22,20 @@ def played(left: str, right: str, *, wins: int, ties: int = 0, losses: int = 0) 
     ]
 
 
+def strengths(games: list[Game], draws: int = 5) -> list[float]:
+    rated = rate_models(games, draws=draws)
+    return [float(rated[player][TERRY].value or 0) for player in sorted(rated)]
+
+
 def test_bradley_terry_of_two_players_is_their_odds() -> None:
     rated = rate_models(played("a", "b", wins=60, ties=20, losses=20), draws=20)
-    gap = float(rated["a"]["Bradley-Terry"].value or 0) - float(
-        rated["b"]["Bradley-Terry"].value or 0
-    )
-    assert gap == pytest.approx(400 * math.log10(70 / 30), abs=1e-3)
-    for player in "ab":
-        for cell in rated[player].values():
-            assert cell.n == 100
-            assert cell.low is not None
-            assert cell.high is not None
-            assert cell.low <= float(cell.value or 0) <= cell.high
+    better, worse = (float(rated[player][TERRY].value or 0) for player in "ab")
+    assert better - worse == pytest.approx(400 * math.log10(70 / 30), abs=1e-3)
+    for cell in (*rated["a"].values(), *rated["b"].values()):
+        assert cell.n == 100
+        assert cell.low is not None
+        assert cell.high is not None
+        assert cell.low <= float(cell.value or 0) <= cell.high
 
 
 def test_strengths_of_three_players_are_recovered() -> None:
@@ -44,16 +45,29 @@ def test_strengths_of_three_players_are_recovered() -> None:
         + played("b", "c", wins=40, losses=20)
         + played("a", "c", wins=48, losses=12)
     )
-    rated = rate_models(games, draws=10)
-    values = [float(rated[player]["Bradley-Terry"].value or 0) for player in "abc"]
     step = 400 * math.log10(2)
-    assert values == pytest.approx([1000 + step, 1000, 1000 - step], abs=1e-2)
+    assert strengths(games) == pytest.approx([1000 + step, 1000, 1000 - step], abs=1e-2)
 
 
-def test_elo_of_one_game() -> None:
-    rated = rate_models([Game(left="a", right="b", points=WIN, cluster="MT-1")], draws=3)
-    assert (rated["a"]["Elo"].value, rated["b"]["Elo"].value) == (1016.0, 984.0)
-    assert rated["a"]["Elo"].low is None
+@pytest.mark.parametrize("tie", [GOOD_TIE, BAD_TIE])
+@pytest.mark.parametrize(("left", "right", "points"), [("a", "b", WIN), ("b", "a", LOSS)])
+def test_a_model_that_never_wins_has_a_finite_strength_by_ties_of_either_kind(
+    left: str, right: str, points: float, tie: float
+) -> None:
+    """Of 40 games a wins 30: its odds are 35 to 5, on whichever side it plays."""
+    games = [
+        Game(left=left, right=right, points=each, cluster=f"MT-{place}")
+        for place, each in enumerate([points] * 30 + [tie] * 10)
+    ]
+    better, worse = strengths(games)
+    assert better - worse == pytest.approx(400 * math.log10(35 / 5), abs=1e-3)
+
+
+def test_a_model_that_always_wins_has_no_finite_strength() -> None:
+    rated = rate_models(played("a", "b", wins=30), draws=5)
+    cell = rated["a"][TERRY]
+    assert (cell.value, cell.low, cell.n, cell.missing) == (None, None, 30, {})
+    assert float(rated["a"][ELO].value or 0) > 1100
 
 
 @pytest.mark.parametrize(("dialogues", "has_interval"), [(4, False), (5, True)])
@@ -64,17 +78,7 @@ def test_few_dialogues_have_no_interval(dialogues: int, has_interval: bool) -> N
         for points in [WIN] * (number + 1) + [LOSS] * 3
     ]
     rated = rate_models(games, draws=20)["a"]
-    assert (
-        (rated["Elo"].low is not None) == (rated["Bradley-Terry"].low is not None) == has_interval
-    )
-
-
-def test_a_model_that_always_wins_has_no_finite_strength() -> None:
-    games = played("a", "b", wins=30)
-    rated = rate_models(games, draws=5)
-    cell = rated["a"]["Bradley-Terry"]
-    assert (cell.value, cell.low, cell.n, cell.missing) == (None, None, 30, {})
-    assert float(rated["a"]["Elo"].value or 0) > 1100
+    assert [rated[name].low is not None for name in (ELO, TERRY)] == [has_interval] * 2
 
 
 @pytest.mark.parametrize(("losses", "has_interval"), [(3, False), (6, True)])
@@ -82,29 +86,19 @@ def test_draws_without_finite_strengths_are_beyond_the_interval(
     losses: int, has_interval: bool
 ) -> None:
     """Of 40 dialogues b wins 3, which 8 of these 200 draws lack: more than a tail of 2.5 %."""
-    games = played("a", "b", wins=40 - losses, losses=losses)
-    rated = rate_models(games, seed=1)
+    rated = rate_models(played("a", "b", wins=40 - losses, losses=losses), seed=1)
     for player in "ab":
-        cell = rated[player]["Bradley-Terry"]
+        cell = rated[player][TERRY]
         assert cell.value is not None
         assert (cell.low is not None, cell.high is not None) == (has_interval, has_interval)
 
 
 def test_a_few_draws_without_finite_strengths_move_the_ends_outwards() -> None:
     draws = [float(number) for number in range(196)]
-    plain, moved = arena._cell(100.0, draws, 9), arena._cell(100.0, draws, 9, unbounded=4)
+    plain, moved = tables._cell(100.0, draws, 9), tables._cell(100.0, draws, 9, unbounded=4)
     assert (plain.low, plain.high) == pytest.approx((195 * 0.025, 195 * 0.975))
     assert (moved.low, moved.high) == pytest.approx((199 * 0.025 - 4, 199 * 0.975))
-    assert arena._cell(100.0, draws[:-1], 9, unbounded=5).low is None
-
-
-def test_without_games_there_are_no_ratings() -> None:
-    assert rate_models([], draws=2) == {}
-
-
-def test_ratings_depend_on_the_games_alone() -> None:
-    games = played("a", "b", wins=20, ties=5, losses=10)
-    assert rate_models(games, draws=20) == rate_models(games, draws=20)
+    assert tables._cell(100.0, draws[:-1], 9, unbounded=5).low is None
 
 
 def test_elo_is_that_of_the_drawn_games_one_after_another() -> None:
@@ -113,13 +107,20 @@ def test_elo_is_that_of_the_drawn_games_one_after_another() -> None:
         *played("c", "a", wins=9, ties=2, losses=30),
     ]
     rated = rate_models(games, draws=3, seed=7)
+    assert rated == rate_models(games, draws=3, seed=7)
     finals = [_plain_elo(games, np.random.default_rng([7, number])) for number in range(3)]
     for player in "abc":
         middle = sorted(final[player] for final in finals)[1]
-        assert rated[player]["Elo"].value == pytest.approx(middle, abs=1e-9)
+        assert rated[player][ELO].value == pytest.approx(middle, abs=1e-9)
 
 
-def _plain_elo(games: Sequence[Game], random: np.random.Generator) -> dict[str, float]:
+def test_elo_of_one_game_and_of_none() -> None:
+    rated = rate_models([Game(left="a", right="b", points=WIN, cluster="MT-1")], draws=3)
+    assert (rated["a"][ELO].value, rated["b"][ELO].value) == (1016.0, 984.0)
+    assert rate_models([], draws=2) == {}
+
+
+def _plain_elo(games: list[Game], random: np.random.Generator) -> dict[str, float]:
     """Elo from 1000 with K = 32, over dialogues drawn with replacement, in random order."""
     dialogues: dict[str, list[Game]] = {}
     for game in games:
@@ -136,20 +137,3 @@ def _plain_elo(games: Sequence[Game], random: np.random.Generator) -> dict[str, 
         ratings[game.left] += change
         ratings[game.right] -= change
     return ratings
-
-
-@pytest.mark.parametrize("tie", [GOOD_TIE, BAD_TIE])
-@pytest.mark.parametrize(("left", "right", "points"), [("a", "b", WIN), ("b", "a", LOSS)])
-def test_a_model_that_never_wins_has_a_finite_strength_by_ties_of_either_kind(
-    left: str, right: str, points: float, tie: float
-) -> None:
-    """Of 40 games a wins 30: its odds are 35 to 5, on whichever side it plays."""
-    games = [
-        Game(left=left, right=right, points=each, cluster=f"MT-{place}")
-        for place, each in enumerate([points] * 30 + [tie] * 10)
-    ]
-    rated = rate_models(games, draws=5)
-    better, worse = (rated[player][TERRY].value for player in "ab")
-    assert isinstance(better, float)
-    assert isinstance(worse, float)
-    assert better - worse == pytest.approx(400 * math.log10(35 / 5), abs=1e-3)

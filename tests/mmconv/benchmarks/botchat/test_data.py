@@ -35,7 +35,7 @@ def test_the_authors_file() -> None:
     long = [len(sample.human) for sample in samples if sample.is_compared]
     assert round(sum(long) / len(long), 2) == 7.40
     assert samples[0].id == "MT-1"
-    assert samples[0].seed[0] == "You look rather pale. Are you feeling well?"
+    assert samples[0].human[0] == "You look rather pale. Are you feeling well?"
 
 
 def test_a_record_is_read_whole(tmp_path: Path) -> None:

@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 
-from mmconv.benchmarks.botchat.layouts import Provenance, layouts
-from mmconv.benchmarks.botchat.loops import DupDetect
-from mmconv.benchmarks.botchat.metrics import CHANGE, metrics
-from mmconv.benchmarks.botchat.scoring import (
+from mmconv.benchmarks.botchat.dialogues import DupDetect
+from mmconv.benchmarks.botchat.metrics import (
     AUTHORS,
     BAD_TIE,
+    CHANGE,
     DUP_FIRST,
     GOOD_TIE,
     JUDGE_ALONE,
@@ -21,16 +20,18 @@ from mmconv.benchmarks.botchat.scoring import (
     OURS,
     UNKNOWN,
     WIN,
+    metrics,
 )
+from mmconv.benchmarks.botchat.tables import layouts
 from mmconv.benchmarks.layouts import Context, make_tables
 from mmconv.benchmarks.shared.compared import find_quantities
 from mmconv.core.types import SAME_TEXT, Cell, Score, Table
-from mmconv.engine.run import Place, open_evaluation
 from mmconv.report.comparison.differences import compare
 from mmconv.run_folder.saved_run import read_scores
 from mmconv.stats import Column, ScoreFrame, paired_share_difference
 from mmconv.stats.contrasts import measure
-from tests.mmconv.benchmarks.botchat.samples import OTHER, SPEAKER, record, spec, write
+from tests.mmconv.benchmarks.botchat.samples import JUDGE, OTHER, SPEAKER, record, spec, write
+from tests.mmconv.report.runs import evaluate
 
 Values = Sequence[float | str | None]
 """A number for every dialogue, or the reason why there is none."""
@@ -73,8 +74,7 @@ def generated(*conditions: str, model: str = "first") -> Iterator[Score]:
 
 def tables(*found: Iterable[Score]) -> dict[str, Table]:
     frame = ScoreFrame(score for each in found for score in each)
-    provenance = Provenance(dup_detect=DupDetect(), compared="8 of the 8")
-    arranged = layouts(frame, provenance)
+    arranged = layouts(frame, DupDetect(), compared="8 of the 8")
     made = make_tables(arranged, [*metrics(16)], {"first": frame}, Context(candidate="first"))
     return {table.name: table for table in made}
 
@@ -106,23 +106,18 @@ KINDS: dict[str, float | str] = {
 }
 
 
-def test_the_authors_rates_have_unread_replies_in_their_denominator() -> None:
+def test_rates_are_of_what_could_be_read_and_the_authors_of_all() -> None:
     row = rates(win=3, good=2, bad=1, lose=2, unknown=2, same=5)
     names = ("win", "tie", "lose", "win+tie", "not bad")
     assert [row[f"authors: {name}"].value for name in names] == [30.0, 30.0, 20.0, 60.0, 50.0]
     assert {row[f"authors: {name}"].n for name in names} == {10}
     assert row["authors: win"].missing == {SAME_TEXT: 5}
+    tie = row["tie"]
+    assert (tie.value, tie.n, tie.missing) == (37.5, 8, {"unparsed": 2, SAME_TEXT: 5})
+    assert (tie.low or 100) < 37.5 < (tie.high or 0)
     assert row["judge alone"].value == pytest.approx((9 + 2 - 1 - 6) / 8)
     assert row["authors: judge alone"].value == pytest.approx((9 + 2 - 1 - 6) / 10)
-
-
-def test_our_rates_are_of_what_could_be_read() -> None:
-    cell = rates(win=3, good=2, bad=1, lose=2, unknown=2, same=5)["tie"]
-    assert (cell.value, cell.n) == (37.5, 8)
-    assert cell.missing == {"unparsed": 2, SAME_TEXT: 5}
-    assert cell.low is not None
-    assert cell.high is not None
-    assert cell.low < 37.5 < cell.high
+    assert rates(same=2)["authors: judge alone"].value is None
 
 
 def test_the_authors_win_and_tie_adds_rounded_rates() -> None:
@@ -133,15 +128,10 @@ def test_the_authors_win_and_tie_adds_rounded_rates() -> None:
     assert apart["win+tie"].value == pytest.approx(100 * 2 / 444)
 
 
-def test_the_authors_have_no_score_without_judgements() -> None:
-    assert rates(same=2)["authors: judge alone"].value is None
-
-
-def test_unieval_rounds_to_a_tenth() -> None:
-    found = tables(passed(AUTHORS, uncon=[1.0] * 360 + [0.0] * 187))
-    assert found["unieval"].rows["first"]["authors: N=16"].value == 65.8
-    found = tables(passed(AUTHORS, uncon=[UNKNOWN]))
-    assert found["unieval"].rows["first"]["authors: N=16"].value is None
+@pytest.mark.parametrize(("values", "rate"), [([1.0] * 360 + [0.0] * 187, 65.8), ([UNKNOWN], None)])
+def test_the_authors_round_unieval_to_a_tenth(values: Values, rate: float | None) -> None:
+    row = tables(passed(AUTHORS, uncon=values))["unieval"].rows["first"]
+    assert row["authors: N=16"].value == rate
 
 
 def test_differences_are_paired_and_name_what_is_missing() -> None:
@@ -193,12 +183,14 @@ async def test_a_run_of_both_conditions_and_a_comparison_of_two(tmp_path: Path) 
     data = write(tmp_path / "data.jsonl", rows)
     folders = []
     for candidate in (SPEAKER, OTHER):
-        chosen = spec(data)
-        chosen = chosen.model_copy(update={"models": {**chosen.models, "candidate": candidate}})
-        async with open_evaluation(chosen, Place(out=tmp_path / "runs")) as evaluation:
-            result = await evaluation.run(evaluation.runner())
+        chosen = spec(data, models={"candidate": candidate, "judge": JUDGE})
+        result = await evaluate(chosen, tmp_path / "runs")
         folders.append(result.folder)
-        [table] = [table for table in result.tables if table.name == "conditions"]
+        found = {table.name: table for table in result.tables}
+        for name in ("unieval", "gteval"):
+            assert list(found[name].rows) == [candidate.model, f"{candidate.model} (con)"]
+        assert "Where no condition is named, it is uncon." in found["unieval"].notes
+        table = found["conditions"]
         assert table.signed
         [(label, row)] = table.rows.items()
         assert label == candidate.model

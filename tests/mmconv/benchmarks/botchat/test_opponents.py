@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -163,35 +165,33 @@ def named(tables: tuple[Table, ...], name: str) -> Table:
 
 async def test_a_run_is_the_opponent_of_another(tmp_path: Path) -> None:
     data = write(tmp_path / "data.jsonl", [record(number, 3 + number) for number in range(1, 5)])
-    earlier = await evaluate(spec(data, protocols=["gteval"]), tmp_path / "runs")
+    earlier = spec(data, protocols=["gteval"]).model_copy(update={"trials": 2})
+    folder = (await evaluate(earlier, tmp_path / "runs")).folder
     roles = {"candidate": OTHER, "judge": JUDGE}
-    later = spec(data, models=roles, opponents=str(earlier.folder), protocols="paireval")
+    later = spec(data, models=roles, opponents=str(folder), protocols="paireval")
     result = await evaluate(later, tmp_path / "runs")
-    tables = {table.name: table for table in result.tables}
-    assert tables["paireval"].rows["second - first, N=16"]["win"].n == 4 * 2
+    rows = named(result.tables, "paireval").rows
+    assert rows["second - first, N=16"]["win"].n == 4 * 2
     assert result.stats.models["candidate"].ended == 4 * 14
-
-
-async def test_its_dialogues_are_read_whole_and_calibrate(tmp_path: Path) -> None:
-    data = write(tmp_path / "data.jsonl", [record(number) for number in (1, 2)])
-    chosen = spec(data, protocols=["unieval"]).model_copy(update={"trials": 2})
-    result = await evaluate(chosen, tmp_path / "runs")
-    found = list(stored_dialogues(result.folder))
-    assert [(each.model, each.index) for each in found] == [("first", "MT-1"), ("first", "MT-2")]
-    assert [len(each.utterances) for each in found] == [16, 16]
+    # a dialogue is read whole, and of one trial
+    found = list(stored_dialogues(folder))
+    assert [(each.model, each.index) for each in found] == [
+        ("first", f"MT-{n}") for n in range(1, 5)
+    ]
+    assert [len(each.utterances) for each in found] == [16] * 4
     assert list(found[1].utterances[:2]) == dialogue("Human 2", 5)[:2]
-    arguments = ["botchat", "--dialogues", str(result.folder), "--non-loop-rate", "1"]
-    assert "of 2 without a loop" in CliRunner().invoke(command, arguments).output
+    arguments = ["botchat", "--dialogues", str(folder), "--non-loop-rate", "1"]
+    assert "of 4 without a loop" in CliRunner().invoke(command, arguments).output
+    # as is a run that was only scored
+    (folder / "summary.json").unlink()
+    assert list(stored_dialogues(folder)) == found
 
 
 async def test_a_run_of_both_conditions_is_no_opponent(tmp_path: Path) -> None:
-    rows = [record(1, title="Tea", text="About tea.")]
-    result = await evaluate(spec(write(tmp_path / "data.jsonl", rows)), tmp_path / "runs")
+    data = write(tmp_path / "data.jsonl", [record(1, title="Tea", text="About tea.")])
+    result = await evaluate(spec(data, protocols=["unieval"]), tmp_path / "runs")
     with pytest.raises(DataError, match="the conditions uncon and con"):
         list(stored_dialogues(result.folder))
-
-
-def test_another_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no run found"):
         list(stored_dialogues(tmp_path))
 
@@ -236,24 +236,24 @@ SPOILT: dict[str, tuple[str, Callable[[Path], object], str]] = {
 """A file of a run, how it is spoilt, and the message."""
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a run that is not spoilt yet."""
+    folder = tmp_path_factory.mktemp("whole")
+    data = write(folder / "data.jsonl", [record(1), record(2)])
+    return asyncio.run(evaluate(spec(data, protocols=["unieval"]), folder / "runs")).folder
+
+
 @pytest.mark.parametrize(("name", "spoil", "message"), SPOILT.values(), ids=SPOILT)
-async def test_a_spoilt_run_is_refused(
-    tmp_path: Path, name: str, spoil: Callable[[Path], object], message: str
+def test_a_spoilt_run_is_refused(
+    whole: Path, tmp_path: Path, name: str, spoil: Callable[[Path], object], message: str
 ) -> None:
-    data = write(tmp_path / "data.jsonl", [record(1), record(2)])
-    folder = (await evaluate(spec(data, protocols=["unieval"]), tmp_path / "runs")).folder
+    folder = Path(shutil.copytree(whole, tmp_path / whole.name))
     spoil(folder / name)
     with pytest.raises(DataError, match=re.escape(message)) as caught:
         list(stored_dialogues(folder))
     assert folder.name in str(caught.value)
     assert "the replies are cached" in str(caught.value)
-
-
-async def test_a_run_that_was_only_scored_is_read_too(tmp_path: Path) -> None:
-    data = write(tmp_path / "data.jsonl", [record(1)])
-    result = await evaluate(spec(data, protocols=["unieval"]), tmp_path / "runs")
-    (result.folder / "summary.json").unlink()
-    assert [each.model for each in stored_dialogues(result.folder)] == ["first"]
 
 
 @pytest.mark.parametrize(
@@ -268,27 +268,10 @@ def test_a_run_of_another_benchmark_is_refused(
     call = {"sample": "1", "condition": "free", "call": "turn_1", "model": "candidate"}
     picture = {"role": "user", "parts": [{"image": "ab", "width": 1, "height": 1}]}
     (tmp_path / "spec.json").write_bytes(orjson.dumps({"spec": run_spec}))
+    rest = {"stored": False, "state": "reply", "dropped": 0, "seen": [], "messages": [picture]}
     nothing = dict.fromkeys(CallRecord.model_fields)
-    line = orjson.dumps(
-        {
-            **nothing,
-            **call,
-            "text": "A kite.",
-            "messages": [picture],
-            "stored": False,
-            "state": "reply",
-            "dropped": 0,
-            "seen": [],
-        }
-    )
+    line = orjson.dumps({**nothing, **call, **rest, "text": "A kite."})
     hinted = line.replace(b'"free"', b'"hinted"')
     (tmp_path / "transcripts.jsonl").write_bytes(line + b"\n" + hinted)
     with pytest.raises(DataError, match=message):
         list(stored_dialogues(tmp_path))
-
-
-def test_paireval_that_is_asked_for_needs_opponents(tmp_path: Path) -> None:
-    data = write(tmp_path / "data.jsonl", [record(1)])
-    with pytest.raises(ConfigError, match="PairEval needs opponents"):
-        built(data, protocols="paireval")
-    assert built(data).size == 1

@@ -68,13 +68,15 @@ def test_roles_alternate_backwards_from_the_users_last(data: Path) -> None:
         "drop_oldest"
     }
     assert (third.sampling.temperature, third.sampling.max_tokens) == (0.0, 1024)
+    assert third.expected_tokens == UTTERANCE_TOKENS
+    assert calls["unieval"].expected_tokens is None
 
 
 def test_the_prompt_can_stand_in_the_users_message(data: Path) -> None:
     calls = planned(data, prompt_role="user")
     third, fourth = calls["utterance_3"].messages, calls["utterance_4"].messages
-    assert [message.role for message in third] == ["user", "assistant", "user"]
-    assert [message.role for message in fourth] == ["user", "assistant", "user"]
+    for messages in (third, fourth):
+        assert [message.role for message in messages] == ["user", "assistant", "user"]
     assert text(fourth[0]) == f"{text(third[0])}\n\n{dialogue('Human 1', 1)[0]}"
     utterances = [call for call in calls.values() if call.model == "candidate"]
     assert {(call.overflow, call.pinned) for call in utterances} == {
@@ -114,12 +116,9 @@ def test_gteval_cuts_to_the_human_length_in_both_orders(data: Path) -> None:
         assert "Exactly one" in text(calls[f"gteval/{order}"].messages[0])
 
 
-def test_short_human_dialogues_are_not_compared(tmp_path: Path) -> None:
-    path = write(tmp_path / "data.jsonl", [record(1, 3)])
-    assert "gteval/1" not in planned(path)
-
-
-def test_a_human_dialogue_longer_than_the_generated_one_is_cut(tmp_path: Path) -> None:
+def test_human_dialogues_are_compared_if_long_enough_and_cut_if_longer(tmp_path: Path) -> None:
+    short = write(tmp_path / "short.jsonl", [record(1, 3)])
+    assert "gteval/1" not in planned(short)
     path = write(tmp_path / "data.jsonl", [record(1, 9)])
     message = text(planned(path, utterances=6)["gteval/1"].messages[-1])
     assert message.count("<chat_end>") == 12
@@ -161,11 +160,8 @@ def test_another_role_speaks_for_itself(data: Path) -> None:
     assert "<rival/utterance_16>" in text(calls["paireval/first/second/16/1"].messages[-1])
     assert "gteval/1" in calls
     assert sum(call.model == "rival" for call in calls.values()) == 14
-
-
-def test_generate_only_asks_the_candidate_alone(data: Path) -> None:
-    calls = planned(data, generate_only=True, models={"candidate": SPEAKER})
-    assert {call.model for call in calls.values()} == {"candidate"}
+    alone = planned(data, generate_only=True, models={"candidate": SPEAKER})
+    assert {call.model for call in alone.values()} == {"candidate"}
 
 
 @pytest.mark.parametrize(
@@ -173,6 +169,7 @@ def test_generate_only_asks_the_candidate_alone(data: Path) -> None:
     [
         ({"models": {"candidate": SPEAKER}}, "needs a judge"),
         ({"conditions": ("free",)}, "no condition 'free'; there are: uncon, con"),
+        ({"protocols": "paireval"}, "PairEval needs opponents"),
         ({"pair_lengths": [17]}, "pair_lengths"),
         ({"utterances": 2}, "utterances"),
         ({"dup_detect": 0.8}, "single value: it has the fields similarity, threshold, scope"),
@@ -198,14 +195,10 @@ def test_opponents_must_have_every_dialogue(tmp_path: Path) -> None:
         "gpt: no dialogue of MT-2",
         "c.tsv row 2: gpt has 12 utterances, not 16",
     )
-
-
-def test_a_file_without_any_of_them_is_refused(tmp_path: Path) -> None:
-    path = write(tmp_path / "data.jsonl", [record(7)])
-    convs = opponents(tmp_path / "c.tsv", {"gpt": [dialogue("g", 16)]})
+    other = write(tmp_path / "other.jsonl", [record(7)])
     message = "holds no dialogue of any sample that is compared\nName the folder of a BotChat run"
     with pytest.raises(DataError, match=message):
-        built(path, opponents=[str(convs)])
+        built(other, opponents=[str(convs)])
 
 
 def test_only_the_dialogues_that_are_compared_are_needed(tmp_path: Path) -> None:
@@ -224,12 +217,6 @@ def test_only_the_dialogues_that_are_compared_are_needed(tmp_path: Path) -> None
     assert problem.endswith(", MT-29 and 38 more")
     with pytest.raises(ConfigError, match=r"^none of the 1 samples is compared"):
         built(path, samples=("MT-2",), **arena)
-
-
-def test_a_forecast_takes_utterances_to_be_as_long_as_published_ones(data: Path) -> None:
-    calls = planned(data)
-    assert calls["utterance_3"].expected_tokens == UTTERANCE_TOKENS
-    assert calls["unieval"].expected_tokens is None
 
 
 def test_a_users_prompt_for_utterances_is_checked_before_the_run(
