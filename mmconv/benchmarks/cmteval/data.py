@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import AfterValidator, ConfigDict, Field, ValidationError, model_validator
 
@@ -25,23 +25,23 @@ from mmconv.core.errors import ConfigError, DataError
 
 Subset: TypeAlias = Literal["standard", "hard", "long-text"]
 
-SUBSETS: Final[tuple[Subset, ...]] = ("standard", "hard", "long-text")
+SUBSETS: tuple[Subset, ...] = ("standard", "hard", "long-text")
 """The paper's three subsets (Table 2), in its order."""
 
-REFERENCES: Final = "long-text_summary_QA_data.json"
+REFERENCES = "long-text_summary_QA_data.json"
 """The authors' file of summaries and QA pairs."""
 
-IDS: Final = ("origin_id", "ID")
+IDS = ("origin_id", "ID")
 """The two names of a dialogue's identifier; the second is Long-Text's."""
-PATTERN: Final = "评测能力"
-PERSONA: Final = "用户角色"
-TURNS: Final = "会话内容"
-NUMBER: Final = "轮次"
-QUERY: Final = "用户query"
-ACT: Final = "言语行为"
-STRATEGY: Final = "难度设计方法"
+PATTERN = "评测能力"
+PERSONA = "用户角色"
+TURNS = "会话内容"
+NUMBER = "轮次"
+QUERY = "用户query"
+ACT = "言语行为"
+STRATEGY = "难度设计方法"
 
-PATTERNS: Final = {
+PATTERNS = {
     "用户反馈应对": "Feedback Handling",
     "新旧知识整合": "Information Integration",
     "上文记忆保持": "Context Tracking",
@@ -49,7 +49,7 @@ PATTERNS: Final = {
 }
 """Speech act patterns (Table 1)."""
 
-ACTS: Final = {
+ACTS = {
     "初始问题": "Initial Query",
     "补充": "Supplementation",
     "反馈": "Feedback",
@@ -60,15 +60,10 @@ ACTS: Final = {
 }
 """Speech acts (Table 1); a label joins those of a turn by plus signs."""
 
-STRATEGIES: Final = {
-    "A": "Global Constraints",
-    "B": "Omission",
-    "C": "Vagueness",
-    "D": "Synthesis",
-}
+STRATEGIES = {"A": "Global Constraints", "B": "Omission", "C": "Vagueness", "D": "Synthesis"}
 """Conversational challenge strategies of the Hard subset (Table 3)."""
 
-PERSONAS: Final = {
+PERSONAS = {
     "张梅": "Ms.Zhang",
     "朵朵": "Duoduo",
     "陈旭": "Mr.Chen",

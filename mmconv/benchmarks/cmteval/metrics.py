@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import product
 from statistics import fmean, stdev
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from judges.parsers.cmteval import DIMENSIONS, HIGHEST, LOWEST
 from mmconv.benchmarks.cmteval.data import ACTS, PATTERNS, STRATEGIES, SUBSETS
@@ -128,17 +128,16 @@ def _turns_with(act: str, frame: ScoreFrame) -> Column:
     return Select("TLS", where={act_tag(act): frame.distinct(act_tag(act))}, reduce="rows")(frame)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Dialogues:
+class _Dialogues(NamedTuple):
     """A model's dialogues of one subset: the `values` that the authors' scripts give them.
 
     `judged` of them have a score by the judge. `missing` counts the reasons of the others, and of
     dialogues without a value.
     """
 
-    values: tuple[float, ...]
+    values: list[float]
     judged: int
-    missing: Mapping[str, int]
+    missing: Counter[str]
 
 
 _Reduce: TypeAlias = Callable[[Sequence[_Dialogues]], float | None]
@@ -148,26 +147,19 @@ def _paper_row(title: str, reduce: _Reduce, models: Sequence[str]) -> Iterator[O
     """A row of the paper's Table 8, of these models; only a model has an overall score."""
     for name, (subsets, scores) in PAPER.items():
         if name != OVERALL or title not in (MEAN, DEVIATION):
-            compute = partial(_paper_cell, reduce, models, subsets, scores)
+            compute = partial(_paper_cell, reduce, [*product(models, subsets)], scores)
             yield Official(name, compute=compute, group=Group(title=title), table="paper_scores")
 
 
 def _paper_cell(
-    reduce: _Reduce,
-    models: Sequence[str],
-    subsets: Sequence[str],
-    scores: Sequence[str],
-    frame: ScoreFrame,
+    reduce: _Reduce, places: Sequence[tuple[str, str]], scores: Sequence[str], frame: ScoreFrame
 ) -> Cell | None:
     """One number of each model's dialogues of each subset; overall takes at least two subsets."""
-    parts = [
-        part for place in product(models, subsets) if (part := _dialogues(frame, *place, scores))
-    ]
-    if len(parts) < min(2, len(subsets)):
+    found = (_dialogues(frame, model, subset, scores) for model, subset in places)
+    parts = [part for part in found if part is not None]
+    if len(parts) < min(2, len({subset for _, subset in places})):
         return None
-    missing: Counter[str] = Counter()
-    for part in parts:
-        missing.update(part.missing)
+    missing = sum((part.missing for part in parts), Counter[str]())
     return Cell(value=reduce(parts), n=sum(part.judged for part in parts), missing=missing)
 
 
@@ -192,23 +184,18 @@ def _dialogues(
     ours = Column.joined([frame.select(metric=name) for name in scores])
     if not len(ours):
         return None
-    defaulted: dict[str, str] = {}
-    scored: set[str] = set()
-    for sample, reason in zip(ours.samples, ours.reasons, strict=True):
-        if reason in DEFAULTED:
-            defaulted.setdefault(sample, reason)
-        else:
-            scored.add(sample)
-    unjudged = [reason for sample, reason in defaulted.items() if sample not in scored]
+    rows = [*zip(ours.samples, ours.reasons, strict=True)]
+    scored = {sample for sample, reason in rows if reason not in DEFAULTED}
+    unjudged: dict[str, str] = {}
+    for sample, reason in rows:
+        if sample not in scored and reason is not None:
+            unjudged.setdefault(sample, reason)
     theirs = [frame.select(metric=f"authors_{name}").per_sample("mean") for name in scores]
-    rows = zip(*(column.values for column in theirs), strict=True)
-    values = [fmean(row) for row in rows if None not in row]
-    taken = Counter(f"{reason} (taken as {AUTHORS_DEFAULT:g})" for reason in unjudged)
-    return _Dialogues(
-        values=tuple(values),
-        judged=len(values) - len(unjudged),
-        missing=taken + theirs[0].missing,
-    )
+    values = [
+        fmean(row) for row in zip(*(each.values for each in theirs), strict=True) if None not in row
+    ]
+    taken = Counter(f"{reason} (taken as {AUTHORS_DEFAULT:g})" for reason in unjudged.values())
+    return _Dialogues(values, len(values) - len(unjudged), taken + theirs[0].missing)
 
 
 def _act_counts() -> Iterator[Official]:
@@ -290,9 +277,7 @@ def _judgements(frame: ScoreFrame) -> Table:
     rows = {}
     for model, subset in product(frame.distinct("model"), SUBSETS):
         part = frame.only(model=model, subset=subset)
-        turns, merged, surplus = (
-            part.select(metric=metric) for metric in ("TLS", "merged", "surplus")
-        )
+        turns, merged, surplus = (part.select(metric=name) for name in ("TLS", "merged", "surplus"))
         if not len(turns):
             continue
         complete, judged = (
@@ -312,13 +297,9 @@ def _judgements(frame: ScoreFrame) -> Table:
         cells = {name: Cell(value=float(count)) for name, count in counts.items()}
         cells["scored turns"] = replace(cells["scored turns"], missing=turns.missing)
         rows[f"{model}, {subset}"] = cells
-    return Table(
-        name="judgements",
-        title="What the judge scored",
-        columns=tuple(next(iter(rows.values()), ())),
-        rows=rows,
-        digits=0,
-    )
+    columns = tuple(next(iter(rows.values()), ()))
+    title = "What the judge scored"
+    return Table(name="judgements", title=title, columns=columns, rows=rows, digits=0)
 
 
 def _total(column: Column) -> float:

@@ -63,15 +63,14 @@ class TestDialogues:
         assert [turn.strategy for turn in dialogue.turns] == ["A", "B", "D", None, None]
         assert dialogue.turns[2].label == "建议+反馈"
 
-    def test_a_full_width_plus_joins_acts_too(self, tmp_path: Path) -> None:
+    def test_one_element_lists_are_opened_and_a_full_width_plus_joins_acts_too(
+        self, tmp_path: Path
+    ) -> None:
         made = record("1")
         made["会话内容"][2].update(言语行为="反馈＋追问")
-        [dialogue] = built(standard(tmp_path, made)).load()
-        assert dialogue.turns[2].acts == ["Feedback", "Follow-up"]
-
-    def test_one_element_lists_are_opened(self, tmp_path: Path) -> None:
-        path = standard(tmp_path, [record("1")], [[record("2")]])
-        assert [each.id for each in built(path).load()] == ["standard/1", "standard/2"]
+        first, second = built(standard(tmp_path, [made], [[record("2")]])).load()
+        assert (first.id, second.id) == ("standard/1", "standard/2")
+        assert first.turns[2].acts == ["Feedback", "Follow-up"]
 
     def test_long_texts_are_joined_with_their_references(self, tmp_path: Path) -> None:
         first, _ = built(write_folder(tmp_path), subsets="long-text").load()
@@ -135,15 +134,10 @@ class TestFaults:
 
     def test_all_are_named_at_once(self, tmp_path: Path) -> None:
         bad = record("2", 评测能力="", 用户角色="")
-        assert len(problems(standard(tmp_path, bad, record("1"), record("1")))) == 3
-
-    def test_a_repeated_identifier_is_a_fault(self, tmp_path: Path) -> None:
-        [problem] = problems(standard(tmp_path, record("1"), record("1")))
-        assert "id is that of standard_data.json item 1" in problem
-
-    def test_a_dialogue_of_another_subset_is_a_fault(self, tmp_path: Path) -> None:
-        [problem] = problems(standard(tmp_path, record("1"), hard_record("2")))
-        assert "has the fields of hard, but the file is taken for standard" in problem
+        found = problems(standard(tmp_path, bad, record("1"), record("1"), hard_record("3")))
+        assert len(found) == 4
+        assert "id is that of standard_data.json item 2" in found[2]
+        assert "has the fields of hard, but the file is taken for standard" in found[3]
 
     @pytest.mark.parametrize("query", ["没有问题", "\n问题", "文章\n", "文章\n又一段\n问题"])
     def test_a_long_text_needs_one_line_break_before_its_question(
@@ -189,13 +183,11 @@ class TestFiles:
         assert built(folder / "long-text_data.json").data_files[-1] == references
 
     def test_a_subset_without_a_file_is_refused(self, tmp_path: Path) -> None:
+        with pytest.raises(DataError, match="none of these files is here"):
+            find_files(tmp_path, None)
         write(tmp_path / "hard_data.json", [hard_record()])
         with pytest.raises(ConfigError, match="data has no standard; it has hard"):
             find_files(tmp_path, ("standard",))
-
-    def test_a_folder_without_any_is_refused(self, tmp_path: Path) -> None:
-        with pytest.raises(DataError, match="none of these files is here"):
-            find_files(tmp_path, None)
 
     def test_references_must_be_named_next_to_a_mapping(self, tmp_path: Path) -> None:
         file = write_folder(tmp_path) / "long-text_data.json"

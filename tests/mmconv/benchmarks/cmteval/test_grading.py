@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
 from judges import is_settled, read_verdict
@@ -13,6 +14,8 @@ from mmconv.benchmarks.cmteval.benchmark import JUDGEMENT_TOKENS
 from mmconv.benchmarks.cmteval.data import Dialogue
 from mmconv.benchmarks.readers.cmteval import read_published
 from mmconv.benchmarks.shared.rescore import Rescoring
+from mmconv.cli.shared.session import exit_code
+from mmconv.core.config import ModelSpec
 from mmconv.core.errors import ConfigError
 from mmconv.core.graph import resolve
 from mmconv.core.types import Call, Ref, Reply, Sampling
@@ -24,6 +27,7 @@ from tests.mmconv.benchmarks.cmteval.dialogues import (
     spec,
     write_folder,
 )
+from tests.mmconv.report.runs import evaluate
 
 PUBLISHED = REAL / "eval_long-text_llama3.1-8b.json"
 SLOTS = ("conversation", "summary", "qa_pairs")
@@ -43,6 +47,7 @@ def test_the_history_is_the_models_own_without_a_system_prompt(tmp_path: Path) -
     assert third.messages[1].parts == (Ref(call="turn_1"),)
     assert third.messages[3].parts == (Ref(call="turn_2"),)
     assert third.sampling == Sampling(temperature=0.2, max_tokens=8000)
+    assert (calls[0].expected_tokens, calls[-1].expected_tokens) == (None, 3 * JUDGEMENT_TOKENS)
     assert "不给任何人看" not in "".join(message.text for message in third.messages)
 
 
@@ -116,14 +121,6 @@ def test_generating_only_needs_neither_judge_nor_references(tmp_path: Path) -> N
     assert {len(calls) for _, calls in made.values()} == {3}
 
 
-def test_a_judgement_is_expected_to_be_as_long_as_its_turns(tmp_path: Path) -> None:
-    folder = write_folder(tmp_path)
-    for key in ("standard/1", "long-text/1"):
-        dialogue, calls = plans(folder)[key]
-        assert calls[-1].expected_tokens == len(dialogue.turns) * JUDGEMENT_TOKENS
-        assert calls[0].expected_tokens is None
-
-
 @pytest.mark.skipif(not PUBLISHED.is_file(), reason="the authors' data are not here")
 def test_the_expected_length_is_that_of_published_judgements() -> None:
     found = read_published(PUBLISHED, Rescoring())
@@ -140,3 +137,24 @@ def test_a_judgement_that_was_cut_off_lacks_what_is_behind(tmp_path: Path) -> No
         assert is_settled(calls[-1], reply) == (lacks == 0)
         verdict = read_verdict(calls[-1], {"judge": reply}).verdict
         assert (verdict.missing if verdict else None) == lacks
+
+
+async def test_a_judgement_without_a_turn_is_requested_again_and_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    closing = '{"评估结果": [{"轮次": "1", "统筹能力": {rating}, "适应能力": 5}]}'
+    options = {"lowest": 1, "highest": 5, "closing": {"统筹能力": closing}}
+    judge = ModelSpec(provider="fake", model="judge", options=options)
+    run = spec(write_folder(tmp_path / "data"), judge_retries=1)
+    run = run.model_copy(update={"models": {**run.models, "judge": judge}})
+    result = await evaluate(run, tmp_path / "runs")
+    assert result.stats.models["judge"].asked == 12
+    assert (result.shortfall.incomplete, result.shortfall.verdicts) == (6, 6)
+    lines = (result.folder / "transcripts.jsonl").read_bytes().splitlines()
+    judged = [call for call in map(orjson.loads, lines) if call["model"] == "judge"]
+    assert {call["parse"] for call in judged} == {"incomplete: lacks 4"}
+    [table] = [table for table in result.tables if table.name == "scores"]
+    assert table.rows["echo, standard"]["DLS"].missing == {"missing in the judgement": 2}
+    assert exit_code(result, store="") == 1
+    assert "100.0% of the verdicts could not be read, or not in full" in capsys.readouterr().err
+    assert exit_code(result, store="", max_failures=1.0) == 0
