@@ -337,8 +337,8 @@ def _arena(
 ) -> Table:
     """The ratings of all models, by the length and condition that they are compared at.
 
-    `matches` are the pairs that are compared, each by the tags of its scores. There are no rows
-    without the package that computes ratings.
+    `matches` are the pairs that are compared, each by the tags of its scores. Without the package
+    that computes ratings the table is empty.
     """
     by_group: dict[str, list[Game]] = {}
     for where in matches.values() if is_available() else ():
