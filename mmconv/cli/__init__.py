@@ -14,7 +14,6 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from traceback import print_exc
-from types import ModuleType
 from typing import Any
 
 import click
@@ -76,7 +75,13 @@ class LazyGroup(click.Group):
         module, attribute = ELSEWHERE.get(
             cmd_name, (f"mmconv.cli.{COMMANDS[cmd_name][0]}", f"{cmd_name}_command")
         )
-        command = getattr(_load(module), attribute)
+        # a collection would scan modules that stay
+        gc.disable()
+        try:
+            command = getattr(import_module(module), attribute)
+        finally:
+            gc.freeze()
+            gc.enable()
         assert isinstance(command, click.Command)
         return command
 
@@ -86,7 +91,7 @@ class LazyGroup(click.Group):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command, and show as much of an error as was asked for."""
+        """Run the command; show an error in as much detail as the options say."""
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
@@ -116,26 +121,15 @@ class LazyGroup(click.Group):
             with command.context_class(command, ctx, name, **command.context_settings) as inner:
                 seen: set[click.Parameter] = set()
                 for option in command.make_parser(inner).parse_args([*rest])[2]:
-                    if option in seen and not _repeatable(option):
+                    is_single = isinstance(option, click.Option) and not (
+                        option.multiple or option.is_flag or option.count
+                    )
+                    if is_single and option in seen:
                         raise click.UsageError(
                             f"{option.opts[0]} is given twice, but takes one value.", inner
                         )
                     seen.add(option)
         return name, command, rest
-
-
-def _load(name: str) -> ModuleType:
-    """Import a module without garbage collection, which would scan what is going to stay."""
-    gc.disable()
-    try:
-        return import_module(name)
-    finally:
-        gc.freeze()
-        gc.enable()
-
-
-def _repeatable(option: click.Parameter) -> bool:
-    return not isinstance(option, click.Option) or option.multiple or option.is_flag or option.count
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

@@ -123,7 +123,7 @@ class ImageTokens(_Frozen):
 
 
 class AboutSpec(_Frozen):
-    """Facts from a model's card that help to choose a model; they change no request."""
+    """Metadata from a model's card that helps to choose a model; it changes no request."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
@@ -165,7 +165,7 @@ class ModelSpec(_Frozen):
     timeout: float = Field(default=600.0, gt=0)
     """Seconds after which a call to a server that has not answered counts as failed."""
     attempts: int = Field(default=8, gt=0)
-    """How often a call is asked at most while it times out, is refused for its rate, and so on."""
+    """Maximum attempts of a call that times out, fails to connect, and so on."""
     wait_for_server: float = Field(default=10.0, gt=0)
     """Seconds in which the server must take a first connection; more if it is still starting."""
     price: PriceSpec | None = None

@@ -87,56 +87,41 @@ def test_a_run_starts_without_what_only_its_end_needs() -> None:
     assert found == "[]\n"
 
 
-def test_scoring_from_another_folder_changes_nothing(here: Path, tmp_path: Path) -> None:
-    run()
+def test_a_finished_run_is_shown_and_scored_again_from_another_folder(
+    here: Path, tmp_path: Path
+) -> None:
+    run("--conditions", "free,perception")
     folder = run_folder(here)
-    scores = (folder / "scores.jsonl").read_bytes()
-    summary = (folder / "summary.json").read_bytes()
+    before = {name: (folder / name).read_bytes() for name in ("scores.jsonl", "summary.json")}
     (tmp_path / "elsewhere").mkdir()
     os.chdir(tmp_path / "elsewhere")
     assert typed("score", str(folder)).exit_code == 0
-    assert (folder / "scores.jsonl").read_bytes() == scores
-    assert (folder / "summary.json").read_bytes() == summary
+    assert {name: (folder / name).read_bytes() for name in before} == before
     assert not list((tmp_path / "elsewhere").iterdir())
-
-
-def test_scoring_without_its_store_is_refused_and_overwrites_nothing(here: Path) -> None:
-    run()
-    folder = run_folder(here)
-    scores = (folder / "scores.jsonl").read_bytes()
+    shown = typed("show", str(folder), "2", "--condition", "perception").output
+    assert "[assistant, reference turn]" in shown
+    assert "[assistant, the model's own turn]" in shown
+    assert "<image " in shown
+    assert "read as: rating " in shown
+    free = typed("show", str(folder), "2", "--condition", "free", "--judge").output
+    assert "[assistant, from the prompt file]" in free
+    assert "reference turn" not in free
+    listed = typed("show", str(folder)).output
+    assert "2  perception: 8 of 8 calls answered" in listed
+    refused = {
+        ("nobody",): "has no sample 'nobody'; `mmconv show",
+        ("--condition", "perceptoin"): " has no condition 'perceptoin'; did you mean perception?",
+    }
+    for more, message in refused.items():
+        wrong = typed("show", str(folder), *more)
+        assert isinstance(wrong.exception, ConfigError)
+        assert message in str(wrong.exception)
     for store in (here / "runs").glob("store.sqlite*"):
         store.unlink()
     result = typed("score", str(folder))
     assert isinstance(result.exception, StoreError)
     assert "no store at" in str(result.exception)
-    assert (folder / "scores.jsonl").read_bytes() == scores
-
-
-def test_a_transcript_tells_own_turns_from_reference_turns(here: Path) -> None:
-    run()
-    shown = typed("show", str(run_folder(here)), "2", "--condition", "perception").output
-    assert "[assistant, reference turn]" in shown
-    assert "[assistant, the model's own turn]" in shown
-    assert "<image " in shown
-    assert "read as: rating " in shown
-    listed = typed("show", str(run_folder(here))).output
-    assert "2  perception: 8 of 8 calls answered" in listed
-    wrong = typed("show", str(run_folder(here)), "nobody")
-    assert isinstance(wrong.exception, ConfigError)
-    assert "has no sample 'nobody'; `mmconv show" in str(wrong.exception)
-
-
-def test_a_condition_that_a_run_does_not_have_is_told(here: Path) -> None:
-    run("--limit", "1")
-    told = str(typed("show", str(run_folder(here)), "--condition", "perceptoin").exception)
-    assert told.endswith(" has no condition 'perceptoin'; did you mean perception?")
-
-
-def test_a_turn_of_a_prompt_file_is_no_reference_turn(here: Path) -> None:
-    run("--conditions", "free")
-    shown = typed("show", str(run_folder(here)), "2", "--judge").output
-    assert "[assistant, from the prompt file]" in shown
-    assert "reference turn" not in shown
+    assert (folder / "scores.jsonl").read_bytes() == before["scores.jsonl"]
 
 
 def test_calls_are_counted_once_however_often_they_are_asked(here: Path) -> None:

@@ -47,34 +47,27 @@ async def test_of_several_exceptions_none_is_lost(store: Store) -> None:
     assert "in failing" in note
 
 
-async def test_what_is_checked_before_asking_is_checked_once_and_in_time(store: Store) -> None:
+async def test_what_is_checked_before_a_request_is_checked_once_and_in_time(store: Store) -> None:
     backend = Scripted(shout)
     checked: list[int] = []
+    plans = [chain_of_two(order, f"w{order}") for order in range(9)]
 
-    def check() -> None:
-        checked.append(len(backend.prompts))
-
-    runner = Runner({"candidate": model_for(backend)}, store, before_asking=check)
-    assert await runner.run(
-        [chain_of_two(order, f"w{order}") for order in range(9)], lambda _: None
-    )
-    assert checked == [0]
-    again = Runner({"candidate": model_for(backend)}, store, before_asking=check)
-    assert await again.run([chain_of_two(order, f"w{order}") for order in range(9)], lambda _: None)
-    assert checked == [0], "nothing is asked, so nothing is checked"
-
-
-async def test_what_the_check_raises_ends_the_run_with_nothing_asked(store: Store) -> None:
-    backend = Scripted(shout)
-
-    def check() -> None:
+    def fail() -> None:
         raise ConfigError("no such key")
 
-    runner = Runner({"candidate": model_for(backend)}, store, before_asking=check)
+    failing = Runner({"candidate": model_for(backend)}, store, before_asking=fail)
     with pytest.raises(ConfigError, match="no such key") as stopped:
-        await runner.run([chain_of_two(order, f"w{order}") for order in range(9)], lambda _: None)
+        await failing.run(plans, lambda _: None)
     assert backend.prompts == []
     assert not hasattr(stopped.value, "__notes__")
+    for _ in range(2):  # the second run requests nothing, so nothing is checked
+        runner = Runner(
+            {"candidate": model_for(backend)},
+            store,
+            before_asking=lambda: checked.append(len(backend.prompts)),
+        )
+        assert await runner.run(plans, lambda _: None)
+        assert checked == [0]
 
 
 async def test_a_call_that_somebody_cancelled_is_no_end(store: Store) -> None:
@@ -215,11 +208,6 @@ async def test_a_run_that_is_stopped_between_plans_has_not_come_to_its_end(store
     assert (runner.stats.plans, runner.stats.finished) == (1, 1)
     runner = Runner({"candidate": model_for(Scripted(shout, most=1))}, store, window=1)
     assert await runner.run([alone(0)], stop), "it was the last one"
-
-
-async def test_a_run_that_is_stopped_with_its_last_call_is_complete(store: Store) -> None:
-    runner = Runner({"candidate": model_for(Scripted(shout))}, store)
-    assert await runner.run([alone(0)], lambda _: runner.stop())
 
 
 async def test_offline_a_call_that_failed_is_told_as_it_failed(store: Store) -> None:

@@ -71,13 +71,18 @@ class Loaded:
         self.closed += 1
 
 
-async def test_a_model_that_is_loaded_as_its_call_is_dropped_is_given_back() -> None:
+@pytest.mark.parametrize("fails", [False, True])
+async def test_a_model_that_is_loaded_or_fails_as_its_call_is_dropped_is_closed(
+    fails: bool,
+) -> None:
     loaded, begun = Loaded(), asyncio.Event()
 
     async def load() -> Loaded:
         begun.set()
         with suppress(asyncio.CancelledError):
             await asyncio.Event().wait()
+        if fails:
+            raise ConfigError("no such model")
         return loaded
 
     opening = asyncio.create_task(Model("loaded", load).open())
@@ -85,23 +90,7 @@ async def test_a_model_that_is_loaded_as_its_call_is_dropped_is_given_back() -> 
     opening.cancel()
     with pytest.raises(asyncio.CancelledError):
         await opening
-    assert loaded.closed == 1
-
-
-async def test_a_model_that_fails_to_load_as_its_call_is_dropped_is_no_error_of_that_call() -> None:
-    begun = asyncio.Event()
-
-    async def load() -> Loaded:
-        begun.set()
-        with suppress(asyncio.CancelledError):
-            await asyncio.Event().wait()
-        raise ConfigError("no such model")
-
-    opening = asyncio.create_task(Model("loaded", load).open())
-    await begun.wait()
-    opening.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await opening
+    assert loaded.closed == (not fails)
 
 
 async def test_a_model_is_closed_once_and_only_if_it_was_opened() -> None:

@@ -227,22 +227,25 @@ async def test_shortening_a_prompt_uses_up_no_attempt() -> None:
     assert await call == Reply(text="yes", dropped=2)
 
 
-async def test_a_prompt_that_is_refused_for_another_reason_is_not_shortened() -> None:
+@pytest.mark.parametrize(
+    ("problems", "failure"),
+    [
+        (
+            [Refused("context", "long"), Refused("rejected", "no")],
+            Failure(kind="rejected", message="no", attempts=1),
+        ),
+        ([ImageError("it is cut")], Failure(kind="image", message="it is cut", attempts=1)),
+    ],
+)
+async def test_a_refusal_for_another_reason_is_not_retried(
+    problems: list[MmconvError], failure: Failure
+) -> None:
     backend = Held(1)
     call = ask(Model("held", backend.open), "0", pinned="")
     await turns()
-    await fail(backend, Refused("context", "long"), Refused("rejected", "no"))
+    await fail(backend, *problems)
     assert call.done()
-    assert await call == Failure(kind="rejected", message="no", attempts=1)
-
-
-async def test_a_call_whose_image_cannot_be_read_is_not_asked_again() -> None:
-    backend = Held(1)
-    call = ask(Model("held", backend.open), "0")
-    await turns()
-    await fail(backend, ImageError("it is cut off"))
-    assert call.done()
-    assert await call == Failure(kind="image", message="it is cut off", attempts=1)
+    assert await call == failure
 
 
 @pytest.mark.usefixtures("without_jitter")
@@ -339,8 +342,5 @@ def test_a_benchmarks_system_prompt_stands_in_place_of_the_models_own() -> None:
     sent = [(each.role, each.text) for each in role.prompt((user,), Sampling())[0]]
     assert sent == [("system", "Be brief."), ("user", "hello")]
     assert [each.text for each in role.prompt((), Sampling())[0]] == ["Be brief."]
-
-
-def test_a_role_of_which_nothing_is_said_sends_what_the_benchmark_says() -> None:
     sampling = Sampling(temperature=1.0)
     assert RoleModel(model=Model("m", Held(1).open)).prompt((), sampling) == ((), sampling)
