@@ -1,13 +1,12 @@
-"""The interfaces of backends, providers and the cache."""
+"""The interfaces of backends, images and providers."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from mmconv.core.types import Failure, Image, Message, Outcome, Reply, Sampling
+from mmconv.core.types import Image, Message, Reply, Sampling
 
 Spec = TypeVar("Spec", contravariant=True)
 
@@ -49,39 +48,6 @@ class ImageSink(Protocol):
 
     def add_file(self, path: str) -> Image:
         """Check a local file and remember where it is; raises `ImageError`."""
-
-
-class Replies(Protocol):
-    """A runner's interface to a store: the outcomes of calls by content key.
-
-    `flights` holds the calls under way, for all runners of one event loop.
-    """
-
-    flights: dict[str, asyncio.Future[Outcome | None]]
-
-    async def get(self, key: str) -> Reply | None:
-        """The cached reply of this key, if there is one."""
-
-    async def put(self, key: str, fingerprint: str, reply: Reply) -> Reply:
-        """Cache a reply, and return the cached one: another process may have been first."""
-
-    async def add_failure(self, key: str, failure: Failure) -> None:
-        """Record a failure of a call."""
-
-    async def claim(self, key: str) -> Reply | bool:
-        """Claim a call just before it is requested: True if no other process requests it.
-
-        False if another one does, and its reply if there is one by now.
-        """
-
-    def release(self, key: str) -> None:
-        """Give a claim back, if there is one, without reply or failure."""
-
-    async def wait_for_others(self, key: str) -> Reply | None:
-        """The reply to a call that another process requests; None once none requests it."""
-
-    async def last_failure(self, key: str) -> Failure | None:
-        """The latest failure of a call."""
 
 
 class Provider(Protocol[Spec]):

@@ -17,19 +17,23 @@ import logging
 import traceback
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from judges import is_settled
 from mmconv.core.errors import MmconvError, PlanError
 from mmconv.core.graph import chain_lengths, check, dependencies, is_needless, resolve
 from mmconv.core.keys import content_key
 from mmconv.core.plans import Finished, Plan, ResolvedCall
-from mmconv.core.protocols import Replies
 from mmconv.core.run_stats import RunStats, StopReason
 from mmconv.core.types import SAME_TEXT, UNASKED, Call, Failure, Outcome, Reply, Skipped
 from mmconv.core.user_code import noted
 from mmconv.engine.circuit_breaker import MOST_FAILED, CircuitBreaker
 from mmconv.engine.limiter import Stopped
 from mmconv.engine.model import RoleModel
+
+if TYPE_CHECKING:
+    # it imports sqlalchemy, which a chat does not need
+    from mmconv.store import Store
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -70,7 +74,7 @@ class Runner:
     def __init__(
         self,
         models: Mapping[str, RoleModel],
-        store: Replies,
+        store: Store,
         *,
         window: int = OPEN_PLANS,
         offline: bool = False,

@@ -9,6 +9,8 @@ from typing import Literal
 
 import pytest
 
+from judges.parsers import rating
+from judges.parsers.cmteval import TurnsParser
 from mmconv.core.errors import PlanError, Refused, Transient, Unparsed
 from mmconv.core.plans import Finished, Plan
 from mmconv.core.types import (
@@ -18,6 +20,7 @@ from mmconv.core.types import (
     Failure,
     Message,
     Outcome,
+    Parser,
     Ref,
     Reply,
     Sampling,
@@ -396,3 +399,48 @@ async def test_texts_that_come_out_equal_are_not_compared(store: Store) -> None:
     assert isinstance(done[0].outcomes["different"], Reply)
     assert (runner.stats.lost, runner.stats.model("candidate").needless) == (0, 1)
     assert len(backend.prompts) == 4
+
+
+TURN = '{"轮次": 1, "统筹能力": 4, "适应能力": 5}'
+
+
+@pytest.mark.parametrize(
+    ("parser", "reply", "asked"),
+    [
+        (rating, Reply(text="Rating: 9\nThat is", finish="length"), 2),
+        (rating, Reply(text="Rating: 9\nThat is."), 1),
+        (rating, Reply(text="Good.\nRating: 9\n", finish="length"), 1),
+        (TurnsParser(turns=2), Reply(text=TURN), 2),
+        (TurnsParser(turns=1), Reply(text=TURN), 1),
+    ],
+)
+async def test_a_judge_is_asked_again_for_a_whole_verdict(
+    store: Store, parser: Parser, reply: Reply, asked: int
+) -> None:
+    backend = Scripted(lambda _text, _sampling: reply)
+    retry = call("judge~retry_1", "verdict?", sampling=Sampling(trial=1), parser=parser)
+    judged = call("judge", "verdict?", parser=parser, fallbacks=(retry,))
+    plan = Plan(order=0, sample="0", condition="free", calls=(judged,))
+    done: list[Finished] = []
+    runner = Runner({"candidate": model_for(backend)}, store)
+    await runner.run([plan], done.append)
+    assert len(done[0].outcomes) == len(backend.prompts) == asked
+    assert runner.stats.planned == runner.stats.ended == asked
+
+
+async def test_a_retry_that_fails_is_followed_by_the_next(store: Store) -> None:
+    def answer(text: str, _sampling: Sampling) -> Reply:
+        if text == "again":
+            raise Refused("context", "too long")
+        return Reply(text="Rating: 9" if text == "extract" else "I cannot say")
+
+    fallbacks = (
+        call("judge~1", "again", parser=rating),
+        call("judge~2", "extract", parser=rating),
+    )
+    judged = call("judge", "verdict?", parser=rating, fallbacks=fallbacks)
+    plan = Plan(order=0, sample="0", condition="free", calls=(judged,))
+    done: list[Finished] = []
+    await Runner({"candidate": model_for(Scripted(answer))}, store).run([plan], done.append)
+    kinds = {name: type(outcome) for name, outcome in done[0].outcomes.items()}
+    assert kinds == {"judge": Reply, "judge~1": Failure, "judge~2": Reply}

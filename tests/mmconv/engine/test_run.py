@@ -18,7 +18,7 @@ from mmconv.engine.run import Place, open_evaluation
 from mmconv.run_folder.saved_run import find_unfinished
 from tests.example_benchmark import Riddle, Riddles
 
-RECORDS = 500
+RECORDS = 150
 ROLES = {role: ModelSpec(provider="fake", model="judge") for role in ("candidate", "judge")}
 
 
@@ -51,7 +51,7 @@ async def test_a_broken_plan_is_named_and_what_was_answered_is_kept(tmp_path: Pa
     place = Place(out=tmp_path / "runs")
     async with open_evaluation(broken, place) as evaluation:
         stopped = evaluation.runner()
-        with pytest.raises(PlanError, match=r"sample 499, free: call 'more' refers to 'nobody'"):
+        with pytest.raises(PlanError, match=r"sample 149, free: call 'more' refers to 'nobody'"):
             await evaluation.run(stopped)
         assert not evaluation.folder.joinpath("manifest.json").exists()
     async with open_evaluation(spec(tmp_path, rows=RECORDS), place) as evaluation:
