@@ -102,12 +102,6 @@ class ImageQuery(QueryParameters):
     limit: int = Field(default=100, ge=1, le=1000)
 
 
-class RemovalQuery(QueryParameters):
-    """Whether to remove the image for `everybody`, which needs the scope admin."""
-
-    everybody: bool = False
-
-
 @router.get("", response_model=ImageList)
 async def list_images(
     shared: Shared, caller: Asker, asked: Annotated[ImageQuery, Query()]
@@ -129,16 +123,16 @@ async def list_images(
 
 @router.delete("/{image}", status_code=204, responses=documented(404, 409))
 async def delete_image(
-    image: ImageId, shared: Shared, caller: Chatter, asked: Annotated[RemovalQuery, Query()]
+    image: ImageId, shared: Shared, caller: Chatter, everybody: bool = False
 ) -> Response:
     """Remove one of the caller's images. Replies about it are kept.
 
     An image that an active dialogue needs is refused with 409. A finished dialogue has its results,
     and names the image by its SHA-256. Runs have the images of their data sets.
     """
-    if asked.everybody and not caller.may("admin"):
+    if everybody and not caller.may("admin"):
         raise Problem(403, "this token lacks the scope 'admin'", code="missing_scope")
-    owner = None if asked.everybody else caller.name
+    owner = None if everybody else caller.name
     for state in ACTIVE:
         for job in await shared.queue.page(Filter(owner=owner, state=state), limit=MOST_ACTIVE):
             if image in job.spec:

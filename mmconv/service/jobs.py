@@ -7,17 +7,16 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 import orjson
-from fastapi import Query
 
 from mmconv.api import Progress
 from mmconv.core.run_stats import StopReason, Throughput
 from mmconv.engine import Runner
 from mmconv.service.access import Caller
 from mmconv.service.errors import Problem
-from mmconv.service.http.requests import QueryParameters, unknown_page
+from mmconv.service.http.requests import unknown_page
 from mmconv.service.metrics import RunnerMetrics, WorkName
 from mmconv.service.models import words_of_halt
 from mmconv.service.state import Service
@@ -28,16 +27,6 @@ FULL_SECONDS = 30.0
 
 LOOK_SECONDS = 1.0
 """How often a watched job is read from the queue. Workers write its progress as often."""
-
-
-class DeletionQuery(QueryParameters):
-    """Whether to remove something that has ended for good (`purge`), or to stop it."""
-
-    purge: bool = False
-
-
-Deletion = Annotated[DeletionQuery, Query()]
-"""A parameter: what a DELETE is to do."""
 
 
 async def job_page(

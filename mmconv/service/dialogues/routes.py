@@ -43,7 +43,7 @@ from mmconv.service.http.requests import (
 from mmconv.service.http.responses import LOCATION, answers, documented, stopped
 from mmconv.service.images import keep_image
 from mmconv.service.inline import JUDGE, check_answered
-from mmconv.service.jobs import Deletion, job_page, remove_job, too_many_jobs, wait
+from mmconv.service.jobs import job_page, remove_job, too_many_jobs, wait
 from mmconv.service.models import require_key, run_plans
 from mmconv.service.request_images import request_images, work_on_image
 from mmconv.service.state import Service
@@ -55,12 +55,6 @@ DIALOGUE_ID = r"^dialogue-[0-9a-f]{12}$"
 
 DialogueId = Annotated[str, Path(pattern=DIALOGUE_ID)]
 """The id of a dialogue that became a job."""
-
-
-class WaitQuery(QueryParameters):
-    """How many seconds to wait for a dialogue that becomes a job."""
-
-    wait: float = Field(default=0, ge=0, le=3600)
 
 
 class DialogueQuery(QueryParameters):
@@ -85,7 +79,7 @@ async def add_dialogue(
     request: Request,
     shared: Shared,
     caller: Chatter,
-    query: Annotated[WaitQuery, Query()],
+    seconds: Annotated[float, Query(alias="wait", ge=0, le=3600)] = 0,
 ) -> Response:
     """Hold a dialogue under its conditions; with a judge, also with verdicts and deltas.
 
@@ -108,7 +102,7 @@ async def add_dialogue(
     check_bounds(asked, shared.settings.sizes)
     judged = 0 if asked.judge is None else len(asked.gradings) + (asked.order == "both")
     check_volume(asked.length, len(asked.given) * len(asked.turns) * (1 + judged), "turns")
-    made = await while_connected(request, _hold_and_wait(shared, caller, asked, query.wait))
+    made = await while_connected(request, _hold_and_wait(shared, caller, asked, seconds))
     if isinstance(made, DialogueResult):
         return json_response(made)
     if made.state == "done":
@@ -141,14 +135,14 @@ async def get_dialogue(dialogue: DialogueId, shared: Shared, caller: Asker) -> R
     responses=documented(404, 409) | stopped(QueuedDialogue),
 )
 async def stop_dialogue(
-    dialogue: DialogueId, shared: Shared, caller: Chatter, asked: Deletion
+    dialogue: DialogueId, shared: Shared, caller: Chatter, purge: bool = False
 ) -> Response:
     """Stop a queued dialogue. Its replies are kept, and posting it again resumes it.
 
     With `purge`, remove one that has ended. Its images stay until they are removed too.
     """
     job = await _find(shared, caller, dialogue)
-    if asked.purge:
+    if purge:
         await remove_job(shared, job)
         return Response(status_code=204)
     if not job.is_active:

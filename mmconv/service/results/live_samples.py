@@ -17,7 +17,7 @@ from mmconv.engine import Runner
 from mmconv.engine.run import Evaluation
 from mmconv.run_folder.transcripts import call_records, message_record, score_record
 from mmconv.service.http.requests import unknown_page
-from mmconv.service.results.run_files import clean_call
+from mmconv.service.results.run_files import clean_call, no_sample
 from mmconv.service.runs.requests import reading_data
 from mmconv.service.state import Service
 
@@ -43,10 +43,8 @@ async def live_page(shared: Service, evaluation: Evaluation, after: str | None, 
     return page, page[-1]["sample"] if len(groups) > limit else None
 
 
-async def live_records(
-    shared: Service, evaluation: Evaluation, sample: str
-) -> dict[str, Any] | None:
-    """One sample's calls, with judges' prompts, and its scores; None for an unknown sample."""
+async def live_records(shared: Service, evaluation: Evaluation, sample: str) -> dict[str, Any]:
+    """One sample's calls, with judges' prompts, and its scores. Raises `Problem` 404."""
 
     def plan() -> Planned:
         conditions = len(evaluation.benchmark.conditions)
@@ -67,7 +65,7 @@ async def live_records(
         with reading_data(evaluation.spec.options):
             group = await asyncio.to_thread(plan)
             if not group:
-                return None
+                raise no_sample()
             finished = await _finish(evaluation, [plan for plan, _ in group])
             return await asyncio.to_thread(read, group, finished)
 

@@ -90,25 +90,6 @@ class ScoreQuery(QueryParameters):
     limit: int = Field(default=1000, ge=1, le=10_000)
 
 
-class TranscriptQuery(QueryParameters):
-    """The format of the transcripts."""
-
-    format: Literal["jsonl", "parquet"] = "jsonl"
-
-
-class TableQuery(QueryParameters):
-    """Which table, or all, in which format."""
-
-    format: Literal["json", "csv", "md", "tex"] = "json"
-    table: Word | None = None
-
-
-class ReportQuery(QueryParameters):
-    """The page alone, or an archive of it and of the files beside it."""
-
-    format: Literal["html", "zip"] = "html"
-
-
 class CompareQuery(QueryParameters):
     """Run ids separated by commas, the baseline first.
 
@@ -162,12 +143,16 @@ async def _file(path: Path, form: str, name: str) -> Response:
     responses={200: _formats("json", "csv", "md", "tex")},
 )
 async def run_tables(
-    run: RunId, shared: Shared, _caller: Reader, asked: Annotated[TableQuery, Query()]
+    run: RunId,
+    shared: Shared,
+    _caller: Reader,
+    form: Annotated[Literal["json", "csv", "md", "tex"], Query(alias="format")] = "json",
+    table: Annotated[Word | None, Query()] = None,
 ) -> Response:
     """Get the run's tables, or one of them."""
     folder = finished_folder(shared, await find_run(shared, run))
-    text = await read_in_thread(render_tables, folder, asked.table, asked.format)
-    return Response(text, media_type=TYPES[asked.format])
+    text = await read_in_thread(render_tables, folder, table, form)
+    return Response(text, media_type=TYPES[form])
 
 
 @router.get(
@@ -176,16 +161,19 @@ async def run_tables(
     responses=with_etag(**_formats("jsonl", "parquet")),
 )
 async def run_transcripts(
-    run: RunId, shared: Shared, _caller: Reader, asked: Annotated[TranscriptQuery, Query()]
+    run: RunId,
+    shared: Shared,
+    _caller: Reader,
+    form: Annotated[Literal["jsonl", "parquet"], Query(alias="format")] = "jsonl",
 ) -> Response:
     """Get every call of the run with its messages and reply, in one file."""
 
     def write(target: Path, _about: About) -> None:
         write_parquet(target.with_name(TRANSCRIPTS), target, columns_of(CallRecord))
 
-    name = TRANSCRIPTS if asked.format == "jsonl" else PARQUET
+    name = TRANSCRIPTS if form == "jsonl" else PARQUET
     path = await derived_file(shared, run, name, write)
-    return await _file(path, asked.format, f"{run}-{name}")
+    return await _file(path, form, f"{run}-{name}")
 
 
 @router.get("/runs/{run}/manifest", response_model=Manifest)
@@ -231,8 +219,6 @@ async def run_sample(
         records = await read_in_thread(sample_records, folder, sample)
     else:
         records = await live_records(shared, await readable_run(shared, job), sample)
-    if records is None:
-        raise Problem(404, "no such sample in this run", param="sample")
     return json_response(records)
 
 
@@ -260,7 +246,10 @@ async def run_image(
     responses=with_etag(content={"text/html": {}, "application/zip": {}}, description="It."),
 )
 async def run_report(
-    run: RunId, shared: Shared, _caller: Reader, asked: Annotated[ReportQuery, Query()]
+    run: RunId,
+    shared: Shared,
+    _caller: Reader,
+    form: Annotated[Literal["html", "zip"], Query(alias="format")] = "html",
 ) -> FileResponse:
     """Get the run's report as one HTML page.
 
@@ -269,7 +258,7 @@ async def run_report(
     read without the server.
     """
     folder = await _report_folder(shared, run)
-    if asked.format == "html":
+    if form == "html":
         return FileResponse(folder / PAGE, media_type="text/html; charset=utf-8")
     if not (folder / ARCHIVE).exists():
         async with shared.reporting:

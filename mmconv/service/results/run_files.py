@@ -221,15 +221,19 @@ def sample_page(
     return samples, following
 
 
-def sample_records(folder: Path, sample: str) -> dict[str, Any] | None:
-    """One sample's calls and scores as they were recorded; None for an unknown sample."""
-    calls = _lines(folder / TRANSCRIPTS, sample)
-    if calls is None:
-        return None
+def no_sample() -> Problem:
+    """404 for a sample that the run does not have."""
+    return Problem(404, "no such sample in this run", param="sample")
+
+
+def sample_records(folder: Path, sample: str) -> dict[str, Any]:
+    """One sample's calls and scores as they were recorded. Raises `Problem` 404."""
+    if not (calls := _lines(folder / TRANSCRIPTS, sample)):
+        raise no_sample()
     return {
         "sample": sample,
         "calls": [clean_call(call) for call in calls],
-        "scores": _lines(folder / SCORES, sample) or [],
+        "scores": _lines(folder / SCORES, sample),
     }
 
 
@@ -282,10 +286,10 @@ def render_tables(folder: Path, name: str | None, form: str) -> str:
     return "\n".join(texts)
 
 
-def _lines(path: Path, sample: str) -> list[dict[str, Any]] | None:
+def _lines(path: Path, sample: str) -> list[dict[str, Any]]:
     span = _spans(path).get(sample)
     if span is None:
-        return None
+        return []
     return [line.record for line in islice(read_lines(path, span.begin), span.lines)]
 
 

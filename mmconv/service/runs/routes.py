@@ -24,7 +24,7 @@ from mmconv.service.access import Caller, Reader, RunStarter, Shared
 from mmconv.service.errors import Problem, json_response
 from mmconv.service.http.requests import JsonRoute, Page, QueryParameters, Word
 from mmconv.service.http.responses import LOCATION, answers, documented, stopped
-from mmconv.service.jobs import Deletion, job_page, remove_job, too_many_jobs, watch
+from mmconv.service.jobs import job_page, remove_job, too_many_jobs, watch
 from mmconv.service.runs.execution import (
     RUN,
     RUN_ID,
@@ -213,7 +213,7 @@ async def _events(jobs: AsyncIterator[Job]) -> AsyncIterator[bytes]:
     response_model=RunInfo,
     responses=documented(404, 409) | stopped(RunInfo),
 )
-async def stop_run(run: RunId, shared: Shared, caller: RunStarter, asked: Deletion) -> Response:
+async def stop_run(run: RunId, shared: Shared, caller: RunStarter, purge: bool = False) -> Response:
     """Stop one of the token's runs. Its replies are kept; posting it again resumes it.
 
     With `purge`, remove one that has ended: its scores, tables, transcripts and report. The replies
@@ -222,7 +222,7 @@ async def stop_run(run: RunId, shared: Shared, caller: RunStarter, asked: Deleti
     job = await find_run(shared, run)
     if not caller.owns(job):
         raise Problem(403, "this run is another token's", code="not_yours")
-    if asked.purge:
+    if purge:
         await remove_run(shared, job)
         return Response(status_code=204)
     if not job.is_active:

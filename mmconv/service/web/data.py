@@ -157,8 +157,6 @@ async def live_sample(run: RunId, sample: Sample, shared: Shared, _caller: Reade
     job = await find_run(shared, run)
     evaluation = await readable_run(shared, job)
     records = await live_records(shared, evaluation, sample)
-    if records is None:
-        raise Problem(404, "no such sample in this run", param="sample")
     about = await asyncio.to_thread(_about_sample, evaluation, sample)
     words = display_of(job.benchmark or "").verdict
     # A call that waits for another call's reply has nothing to show.

@@ -11,6 +11,7 @@ is taken, is a failure; each is printed with a curl line that repeats it.
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import subprocess
@@ -74,12 +75,13 @@ def fuzz(folder: Path, seconds: int, *options: str) -> tuple[int, str, str]:
 def whole_document(url: str) -> dict[str, Any]:
     """The server's own document with the routes of the web page, which it leaves out."""
     document: dict[str, Any] = httpx2.get(f"{url}/openapi.json").raise_for_status().json()
-    router = APIRouter()
-    router.include_router(data.router, responses=EVERYWHERE)
-    routes: list[Any] = router.routes
-    for route in routes:
-        route.include_in_schema = True
-    web = describe({"title": "web", "version": ""}, routes)
+    router, every = APIRouter(), APIRouter()
+    for route in data.router.routes:
+        shown: Any = copy.copy(route)
+        shown.include_in_schema = True
+        router.routes.append(shown)
+    every.include_router(router, responses=EVERYWHERE)
+    web = describe({"title": "web", "version": ""}, every.routes)
     document["paths"] |= web["paths"]
     document["components"]["schemas"] |= web["components"]["schemas"]
     return document
