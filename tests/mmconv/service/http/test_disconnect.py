@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import MutableMapping
+from collections.abc import Iterator, MutableMapping
 from typing import Any
 
 import httpx2
@@ -14,11 +14,13 @@ import pytest
 
 from mmconv.core.types import Reply
 from model_zoo.simulated.fake import FakeBackend
-from tests.mmconv.service.conftest import Serve, Served, Servers
+from tests.mmconv.processes import mock_model
+from tests.mmconv.service.conftest import Serve, Served, ServerProcess, Servers
 from tests.mmconv.service.conftest import until as see
 from tests.mmconv.service.http.hostile import connect
 from tests.mmconv.service.judged import TURN
 from tests.mmconv.service.run_settings import CHAT, until
+from tests.mock_server import hold, mock_server
 
 MODELS = {
     "echo": {"provider": "fake", "model": "echo", "max_concurrency": 1},
@@ -191,17 +193,53 @@ async def test_it_ends_at_once_where_the_servers_time_is_over(
     await until(lambda: served.shared.meters["local"].calls == 0)
 
 
-def test_a_server_that_drains_keeps_the_call_of_a_client_that_has_gone(start: Servers) -> None:
-    slow = {"slow": {"provider": "fake", "model": "slow", "options": {"seconds": 6}}}
-    body = {**DIALOGUE, "model": "slow"}
-    server = start(models=slow)
-    with httpx2.Client(base_url=server.url) as client, pytest.raises(httpx2.ReadTimeout):
-        client.post("/v1/dialogues", json=body, timeout=3)
+HELD = {**DIALOGUE, "model": "held"}
+
+
+@pytest.fixture
+def mock() -> Iterator[str]:
+    """A model's server that answers nothing until it is let."""
+    with mock_server() as url:
+        hold(url, 0)
+        yield url
+
+
+def held(mock: str) -> dict[str, Any]:
+    return {"held": mock_model(mock) | {"timeout": 600.0}}
+
+
+def leave_under_way(server: ServerProcess, mock: str) -> None:
+    """Post a dialogue, and go when its first call is under way."""
+    body = orjson.dumps(HELD)
+    head = f"Host: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
+    with connect(server) as connection, httpx2.Client() as client:
+        connection.sendall(f"POST /v1/dialogues HTTP/1.1\r\n{head}\r\n\r\n".encode() + body)
+        stats = f"{mock.removesuffix('/v1')}/stats"
+        see(lambda: client.get(stats).json()["under_way"] == 1)
+
+
+def test_a_server_that_drains_keeps_the_call_of_a_client_that_has_gone(
+    start: Servers, mock: str
+) -> None:
+    server = start(models=held(mock))
+    leave_under_way(server, mock)
+    server.terminate()
+    hold(mock, None)
+    assert server.ended() == 0
+    with httpx2.Client(base_url=start(models=held(mock)).url) as client:
+        answer = client.post("/v1/dialogues", json=HELD, timeout=60)
+        assert answer.json()["usage"]["asked"] == 2
+
+
+def test_a_server_waits_no_longer_than_it_drains(start: Servers, mock: str) -> None:
+    server = start(models=held(mock), drain_seconds=1)
+    leave_under_way(server, mock)
+    began = time.monotonic()
     server.terminate()
     assert server.ended() == 0
-    with httpx2.Client(base_url=start(models=slow).url) as client:
-        answer = client.post("/v1/dialogues", json=body, timeout=60)
-        assert answer.json()["usage"]["asked"] == 2
+    assert time.monotonic() - began < 15
+    assert "Traceback" not in server.output
+    assert "never retrieved" not in server.output
 
 
 BOUNDARY = b"multipart/form-data; boundary=x"
@@ -230,21 +268,3 @@ def test_a_client_that_disconnects_during_its_upload_is_not_a_server_error(start
     assert {status for status, _ in statuses} == {"499"}
     assert "Traceback" not in server.output
     assert "failed" not in server.output
-
-
-def test_a_server_waits_no_longer_than_it_drains(start: Servers) -> None:
-    slow = {"slow": {"provider": "fake", "model": "slow", "options": {"seconds": 300}}}
-    server = start(models=slow, drain_seconds=1)
-    body = orjson.dumps({**DIALOGUE, "model": "slow"})
-    head = f"Host: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
-    with httpx2.Client(base_url=server.url, timeout=30) as client:
-        with connect(server) as connection:
-            connection.sendall(f"POST /v1/dialogues HTTP/1.1\r\n{head}\r\n\r\n".encode() + body)
-            see(lambda: "mmconv_open_requests 2.0" in client.get("/metrics").text)
-        assert "mmconv_open_requests 2.0" in client.get("/metrics").text
-    began = time.monotonic()
-    server.terminate()
-    assert server.ended() == 0
-    assert time.monotonic() - began < 15
-    assert "Traceback" not in server.output
-    assert "never retrieved" not in server.output
