@@ -132,41 +132,41 @@ def test_dialogues_alone_give_loops_and_lengths(tmp_path: Path) -> None:
     assert "faults" not in found
 
 
+JUDGED_BY_NO_ONE = {name: text for name, text in unieval("m", 1, "").items() if name != "gpt4"}
+
+
 @pytest.mark.parametrize(
     ("row", "message"),
     [
         ({"model": "m", "conversation": "A: Hi."}, "has the columns model, conversation"),
-        (unieval("m", 1, "Choice: No") | {"claude": "No", "gpt4o": "No"}, None),
         (
             compared("MT-1", "m", "GT", (OWN, HUMAN), "Choice: Both") | {"A": "other"},
             "cmp_index 'MT-1;m;GT' does not name other and GT",
         ),
         (unieval("", 1, "Choice: No"), "model is missing"),
+        # the judge's column must be plain
+        (JUDGED_BY_NO_ONE, "which column holds the judge's replies: there is none"),
+        (JUDGED_BY_NO_ONE | {"a": "No", "b": "No"}, "which column holds the judge's replies: a, b"),
     ],
 )
 def test_rows_that_are_not_judgements_are_refused(
-    tmp_path: Path, row: dict[str, object], message: str | None
+    tmp_path: Path, row: dict[str, object], message: str
 ) -> None:
-    path = write(tmp_path / "file.tsv", [row])
-    if message is None:
-        assert tables(path)["unieval"].rows
-        return
     with pytest.raises(DataError) as refused:
-        rescore([path])
+        rescore([write(tmp_path / "file.tsv", [row])])
     assert message in str(refused.value)
 
 
-def test_the_judges_column_must_be_plain(tmp_path: Path) -> None:
-    row = unieval("m", 1, "Choice: No")
-    del row["gpt4"]
-    with pytest.raises(DataError, match="which column holds the judge's replies: there is none"):
-        rescore([write(tmp_path / "none.tsv", [row])])
-    two = row | {"a": "Choice: No", "b": "Choice: No"}
-    with pytest.raises(DataError, match="which column holds the judge's replies: a, b"):
-        rescore([write(tmp_path / "two.tsv", [two])])
-    one = row | {"claude": "Choice: No\nIndex: None"}
-    found = tables(write(tmp_path / "one.tsv", [one]))
-    assert found["unieval"].title.endswith("judged by claude")
+@pytest.mark.parametrize(
+    ("row", "judge"),
+    [
+        (unieval("m", 1, "Choice: No") | {"claude": "No", "gpt4o": "No"}, "gpt4"),
+        (JUDGED_BY_NO_ONE | {"claude": "Choice: No\nIndex: None"}, "claude"),
+    ],
+)
+def test_the_column_of_the_judge(tmp_path: Path, row: dict[str, object], judge: str) -> None:
+    found = tables(write(tmp_path / "one.tsv", [row]))
+    assert found["unieval"].title.endswith(f"judged by {judge}")
 
 
 def test_a_judgement_given_twice_is_refused(tmp_path: Path) -> None:

@@ -76,6 +76,12 @@ def test_the_schema_is_the_filled_form() -> None:
     assert entry["properties"]["weight"] == {"type": "number", "enum": [0.3]}
     maintained = bare["properties"]["是否坚持这些是成语"]["properties"]
     assert maintained["weight"] == {"type": "null"}
+    # the judge of the authors' code writes any JSON object
+    exact, guided = (
+        plan(correction(), judge_settings=each)[1] for each in ("code-exact", "schema")
+    )
+    assert {call.sampling.schema for call in (exact, *exact.fallbacks)} == {ANY_OBJECT}
+    assert guided.messages == exact.messages
 
 
 WHOLE = [["是否说“对不起”，或'抱歉'？\n第二行 \\ é😀", 1]]
@@ -106,14 +112,6 @@ def test_a_prompt_can_show_checklist_and_form_as_python_writes_them(
     assert message.text == "\n".join(expected)
 
 
-def test_the_judge_of_the_authors_code_writes_any_json_object() -> None:
-    _, judgement = plan(correction(), judge_settings="code-exact")
-    assert [call.sampling.schema for call in (judgement, *judgement.fallbacks)] == [ANY_OBJECT] * 3
-    _, guided = plan(correction())
-    assert guided.messages == judgement.messages
-    assert "评判理由" in (guided.sampling.schema or "")
-
-
 @pytest.mark.parametrize(
     ("references", "option", "shown"),
     [(2, None, True), (1, None, False), (2, False, False), (2, True, True)],
@@ -129,14 +127,9 @@ def test_the_reference_is_shown_if_all_have_one_or_by_option(
     _, judgement = planned.plan(next(planned.load()), "preset")
     assert ("抱歉，参考。" in text(judgement.messages[0])) is shown
     assert planned.notes == (f"Judged {'with' if shown else 'without'} reference answers.",)
-
-
-@pytest.mark.parametrize(("option", "shown"), [(None, True), (True, True), (False, False)])
-def test_a_sample_alone_shows_its_reference_unless_an_option_forbids_it(
-    option: bool | None, shown: bool
-) -> None:
-    record = correction(reference_second_response="抱歉，参考。")
-    assert ("抱歉，参考。" in text(plan(record, reference=option)[1].messages[0])) is shown
+    # a sample alone shows its reference unless an option forbids it
+    [_, alone] = plan(records[0], reference=option)
+    assert ("抱歉，参考。" in text(alone.messages[0])) is (option is not False)
     assert "<turn_2>" in text(plan(correction(), reference=option)[1].messages[0])
 
 

@@ -69,41 +69,34 @@ def cell(table: Table, row: str, column: str) -> Cell:
     return table.rows[row][column]
 
 
-@pytest.mark.parametrize(
-    ("row", "title", "value", "n", "missing"),
-    [
-        # a task is the mean of its dialogues' minima
-        ("CM", MINIMUM_TITLE, (5 + 8) / 2, 2, {}),
-        ("CM", MEAN_TITLE, (6 + 8.5) / 2, 2, {}),
-        # an unscored turn leaves its dialogue out of our scores
-        ("SI", MINIMUM_TITLE, 2, 1, {"unparsed": 1}),
-        ("SI", MEAN_TITLE, 4, 1, {"unparsed": 1}),
-        # the authors drop the turn before the minimum
-        ("SI", AUTHORS_TITLE, (2 + 10) / 2, 2, {}),
-        ("IC", AUTHORS_TITLE, 0, 1, {"no [n]": 1}),
-        # abilities, groups and the average are means of tasks, and count all their dialogues
-        ("understanding", MINIMUM_TITLE, (2 + 8) / 2, 2, {"unparsed": 1}),
-        ("perceptivity", MINIMUM_TITLE, (6.5 + 2 + 8) / 3, 4, {"unparsed": 1}),
-        ("understanding", AUTHORS_TITLE, (6 + 8) / 2, 3, {}),
-        ("average", AUTHORS_TITLE, round((6.5 + 6 + 8 + 0) / 4, 2), 6, {"no [n]": 1}),
-        # a task without any score leaves the average open
-        ("average", MINIMUM_TITLE, None, 4, {"unparsed": 2, "out of range": 1}),
-    ],
-)
-def test_scores(
-    tables: dict[str, Table],
-    row: str,
-    title: str,
-    value: float | None,
-    n: int,
-    missing: dict[str, int],
-) -> None:
-    found = cell(tables["scores"], row, title)
-    assert found.value == (None if value is None else pytest.approx(value, rel=1e-15))
-    assert (found.n, dict(found.missing)) == (n, missing)
+SCORES: dict[tuple[str, str], tuple[float | None, int, dict[str, int]]] = {
+    # a task is the mean of its dialogues' minima
+    ("CM", MINIMUM_TITLE): ((5 + 8) / 2, 2, {}),
+    ("CM", MEAN_TITLE): ((6 + 8.5) / 2, 2, {}),
+    # an unscored turn leaves its dialogue out of our scores
+    ("SI", MINIMUM_TITLE): (2, 1, {"unparsed": 1}),
+    ("SI", MEAN_TITLE): (4, 1, {"unparsed": 1}),
+    # the authors drop the turn before the minimum
+    ("SI", AUTHORS_TITLE): ((2 + 10) / 2, 2, {}),
+    ("IC", AUTHORS_TITLE): (0, 1, {"no [n]": 1}),
+    # abilities, groups and the average are means of tasks, and count all their dialogues
+    ("understanding", MINIMUM_TITLE): ((2 + 8) / 2, 2, {"unparsed": 1}),
+    ("perceptivity", MINIMUM_TITLE): ((6.5 + 2 + 8) / 3, 4, {"unparsed": 1}),
+    ("understanding", AUTHORS_TITLE): ((6 + 8) / 2, 3, {}),
+    ("average", AUTHORS_TITLE): (round((6.5 + 6 + 8 + 0) / 4, 2), 6, {"no [n]": 1}),
+    # a task without any score leaves the average open
+    ("average", MINIMUM_TITLE): (None, 4, {"unparsed": 2, "out of range": 1}),
+}
+
+
+def test_scores(tables: dict[str, Table]) -> None:
+    for (row, title), (value, n, missing) in SCORES.items():
+        found = cell(tables["scores"], row, title)
+        assert found.value == (None if value is None else pytest.approx(value, rel=1e-15))
+        assert (found.n, dict(found.missing)) == (n, missing)
     assert "reflection" not in tables["scores"].rows
-    if (row, title) == ("average", AUTHORS_TITLE):
-        assert cell(tables["paper_authors"], "cand", "average") == found
+    average = cell(tables["scores"], "average", AUTHORS_TITLE)
+    assert cell(tables["paper_authors"], "cand", "average") == average
 
 
 def test_a_mean_is_no_surer_than_its_tasks() -> None:
@@ -158,6 +151,7 @@ def test_unscored_turns_are_counted_per_task(tables: dict[str, Table]) -> None:
 
 
 def test_without_the_minimum_a_dialogue_is_the_mean_of_its_turns() -> None:
+    assert made() == {}
     found = made(*scores(GOLDEN, "golden", minimum=False), minimum=False)
     assert found["scores"].columns == ("meaning", MEAN_TITLE, AUTHORS_TITLE)
     assert cell(found["scores"], "CM", MEAN_TITLE).value == (6 + 8.5) / 2
@@ -193,10 +187,6 @@ def test_several_candidates_have_columns_or_rows_each() -> None:
     assert list(found["paper"].rows) == ["one", "two"]
     assert list(found["turns"].rows) == ["one: SI", "two: CM", "two: SI", "two: AR", "two: IC"]
     assert {"one: SI", "one: all", "two: all"} <= found["unscored"].rows.keys()
-
-
-def test_nothing_judged_gives_no_table() -> None:
-    assert made() == {}
 
 
 async def test_both_histories_in_one_run_and_none_judged(tmp_path: Path) -> None:
