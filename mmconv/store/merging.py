@@ -120,12 +120,11 @@ def _chunks(connection: Connection, table: Table) -> Iterator[list[dict[str, Any
 
 
 def _with_zones(rows: Sequence[RowMapping]) -> list[dict[str, Any]]:
-    return [{name: _in_utc(value) for name, value in row.items()} for row in rows]
-
-
-def _in_utc(value: Any) -> Any:
-    """Times of SQLite have no time zone, those of PostgreSQL the session's."""
-    return utc(value) if isinstance(value, datetime) else value
+    """The rows with times in UTC: SQLite's have no time zone, PostgreSQL's the session's."""
+    return [
+        {name: utc(value) if isinstance(value, datetime) else value for name, value in row.items()}
+        for row in rows
+    ]
 
 
 def _readable_chunks(connection: Connection, table: Table) -> Iterator[list[dict[str, Any]]]:

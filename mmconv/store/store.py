@@ -231,12 +231,6 @@ class Store:
             found = read_replies(connection, keys, self._changed)
         return [found.get(key) for key in keys]
 
-    def _remove_changed(self, connection: Connection, keys: Iterable[str]) -> None:
-        """Delete replies that were changed in the database; they are requested again."""
-        changed = self._changed.intersection(keys)
-        if changed:
-            connection.execute(delete(replies).where(replies.c.key.in_(changed)))
-
     async def _renew(self) -> None:
         """Renew the leases of claims as long as there are any."""
         while self._claimed:
@@ -289,7 +283,10 @@ class Store:
             claims = self._change_claims(connection, items)
             kept: Mapping[str, Reply] = {}
             if new:
-                self._remove_changed(connection, [key for key, _, _ in new])
+                # they were changed in the database after they were written
+                changed = self._changed.intersection(key for key, _, _ in new)
+                if changed:
+                    connection.execute(delete(replies).where(replies.c.key.in_(changed)))
                 rows = [reply_row(key, name, cast("Reply", reply)) for key, name, reply in new]
                 if insert_new(connection, replies, rows) != len(rows):
                     kept = read_replies(connection, [key for key, _, _ in new])

@@ -33,6 +33,9 @@ class Typed(NamedTuple):
 
 Type = Callable[..., Typed]
 
+Spoil = Callable[[Path], object]
+"""Changes a file."""
+
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -103,7 +106,7 @@ def cut(path: Path) -> None:
     path.write_bytes(data[: 3 * len(data) // 4].rstrip(b"\n"))
 
 
-def put(content: str) -> Callable[[Path], object]:
+def put(content: str) -> Spoil:
     return lambda path: path.write_text(content)
 
 
@@ -118,7 +121,7 @@ def without_candidate(path: Path) -> None:
     change(path, spec=spec | {"models": {}})
 
 
-def first_line(**fields: Any) -> Callable[[Path], object]:
+def first_line(**fields: Any) -> Spoil:
     """Change the first record of a file."""
 
     def change_first(path: Path) -> None:
@@ -150,27 +153,28 @@ def one_message(told: Typed, *words: str) -> None:
         assert word in told.err
 
 
-SPECS = [
-    pytest.param(cut, "cut short, or not JSON: ", id="cut short"),
-    pytest.param(put(""), "empty", id="empty"),
-    pytest.param(put("plain words"), "cut short, or not JSON: ", id="not JSON"),
-    pytest.param(put("[1]"), "holds a list, not an object", id="a list"),
-    pytest.param(with_option, "spec.tempo is not a field here", id="another version"),
-    pytest.param(lambda path: drop(path, "spec"), "spec is needed and not set", id="no spec"),
-    pytest.param(without_candidate, "spec: models.candidate is needed", id="no candidate"),
+SPECS: list[tuple[Spoil, str]] = [
+    (cut, "cut short, or not JSON: "),
+    (put(""), "empty"),
+    (put("plain words"), "cut short, or not JSON: "),
+    (put("[1]"), "holds a list, not an object"),
+    (with_option, "spec.tempo is not a field here"),
+    (lambda path: drop(path, "spec"), "spec is needed and not set"),
+    (without_candidate, "spec: models.candidate is needed"),
 ]
-"""How a `spec.json` is spoilt, and what is told of it."""
+"""How a `spec.json` is spoilt, and the message."""
 
 
-@pytest.mark.parametrize(("spoil", "fault"), SPECS)
 @pytest.mark.parametrize("command", ["show", "score", "report", "compare"])
-def test_a_spoilt_specification_is_told(
-    typed: Type, run: Path, command: str, spoil: Callable[[Path], object], fault: str
-) -> None:
+def test_a_spoilt_specification_is_refused(typed: Type, run: Path, command: str) -> None:
     [other] = Path("runs").glob("convbench-judge-*")
-    spoil(run / "spec.json")
-    told = typed(command, *([other] if command == "compare" else []), run)
-    one_message(told, f"{run}/spec.json: 1 problem\n  {fault}", AGAIN)
+    path = run / "spec.json"
+    whole = path.read_bytes()
+    for spoil, fault in SPECS:
+        spoil(path)
+        ended = typed(command, *([other] if command == "compare" else []), run)
+        one_message(ended, f"{path}: 1 problem\n  {fault}", AGAIN)
+        path.write_bytes(whole)
 
 
 @pytest.mark.parametrize("field", ["store", "started_in", "shard"])
@@ -239,47 +243,37 @@ def drop_role(path: Path, role: str) -> dict[str, str]:
     return {name: model for name, model in models.items() if name != role}
 
 
-FILES = [
-    pytest.param("manifest.json", cut, "cut short, or not JSON", id="manifest cut short"),
-    pytest.param("manifest.json", put("[]"), "holds a list", id="manifest a list"),
-    pytest.param(
-        "manifest.json",
-        lambda path: change(path, weather="fine"),
-        "weather is not a field here",
-        id="manifest of a later version",
-    ),
-    pytest.param(
-        "manifest.json",
-        lambda path: drop(path, "packages"),
-        "packages is needed and not set",
-        id="manifest of an earlier version",
-    ),
-    pytest.param(
+FILES: list[tuple[str, Spoil, str]] = [
+    ("manifest.json", cut, "cut short, or not JSON"),
+    ("manifest.json", put("[]"), "holds a list"),
+    ("manifest.json", lambda path: change(path, weather="fine"), "weather is not a field here"),
+    ("manifest.json", lambda path: drop(path, "packages"), "packages is needed and not set"),
+    (
         "manifest.json",
         lambda path: change(path, models=drop_role(path, "judge")),
         "models.judge is needed and not set",
-        id="manifest of a run without a judge",
     ),
-    pytest.param("tables/scores.json", cut, "cut short, or not JSON", id="table cut short"),
-    pytest.param("tables/index.json", put(""), "cut short, or not JSON", id="index empty"),
-    pytest.param("scores.jsonl", cut, "line {last}: cut short, or not JSON", id="scores cut short"),
-    pytest.param("scores.jsonl", put("[]\n"), "line 1: holds a list", id="scores are a list"),
-    pytest.param(
-        "scores.jsonl", first_line(mood=1), "line 1: has an unknown field mood", id="later scores"
-    ),
+    ("tables/scores.json", cut, "cut short, or not JSON"),
+    ("tables/index.json", put(""), "cut short, or not JSON"),
+    ("scores.jsonl", put("[]\n"), "line 1: holds a list"),
+    ("scores.jsonl", first_line(mood=1), "line 1: has an unknown field mood"),
+    ("scores.jsonl", cut, "line {last}: cut short, or not JSON"),
 ]
-"""A file that scoring writes, how it is spoilt, and what is told of it."""
+"""A file that scoring writes, how it is spoilt, and the message."""
 
 
-@pytest.mark.parametrize(("name", "spoil", "fault"), FILES)
-def test_what_a_run_left_is_told_where_it_is_spoilt_and_scoring_mends_it(
-    typed: Type, run: Path, name: str, spoil: Callable[[Path], object], fault: str
-) -> None:
+def test_a_spoilt_file_is_refused_and_scoring_rewrites_it(typed: Type, run: Path) -> None:
     [other] = Path("runs").glob("convbench-judge-*")
-    spoil(run / name)
-    words = (f"{run / name}: 1 problem\n  {fault.format(last=lines(run / name))}", SCORE)
-    one_message(typed("report", run), *words)
-    one_message(typed("compare", other, run), *words)
+    for name, spoil, fault in FILES:
+        path = run / name
+        whole = path.read_bytes()
+        spoil(path)
+        words = (f"{path}: 1 problem\n  {fault.format(last=lines(path))}", SCORE)
+        one_message(typed("report", run), *words)
+        one_message(typed("compare", other, run), *words)
+        path.write_bytes(whole)
+    for name in {name for name, _, _ in FILES}:
+        cut(run / name)
     done(typed("score", run))
     done(typed("report", run))
     done(typed("compare", other, run))
