@@ -39,6 +39,12 @@ THIRD = SPEAKER.model_copy(update={"model": "third"})
 LACKING = "skipped: a whole dialogue of second"
 
 
+@pytest.fixture(autouse=True)
+def without_ratings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The arena's ratings take long, and nothing here reads them."""
+    monkeypatch.setattr("mmconv.benchmarks.botchat.tables.is_available", lambda: False)
+
+
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
     return write(tmp_path / "data.jsonl", [record(number) for number in range(1, 4)])
