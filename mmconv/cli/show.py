@@ -130,7 +130,7 @@ def transcript(
     for each in finished.exchanges():
         call, outcome = each.call, each.outcome
         yield ""
-        yield f"--- {call.id} (asked of: {call.model})"
+        yield f"--- {call.id} (requested from: {call.model})"
         if call.prompt is not None:
             hidden = "" if with_judge else " (--judge prints it filled in)"
             yield f"prompt file {call.prompt}{hidden}"

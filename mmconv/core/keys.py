@@ -1,7 +1,7 @@
-"""Content keys: the name under which a reply is kept, and hashes of other things.
+"""Content keys: the name under which a reply is cached, and hashes of other things.
 
 Two calls with the same key are the same request, wherever they stand in whatever run; that is what
-makes resuming, rescoring and sharing possible. Nothing here knows where replies are stored.
+makes resuming, rescoring and sharing possible. Nothing here knows where replies are cached.
 """
 
 from __future__ import annotations

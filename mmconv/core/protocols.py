@@ -44,7 +44,7 @@ class ImageSource(Protocol):
 
 
 class ImageSink(Protocol):
-    """Takes images in through the safe door, and hands out what messages hold."""
+    """Checks and decodes images, and returns what messages hold."""
 
     def add_file(self, path: str) -> Image:
         """Check a local file and remember where it is; raises `ImageError`."""
@@ -95,7 +95,7 @@ class Provider(Protocol[Spec]):
         """
 
     async def open_backend(self, spec: Spec, images: ImageSource) -> Backend:
-        """Load or connect; called at the first call that the store has no reply to.
+        """Load or connect; called at the first call that is not cached.
 
         `images` gives the bytes of the images in messages. Raises `ConfigError` where
         that cannot work.

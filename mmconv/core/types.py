@@ -41,7 +41,7 @@ class Text:
 class Image:
     """An image inside a message, by the SHA-256 (hex) of its file's bytes; sizes in pixels.
 
-    Width and height are those after EXIF orientation, as a person sees the picture.
+    Width and height are those after EXIF orientation, as a person sees the image.
     """
 
     sha256: str
@@ -52,7 +52,7 @@ class Image:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ref:
-    """The whole text of the first reply to the call with this id, also where a rescue was read.
+    """The whole text of the first reply to the call with this id, also if a fallback was read.
 
     `cut_off` follows the text of a reply that was cut off or held back. With `json_escaped` both
     enter the message as they would inside a JSON string.
@@ -117,7 +117,7 @@ class Verdict:
     """What a judge's reply was read as: a label, scores by name, and the reasons given.
 
     `missing` counts scores of turns or criteria that the verdict does not have, or not on the
-    scale. Such a verdict is requested again; the most complete one is used.
+    scale. Such a verdict is re-requested; the most complete one is used.
     """
 
     label: str | None = None
@@ -134,8 +134,8 @@ Parser: TypeAlias = Callable[[str], Verdict]
 class Call:
     """One request to one model role; what it depends on is the `Ref`s inside its messages.
 
-    `fallbacks` are asked in order, each only if no reply before it could be read by its parser as a
-    verdict that lacks nothing; they may hold a `Ref` to this call. `verdict_last` says that replies
+    `fallbacks` are requested in order, each only if no reply before it could be read by its parser
+    as a complete verdict; they may hold a `Ref` to this call. `verdict_last` says that replies
     close with the verdict, so that one that was cut off is read only if its last words are one.
     `overflow` says what happens when the prompt does not fit the model's context: the call fails,
     or its oldest messages are dropped and counted, all but system prompts and `pinned`, a prompt
