@@ -17,8 +17,8 @@ from mmconv.core.errors import ConfigError
 from mmconv.core.types import Table
 from mmconv.report.comparison.differences import Comparison, compare
 from mmconv.report.comparison.leaderboard import Leaderboard, make_leaderboard
-from mmconv.report.comparison.runs import KINDS, finished_among, tell_shortfall
-from mmconv.report.tables.cells import tell_counts_once
+from mmconv.report.comparison.runs import KINDS, finished_among, quality_warnings
+from mmconv.report.tables.cells import show_counts_once
 from mmconv.run_folder.layout import TABLES
 from mmconv.stats import INTERVALS
 
@@ -84,7 +84,7 @@ def compare_command(
         others = (run for run in runs if run.resolve() != baseline.resolve())
         ordered = (baseline, *others)
     comparison = compare(take_finished(ordered, needed=ordered[0]), despite=allow_mismatch)
-    missing = (message for run in comparison.runs for message in tell_shortfall(run))
+    missing = (message for run in comparison.runs for message in quality_warnings(run))
     print_warnings((*comparison.warnings, *missing), form)
     printed = [table for table in comparison.tables if form != "table" or not table.detail]
     folder = None if out is None else out / TABLES
@@ -153,5 +153,5 @@ def _for_readers(board: Leaderboard, form: str) -> Sequence[Table]:
     for table in reversed(board.tables):
         notes = tuple(note for note in table.notes if note not in said)
         said.update({INTERVALS}.intersection(notes))
-        shown.insert(0, tell_counts_once(replace(table, notes=notes)))
+        shown.insert(0, show_counts_once(replace(table, notes=notes)))
     return shown

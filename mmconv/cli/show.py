@@ -24,7 +24,7 @@ from mmconv.core.protocols import RawImage, RawPrompt, Renderer
 from mmconv.core.turns import without_oldest
 from mmconv.core.types import Call, Failure, Image, Outcome, Reply, Skipped, Text
 from mmconv.engine.run import Evaluation
-from mmconv.report.changed_inputs import check_shown, check_there, tell_gone
+from mmconv.report.changed_inputs import check_shown, check_there, describe_gone
 from mmconv.run_folder.transcripts import judged_as
 from model_zoo.providers import provider_of
 
@@ -74,7 +74,7 @@ async def _show(folder: Path, sample: str, condition: str, *, with_judge: bool, 
         if not sample:
             # one line of each is kept: a run's prompts and replies may not fit into memory
             lines = await _finished(evaluation, sample, condition, _summarize)
-            for line in (*lines, *tell_gone(evaluation.manifest().gone)):
+            for line in (*lines, *describe_gone(evaluation.manifest().gone)):
                 click.echo(visible(line))
             return
         finished = await _finished(evaluation, sample, condition, lambda plan: plan)

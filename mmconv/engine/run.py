@@ -37,20 +37,20 @@ from mmconv.engine.setup import (
 from mmconv.report.changed_inputs import (
     check_kept,
     check_own,
+    describe_changes,
+    describe_gone,
     recorded_samples,
-    tell_changed,
-    tell_gone,
 )
-from mmconv.report.data_quality import Shortfall
+from mmconv.report.data_quality import DataQuality
 from mmconv.report.notes import (
+    fake_model_notes,
     headline,
     other_models,
     plain_turns,
+    shard_notes,
     software,
-    stand_ins,
     summary,
-    tell_shard,
-    tell_trials,
+    trial_notes,
 )
 from mmconv.report.writing import Records, RunFolder, import_ahead
 from mmconv.run_folder.layout import (
@@ -93,7 +93,7 @@ class Place:
 class Result:
     """The result of a run: its folder, tables and counts, and whether it is complete.
 
-    `unscored` counts scores without a value by reason, out of `scores`; `shortfall` summarises
+    `unscored` counts scores without a value by reason, out of `scores`; `quality` summarises
     missing replies and verdicts.
     """
 
@@ -104,7 +104,7 @@ class Result:
     seconds: float
     scores: int
     unscored: Mapping[str, int]
-    shortfall: Shortfall
+    quality: DataQuality
 
 
 @dataclass(slots=True, kw_only=True)
@@ -276,7 +276,7 @@ class Evaluation:
             seconds=seconds,
             scores=len(records.scores),
             unscored=records.unscored,
-            shortfall=records.shortfall,
+            quality=records.quality,
         )
 
     async def _collect(
@@ -308,7 +308,7 @@ class Evaluation:
         if depends_on_folder(self.spec, self.benchmark):
             check_own(self.folder, today)
         gone = self._gone(recorded_samples(self.folder))
-        return tell_changed(self.folder, today.model_copy(update={"gone": gone}))
+        return describe_changes(self.folder, today.model_copy(update={"gone": gone}))
 
     def _check_kept(self, stats: RunStats) -> None:
         """Refuse to write results without a reply, or with fewer than a complete run had."""
@@ -333,7 +333,7 @@ class Evaluation:
         self, output: RunFolder, records: Records, stats: RunStats
     ) -> tuple[Table, ...]:
         path = self.folder / TRANSCRIPTS
-        trials = await asyncio.to_thread(tell_trials, self.spec, self.samples, path)
+        trials = await asyncio.to_thread(trial_notes, self.spec, self.samples, path)
         notes = (*self._run_notes(), *other_models(self.spec, stats.answered_by), *trials)
         facts = headline(self.spec, self.benchmark, self.samples, stats.answered_by)
         return await output.conclude(self.benchmark.tables, records, notes, facts)
@@ -341,10 +341,10 @@ class Evaluation:
     def _run_notes(self) -> tuple[str, ...]:
         """Notes on models and samples that do not depend on the results."""
         return (
-            *stand_ins(self.spec),
+            *fake_model_notes(self.spec),
             *plain_turns(self.spec, about_models(self.spec)),
-            *tell_shard(self.shard, self.samples, self._whole),
-            *(f"GONE: {line}." for line in tell_gone(self._gone(self.spec.chosen))),
+            *shard_notes(self.shard, self.samples, self._whole),
+            *(f"GONE: {line}." for line in describe_gone(self._gone(self.spec.chosen))),
         )
 
     def manifest(self, stats: RunStats | None = None) -> Manifest:

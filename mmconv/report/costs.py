@@ -1,11 +1,8 @@
-"""What a run would cost: calls and estimated tokens per role, before anything is asked.
-
-Which calls the store holds is looked up elsewhere.
-"""
+"""Costs: what calls cost, and a forecast of calls and tokens before a run."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 
@@ -14,29 +11,26 @@ from mmconv.core.config import PIXELS_PER_TOKEN, ModelSpec, RunSpec, load_model,
 from mmconv.core.graph import dependencies, is_needless
 from mmconv.core.plans import Plan
 from mmconv.core.run_stats import RunStats
-from mmconv.core.types import Call, Cell, Image, Part, Ref, Reply, Table, Text
+from mmconv.core.types import Call, Cell, Image, Reply, Table, Text
 
 
 def cost(
     model: ModelSpec, input_tokens: float, output_tokens: float, unmetered: int = 0
 ) -> float | None:
-    """Price in US dollars of so many tokens; None where the model's file gives no price.
-
-    Nor is it known where calls were `unmetered`, unless they are free.
-    """
+    """Price in US dollars; None without a price, and with `unmetered` calls that are not free."""
     price = model.price
     if price is None or (unmetered and (price.input or price.output)):
         return None
     return (input_tokens * price.input + output_tokens * price.output) / 1e6
 
 
-def tell_unmetered(unmetered: int, calls: int) -> str:
-    """Why the price of so many calls is not known."""
+def unknown_price(unmetered: int, calls: int) -> str:
+    """The reason why a price is unknown: some of the calls have no token counts."""
     # unused calls, which are not part of the run, may add to them
-    return f"price not known: {unmetered:,} of {max(calls, unmetered):,} calls without tokens"
+    return f"price unknown: {unmetered:,} of {max(calls, unmetered):,} calls without token counts"
 
 
-def tell_dollars(amount: float) -> str:
+def format_dollars(amount: float) -> str:
     """US dollars to the cent; less than ten cents to two digits, so that little is not nothing."""
     if amount >= 0.1 or not amount:
         return f"{amount:.2f}"
@@ -44,10 +38,7 @@ def tell_dollars(amount: float) -> str:
 
 
 def session_cost(spec: RunSpec, stats: RunStats) -> float | None:
-    """Price in US dollars of the calls asked now; None where no model's file gives a price.
-
-    Calls without tokens add nothing: `tell_session_cost` mentions them.
-    """
+    """Price in US dollars of this session's metered calls; None if no model has a price."""
     prices = [
         cost(spec.models[name], role.input_tokens, role.output_tokens)
         for name, role in stats.models.items()
@@ -56,14 +47,14 @@ def session_cost(spec: RunSpec, stats: RunStats) -> float | None:
     return sum(known) if known else None
 
 
-def tell_session_cost(spec: RunSpec, stats: RunStats) -> str:
-    """What the calls asked now cost, as far as that is known; "" if no model's file has a price."""
+def describe_session_cost(spec: RunSpec, stats: RunStats) -> str:
+    """The price of this session's calls in words; "" if no model has a price."""
     paid = [role for name, role in stats.models.items() if cost(spec.models[name], 1, 1)]
     if unmetered := sum(role.unmetered for role in paid):
-        return tell_unmetered(unmetered, sum(role.requested for role in paid))
+        return unknown_price(unmetered, sum(role.requested for role in paid))
     if (dollars := session_cost(spec, stats)) is None:
         return ""
-    text = f"${tell_dollars(dollars)}"
+    text = f"${format_dollars(dollars)}"
     if timed_out := sum(role.timed_out for role in paid):
         attempts = "1 attempt" if timed_out == 1 else f"{timed_out:,} attempts"
         return f"{text} without {attempts} that timed out"
@@ -74,25 +65,13 @@ CHARACTERS_PER_TOKEN = 4.0
 """Of text in Latin letters; a Chinese character counts as a token."""
 
 ANSWER_TOKENS = 300
-"""What an answer is taken to be long if its call does not say, unless it is bounded below."""
-
-
-COLUMNS = (
-    "model",
-    "calls",
-    "stored",
-    "to ask",
-    "input tokens",
-    "output tokens",
-    "at most",
-    "US dollars",
-)
+"""The assumed length of an answer whose call does not state one."""
 
 
 @dataclass(slots=True)
 class _Count:
-    stored: int = 0
-    unasked: int = 0
+    cached: int = 0
+    uncached: int = 0
     input_tokens: float = 0.0
     output_tokens: float = 0.0
     most_output: int = 0
@@ -101,37 +80,44 @@ class _Count:
 
 @dataclass(slots=True)
 class Forecast:
-    """Counts of a run's calls, and estimates of what those take that are still to be asked."""
+    """Counts of a run's calls, and estimates of the tokens of those that are not cached."""
 
     spec: RunSpec
     counts: dict[str, _Count] = field(default_factory=dict)
 
     def add(self, plan: Plan, replies: Mapping[str, Reply]) -> None:
-        """Count a plan's calls; `replies` are those that the store holds. Rescues are not foreseen.
+        """Count a plan's calls; `replies` are the cached ones.
 
-        A call that is known to compare equal texts is not counted.
+        Fallbacks are not foreseen. A call that would compare equal texts is not counted.
         """
         limits = {call.id: self._limit(call) for call in plan.calls}
-        answers = {call.id: _answer(call, limits[call.id], replies) for call in plan.calls}
+        answers = {
+            call.id: estimate_tokens(replies[call.id].text)
+            if call.id in replies
+            else _expected_tokens(call, limits[call.id])
+            for call in plan.calls
+        }
         for call in plan.calls:
             if dependencies(call) <= replies.keys() and is_needless(call, replies):
                 continue
             count = self.counts.setdefault(call.model, _Count())
             if call.id in replies:
-                count.stored += 1
+                count.cached += 1
                 continue
-            count.unasked += 1
-            for part in _parts(call):
+            count.uncached += 1
+            for part in (part for message in call.messages for part in message.parts):
                 if isinstance(part, Image):
                     count.images += 1
                     count.input_tokens += _image_tokens(self.spec.models[call.model], part)
+                elif isinstance(part, Text):
+                    count.input_tokens += estimate_tokens(part.text)
                 else:
-                    count.input_tokens += _tokens(part, answers)
+                    count.input_tokens += answers[part.call]
             count.output_tokens += answers[call.id]
             count.most_output += limits[call.id]
 
     def _limit(self, call: Call) -> int:
-        """The longest reply to the call, in tokens, as its role sets it."""
+        """The longest reply to the call in tokens, as its role sets it."""
         model = self.spec.models[call.model].sampling
         for sampling in (self.spec.sampling.get(call.model), model):
             if sampling is not None and "max_tokens" in sampling.model_fields_set:
@@ -141,52 +127,60 @@ class Forecast:
     @property
     def table(self) -> Table:
         """A row for each role."""
+        rows = {role: _row(self.spec.models[role], count) for role, count in self.counts.items()}
+        notes = [
+            "Tokens and dollars are estimates for the calls to request: "
+            f"{CHARACTERS_PER_TOKEN:g} characters or one Chinese character a token; "
+            f"{ANSWER_TOKENS} tokens an answer, or the mean of published ones, and at most the "
+            "model's limit."
+        ]
+        for role, count in self.counts.items():
+            if count.images:
+                rule = self.spec.models[role].about.image_tokens or (
+                    f"one for {PIXELS_PER_TOKEN:g} pixels, a guess (its model file has no "
+                    "about.image_tokens)"
+                )
+                notes.append(f"Tokens of an image, in the size sent to the {role}: {rule}.")
+        notes += filter(None, (_priced_namesake(self.spec, role) for role in self.counts))
         return Table(
             name="forecast",
-            title="What this run would ask",
-            columns=COLUMNS,
-            rows={role: _row(self.spec, role, count) for role, count in self.counts.items()},
-            notes=(
-                "Tokens and dollars are of the calls to ask, without those that the store holds; "
-                f"tokens are estimates: {CHARACTERS_PER_TOKEN:g} characters or one Chinese sign a "
-                f"token; {ANSWER_TOKENS} tokens an answer, or as many as published ones have, and "
-                "at most what the model is allowed.",
-                *(
-                    _tell_image_tokens(self.spec, role)
-                    for role, count in self.counts.items()
-                    if count.images
-                ),
-                *filter(None, (_priced_namesake(self.spec, role) for role in self.counts)),
-            ),
+            title="Calls of this run",
+            columns=tuple(dict.fromkeys(column for row in rows.values() for column in row)),
+            rows=rows,
+            notes=tuple(notes),
             digits=0,
         )
 
 
 def estimate_tokens(text: str) -> float:
-    """About how many tokens a text takes, whatever the model."""
+    """The approximate number of tokens of a text for any model."""
     wide = sum(character > "\u2e7f" for character in text)
     return wide + (len(text) - wide) / CHARACTERS_PER_TOKEN
 
 
-def _row(spec: RunSpec, role: str, count: _Count) -> dict[str, Cell]:
-    model = spec.models[role]
+def _expected_tokens(call: Call, limit: int) -> float:
+    expected = ANSWER_TOKENS if call.expected_tokens is None else call.expected_tokens
+    return float(min(limit, expected))
+
+
+def _row(model: ModelSpec, count: _Count) -> dict[str, Cell]:
     price = cost(model, count.input_tokens, count.output_tokens)
     return {
         "model": Cell(value=model.label),
-        "calls": Cell(value=float(count.stored + count.unasked)),
-        "stored": Cell(value=float(count.stored)),
-        "to ask": Cell(value=float(count.unasked)),
+        "calls": Cell(value=float(count.cached + count.uncached)),
+        "cached": Cell(value=float(count.cached)),
+        "to request": Cell(value=float(count.uncached)),
         "input tokens": Cell(value=count.input_tokens),
         "output tokens": Cell(value=count.output_tokens),
         "at most": Cell(value=float(count.most_output)),
-        "US dollars": Cell(value="not priced" if price is None else tell_dollars(price)),
+        "US dollars": Cell(value="not priced" if price is None else format_dollars(price)),
     }
 
 
 def _priced_namesake(spec: RunSpec, role: str) -> str | None:
-    """The shipped model that may be meant by one without a price.
+    """A note on the shipped model that may be meant by one without a price.
 
-    Its price is not taken: a provider's name may stand for other weights, at another price.
+    Its price is not used: a provider's name may stand for other weights, at another price.
     """
     model = spec.models[role]
     if model.price is not None or model.base_url is not None or model.model not in model_files():
@@ -195,30 +189,14 @@ def _priced_namesake(spec: RunSpec, role: str) -> str | None:
     if shipped.price is None or shipped.provider != model.provider:
         return None
     return (
-        f"{role}: {model.provider}/{model.model} has no price here. {model.model} is shipped with "
-        f"one, as {shipped.provider}/{shipped.model}: name the model `{model.model}` to take it."
+        f"{role}: {model.provider}/{model.model} has no price. The model file `{model.model}` has "
+        f"one, for {shipped.provider}/{shipped.model}: name the model `{model.model}` to use it."
     )
 
 
-def _answer(call: Call, limit: int, replies: Mapping[str, Reply]) -> float:
-    if call.id in replies:
-        return estimate_tokens(replies[call.id].text)
-    expected = ANSWER_TOKENS if call.expected_tokens is None else call.expected_tokens
-    return float(min(limit, expected))
-
-
-def _parts(call: Call) -> Iterator[Part]:
-    for message in call.messages:
-        yield from message.parts
-
-
-def _tokens(part: Text | Ref, answers: Mapping[str, float]) -> float:
-    return estimate_tokens(part.text) if isinstance(part, Text) else answers[part.call]
-
-
 def _image_tokens(model: ModelSpec, image: Image) -> float:
-    """Of the size that is sent; what `max_bytes` takes from it is not foreseen."""
-    # the shipped providers call them alike
+    """The tokens of an image in the size that is sent; a reduction to `max_bytes` is ignored."""
+    # the shipped providers have the same names for these options
     bounds = {name: bound for name, bound in model.options.items() if isinstance(bound, int)}
     policy = Policy(
         max_pixels=bounds.get("max_pixels"),
@@ -228,13 +206,3 @@ def _image_tokens(model: ModelSpec, image: Image) -> float:
     width, height = fit(policy, image.width, image.height)
     rule = model.about.image_tokens
     return width * height / PIXELS_PER_TOKEN if rule is None else rule.count(width, height)
-
-
-def _tell_image_tokens(spec: RunSpec, role: str) -> str:
-    rule = spec.models[role].about.image_tokens
-    guess = (
-        f"one for {PIXELS_PER_TOKEN:g} pixels, which is a guess: its model file has no "
-        "about.image_tokens"
-    )
-    text = guess if rule is None else rule
-    return f"Tokens of an image, in the size that the {role} is sent: {text}."

@@ -1,11 +1,12 @@
-"""Data quality: what became of answers and verdicts, call by call, and what a reader must know.
+"""Data quality: what became of each answer and verdict of a run, and what a reader must know of it.
 
-A fallback prompt is recognised by its id, see `judges.judging`: the part after ~ is its kind. Calls
-are the records of `transcripts.jsonl`. What a verdict says is not looked at here.
+Calls are records of `transcripts.jsonl`. A fallback is recognised by its id (`judges.judging`): the
+part after ~ is its kind. All requests for one verdict are its attempts.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,291 +15,389 @@ from typing import Any, NamedTuple, TypeAlias
 
 from mmconv.benchmarks.shared.endings import EMPTY, FILTERED, HELD_BACK, TRUNCATED, how_ended
 from mmconv.core.config import CANDIDATE
-from mmconv.core.types import SAME_TEXT, Table
+from mmconv.core.types import SAME_TEXT, Cell, Table
 from mmconv.run_folder.layout import TRANSCRIPTS
 from mmconv.run_folder.saved_run import read_by_sample
 from mmconv.run_folder.transcripts import INCOMPLETE, PARSED
 
-Tries: TypeAlias = list[dict[str, Any]]
-"""Records of the calls for one verdict, as they were asked."""
+Record: TypeAlias = dict[str, Any]
+"""One line of `transcripts.jsonl` or `scores.jsonl`."""
 
-AT_ONCE = "read at once"
-AGAIN = "read when asked again"
+Turn: TypeAlias = tuple[str, str]
+"""A condition and the id of a call in it."""
+
+Counts: TypeAlias = dict[Turn, Counter[str]]
+
+READ = "read"
+READ_AFTER_RETRY = "read after a retry"
 EXTRACTED = "read by the extraction prompt"
-LACKING = "incomplete"
+PARTIAL = "incomplete"
 UNREADABLE = "unreadable"
 FAILED = "failed"
-NOT_ASKED = "not asked"
-NEEDLESS = "of the same text"
-FATES = (AT_ONCE, AGAIN, EXTRACTED, LACKING, UNREADABLE, FAILED, NOT_ASKED, NEEDLESS)
-"""What can become of a verdict; nothing is lost with one that would have compared equal texts."""
+NOT_REQUESTED = "not requested"
+NEEDLESS = "same text"
+STATUSES = (
+    *(REPLIED := (READ, READ_AFTER_RETRY, EXTRACTED, PARTIAL, UNREADABLE)),
+    FAILED,
+    NOT_REQUESTED,
+    NEEDLESS,
+)
+"""The status of a verdict; nothing is lost with one that would have compared equal texts."""
+
+LOST = (PARTIAL, UNREADABLE, FAILED, NOT_REQUESTED)
+
+ANSWERED = "answered"
+_ENDINGS = {TRUNCATED: "cut off", EMPTY: "empty", FILTERED: "filtered"}
+ANSWERS = (ANSWERED, *_ENDINGS.values(), "context dropped", FAILED, NOT_REQUESTED)
+"""What can become of an answer; several may apply."""
+
+_WITHHELD = "withheld"
+_UNKNOWN = "ended for an unknown reason"
 
 _EXTRACTION = "extract"
+_DIGITS = re.compile(r"(\d+)")
 
 
 def is_judgement(call: Mapping[str, Any]) -> bool:
-    """Whether a call asks for a verdict: it was filled from a prompt file, by another role."""
+    """Whether a call asks for a verdict: another role's call, made from a prompt file."""
     return call["model"] != CANDIDATE and call["prompt"] is not None
 
 
-def group_tries(calls: Iterable[dict[str, Any]]) -> dict[tuple[str, str], Tries]:
-    """(condition, id without a rescue's mark) -> the calls for it, as they were asked."""
-    groups: dict[tuple[str, str], Tries] = {}
+def group_attempts(calls: Iterable[Record]) -> dict[Turn, list[Record]]:
+    """(condition, id without a fallback's kind) -> the call and its fallbacks, in their order."""
+    groups: dict[Turn, list[Record]] = {}
     for call in calls:
-        name, _ = _parted(call)
-        groups.setdefault((call["condition"], name), []).append(call)
-    for tries in groups.values():
-        if len(tries) > 1:
-            tries.sort(key=_order)
+        groups.setdefault((call["condition"], call["call"].partition("~")[0]), []).append(call)
+    for attempts in groups.values():
+        attempts.sort(key=_attempt_order)
     return groups
 
 
-def deciding_try(tries: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
-    """The first of the tries whose verdict lacks least, or None where no reply could be read."""
-    read = [each for each in tries if _lacks(each) is not None]
-    return min(read, key=lambda each: _lacks(each) or 0, default=None)
+def deciding_attempt(attempts: Sequence[Record]) -> Record | None:
+    """The first attempt whose verdict misses the least; None if no reply could be read."""
+    readable = [(missing, call) for call in attempts if (missing := _missing(call)) is not None]
+    return min(readable, key=lambda pair: pair[0])[1] if readable else None
 
 
-def fate_of(tries: Sequence[Mapping[str, Any]]) -> str:
-    """Which of `FATES` the verdict met that these calls asked for."""
-    read = deciding_try(tries)
-    if read is not None:
-        if _lacks(read):
-            return LACKING
-        _, fallback = _parted(read)
-        return EXTRACTED if fallback == _EXTRACTION else AGAIN if fallback else AT_ONCE
-    if any(each["problem"] == SAME_TEXT for each in tries):
+def verdict_status(attempts: Sequence[Record]) -> str:
+    """The status, one of `STATUSES`, of the verdict that these attempts asked for."""
+    if decisive := deciding_attempt(attempts):
+        fallback = decisive["call"].partition("~")[2]
+        if _missing(decisive):
+            return PARTIAL
+        return EXTRACTED if fallback == _EXTRACTION else READ_AFTER_RETRY if fallback else READ
+    if any(call["problem"] == SAME_TEXT for call in attempts):
         return NEEDLESS
-    states = {each["state"] for each in tries}
+    states = {call["state"] for call in attempts}
     if "reply" in states:
         return UNREADABLE
-    return FAILED if "failure" in states else NOT_ASKED
+    return FAILED if "failure" in states else NOT_REQUESTED
 
 
-def _lacks(call: Mapping[str, Any]) -> int | None:
-    """How many things the verdict lacks; None where the reply could not be read."""
+def natural_order(name: str) -> list[Any]:
+    """A key that sorts `turn_2` before `turn_10`."""
+    parts = _DIGITS.split(name)
+    return [int(part) if place % 2 else part for place, part in enumerate(parts)]
+
+
+def call_order(call: str) -> tuple[str, bool, list[Any]]:
+    """A key that sorts call ids: those of a group by turn, then what has no number."""
+    group, _, name = call.rpartition("/")
+    return group, _DIGITS.search(name) is None, natural_order(name)
+
+
+def _missing(call: Record) -> int | None:
+    """How many parts of the verdict are missing; None if the reply could not be read."""
     parse = call["parse"] or ""
     if parse.startswith(INCOMPLETE):
         return int(parse.removeprefix(INCOMPLETE))
     return 0 if parse == PARSED else None
 
 
-def _parted(call: Mapping[str, Any]) -> tuple[str, str]:
-    """The id of the call that was asked first, and what marks a rescue of it."""
-    name, _, fallback = call["call"].partition("~")
-    return name, fallback
-
-
-def _order(call: Mapping[str, Any]) -> tuple[bool, int]:
-    """First the call, then its repeats by number, the extraction at last."""
-    _, fallback = _parted(call)
-    number = fallback.rpartition("_")[2]
-    return fallback == _EXTRACTION, int(number) if number.isdigit() else 0
+def _attempt_order(call: Record) -> tuple[bool, list[Any]]:
+    fallback = call["call"].partition("~")[2]
+    return fallback == _EXTRACTION, natural_order(fallback)
 
 
 NOTABLE = 0.01
 """A larger share that is lost is reported before the numbers."""
 
 NOTABLE_LATER = 0.05
-"""The same of verdicts that were read in the end, though not from the judge's first reply."""
+"""The same of verdicts that were read, but not from the judge's first reply."""
 
 NOTABLE_ENDINGS = 0.05
 """The same of a turn's answers that were cut off or filtered; of empty ones it is `NOTABLE`."""
 
 MOST_TURNS = 6
-"""So many turns are named in a sentence, those with the largest share first."""
+"""The most turns that a sentence names, those with the largest share first."""
 
-UNTOLD = "untold"
-"""Answers that ended for an unknown reason."""
-
-_Turn: TypeAlias = tuple[str, str]
-"""A condition and the call for the answer."""
+MOST_PROBLEMS = 12
+"""The most problems that a table lists, the most frequent first."""
 
 
 class Notable(NamedTuple):
-    """What must be reported: in short, and the rest of the sentence."""
+    """A warning before the numbers: in short, and as a whole sentence."""
 
     short: str
-    more: str = ""
-
-    @property
-    def sentence(self) -> str:
-        """All of it."""
-        return f"{self.short}{self.more}."
+    sentence: str
 
 
 @dataclass(slots=True, kw_only=True)
-class Shortfall:
-    """Counts of a run: calls, verdicts that were given, and what went amiss.
+class DataQuality:
+    """Counts of a run's calls: totals, and what became of the answers and verdicts of each turn.
 
-    `skipped` calls were not asked. `unread` verdicts are those of which no reply could be read; of
-    those read, `again` took a later reply of the judge, `extracted` that to the extraction prompt;
-    `incomplete` ones lack scores that the judge was asked for. `cut_off` counts verdicts of these
-    kinds, by kind, of which the judge's first reply was cut off.
-    The candidate's replies, and what a filter left nothing of, are in `answers` by turn, and in
-    `ended` by the metrics of `mmconv.benchmarks.shared.endings` and `UNTOLD` too; `limits` has how
-    many tokens those that were cut off have.
+    - `calls`, `failed`, `skipped`: all calls, except comparisons of equal texts;
+    - `answers`, `verdicts`: `ANSWERS` and `STATUSES` by turn; `own`: the candidate's turns;
+    - `cut_off`: verdicts by status of which the first reply was cut off;
+    - `limits`: the tokens of the candidate's answers that were cut off;
+    - `problems`: failed calls by role and message, each with an example in `examples`.
     """
 
     calls: int = 0
     failed: int = 0
     skipped: int = 0
-    verdicts: int = 0
-    unread: int = 0
-    again: int = 0
-    extracted: int = 0
-    incomplete: int = 0
+    answers: Counts = field(default_factory=dict)
+    verdicts: Counts = field(default_factory=dict)
+    own: set[Turn] = field(default_factory=set)
     cut_off: Counter[str] = field(default_factory=Counter)
-    answers: Counter[_Turn] = field(default_factory=Counter)
-    ended: dict[str, Counter[_Turn]] = field(default_factory=dict)
     limits: set[int | None] = field(default_factory=set)
+    problems: Counter[Turn] = field(default_factory=Counter)
+    examples: dict[Turn, str] = field(default_factory=dict)
 
-    def add(self, calls: Iterable[dict[str, Any]]) -> None:
-        """Count records of one sample in `transcripts.jsonl`, all calls of each plan or none.
+    def add(self, calls: Iterable[Record]) -> None:
+        """Count records of one sample: all calls of each plan, or none."""
+        groups = group_attempts(calls)
+        for turn, attempts in groups.items():
+            for call in attempts:
+                self._add_call(call)
+            judgement = is_judgement(attempts[0])
+            if judgement or any(call["parse"] for call in attempts):
+                status = verdict_status(attempts)
+                self.verdicts.setdefault(turn, Counter())[status] += 1
+                self.cut_off[status] += attempts[0]["finish"] == "length"
+            if not judgement:
+                endings = (ending for call in attempts for ending in _endings(call))
+                self.answers.setdefault(turn, Counter()).update(endings)
 
-        Calls that would have compared equal texts are left out: nothing is lost with them.
-        """
-        asked = [call for call in calls if call["problem"] != SAME_TEXT]
-        self.calls += len(asked)
-        self.failed += sum(call["state"] == "failure" for call in asked)
-        self.skipped += sum(call["state"] == "skipped" for call in asked)
-        for call in asked:
-            if call["model"] == CANDIDATE and (call["state"] == "reply" or _is_held_back(call)):
-                self._add_answer(call)
-        for tries in group_tries(asked).values():
-            if any(call["parse"] for call in tries):
-                fate = fate_of(tries)
-                self.verdicts += 1
-                self.unread += fate == UNREADABLE
-                self.again += fate == AGAIN
-                self.extracted += fate == EXTRACTED
-                self.incomplete += fate == LACKING
-                self.cut_off[fate] += tries[0]["finish"] == "length"
+    def _add_call(self, call: Record) -> None:
+        if call["problem"] == SAME_TEXT:
+            return
+        self.calls += 1
+        self.skipped += call["state"] == "skipped"
+        if call["state"] == "failure":
+            self.failed += 1
+            problem = call["model"], call["problem"]
+            self.problems[problem] += 1
+            self.examples.setdefault(problem, call["sample"])
+        if call["model"] == CANDIDATE:
+            self.own.add((call["condition"], call["call"]))
+            if call["finish"] == "length":
+                self.limits.add(call["output_tokens"])
 
-    def _add_answer(self, call: dict[str, Any]) -> None:
-        turn = call["condition"], call["call"]
-        self.answers[turn] += 1
-        ends = {FILTERED: True}
-        if call["state"] == "reply":
-            ends = how_ended(call["finish"], call["text"]) | {UNTOLD: call["finish"] == "unknown"}
-        for metric, is_so in ends.items():
-            self.ended.setdefault(metric, Counter())[turn] += is_so
-        if ends.get(TRUNCATED):
-            self.limits.add(call["output_tokens"])
+    def judged(self) -> Counter[str]:
+        """The verdicts by status, without those to which no judge replied."""
+        total = _sum(self.verdicts)
+        return Counter({status: total[status] for status in REPLIED})
 
     def endings(self) -> Iterator[Notable]:
-        """Which turns' scores measure something else than the model, and what."""
-        [limit] = self.limits if len(self.limits) == 1 else [None]
-        of_tokens = "on tokens" if limit is None else f"of {limit:,} tokens"
-        scores = "so that scores of these turns measure"
-        for metric, ends, what in (
-            (TRUNCATED, "were cut off", f", {scores} the limit {of_tokens}, not the model"),
+        """The turns whose scores measure something other than the model."""
+        limit = next(iter(self.limits)) if len(self.limits) == 1 else None
+        measured = "the token limit" if limit is None else f"the limit of {limit:,} tokens"
+        for endings, least, what, effect in (
             (
-                FILTERED,
-                "were held back by a filter",
-                ", so that scores of these turns are missing or measure that filter, not the model",
+                ["cut off"],
+                NOTABLE_ENDINGS,
+                "were cut off",
+                f"their scores measure {measured}, not the model",
             ),
-            (EMPTY, "are empty", f" and judged all the same, {scores} answers that are not there"),
             (
-                UNTOLD,
-                "ended for no known reason",
-                "; they may have been cut off",
+                ["filtered", _WITHHELD],
+                NOTABLE_ENDINGS,
+                "were held back by a content filter",
+                "their scores are missing or measure the filter, not the model",
+            ),
+            (["empty"], NOTABLE, "are empty", "they were judged like any other answer"),
+            (
+                [_UNKNOWN],
+                NOTABLE_ENDINGS,
+                "ended for an unknown reason",
+                "they may have been cut off",
             ),
         ):
-            counts = self.ended.get(metric, Counter())
-            shares = {turn: counts[turn] / self.answers[turn] for turn in counts}
-            least = NOTABLE if metric == EMPTY else NOTABLE_ENDINGS
-            turns = [turn for turn, share in shares.items() if share > least]
-            turns.sort(key=lambda turn: (-shares[turn], turn))
-            if turns:
-                places = [_of_turn(turn, counts[turn], self.answers[turn]) for turn in turns]
-                more = len(places) - MOST_TURNS
-                others = [f"and {more} more turns"] if more > 0 else []
-                listed = "; ".join([*places[:MOST_TURNS], *others])
-                share = f"More than {100 * least:g} % of a turn's answers"
-                yield Notable(f"{share} {ends}", f"{what}: {listed}")
+            if places := self._places(endings, least):
+                short = f"More than {100 * least:g} % of a turn's answers {what}"
+                yield Notable(short, f"{short}; {effect}: {places}.")
 
-    def sentences(self, least: float = NOTABLE) -> Iterator[str]:
-        """What is amiss with more than the share `least` of calls or verdicts."""
-        return (each.sentence for each in self.losses(least))
+    def _places(self, endings: Sequence[str], least: float) -> str:
+        """The candidate's turns of which more than a share of the answers ended like this."""
+        shares: dict[Turn, tuple[float, int, int]] = {}
+        for turn, counts in self.answers.items():
+            size = counts[ANSWERED] + counts[_WITHHELD]
+            count = sum(counts[ending] for ending in endings)
+            if turn in self.own and count > least * size:
+                shares[turn] = -count / size, count, size
+        worst = sorted(shares, key=lambda turn: (shares[turn][0], turn))
+        places = [
+            f"{condition}, {call.replace('_', ' ')} ({count:,} of {size:,}, {100 * -share:.1f} %)"
+            for condition, call in worst[:MOST_TURNS]
+            for share, count, size in [shares[condition, call]]
+        ]
+        if (more := len(worst) - MOST_TURNS) > 0:
+            places.append(f"and {more} more turns")
+        return "; ".join(places)
 
     def losses(self, least: float = NOTABLE) -> Iterator[Notable]:
-        """The same, in short too."""
-        lost = self.failed + self.skipped
-        if lost > least * self.calls:
-            share = _of(lost, self.calls, "calls")
-            parts = _listed((self.failed, "failed"), (self.skipped, "were not asked"))
-            yield Notable(f"{share} have no reply", f": {parts}")
-        if self.unread > least * self.verdicts:
-            share = _of(self.unread, self.verdicts, "verdicts")
-            yield Notable(
-                f"{share} could not be read",
-                f"{self._cut_off(UNREADABLE)}: scores that need them are missing",
-            )
-        if self.incomplete > least * self.verdicts:
-            share = _of(self.incomplete, self.verdicts, "verdicts")
-            yield Notable(
-                f"{share} lack a turn or a criterion, or have a score off the scale",
-                f"{self._cut_off(LACKING)}: scores that need those are missing",
-            )
-        ways = {"when the judge was asked again": self.again}
-        ways["by the extraction prompt"] = self.extracted
-        later = {way: count for way, count in ways.items() if count}
-        if sum(later.values()) > NOTABLE_LATER * self.verdicts:
-            share = _of(sum(later.values()), self.verdicts, "verdicts")
-            each = later if len(later) == 1 else [f"{way} ({n:,})" for way, n in later.items()]
-            yield Notable(
-                f"{share} were read only {' or '.join(each)}", self._cut_off(AGAIN, EXTRACTED)
-            )
+        """What was lost, if it is more than the share `least` of the calls or verdicts."""
+        if (lost := self.failed + self.skipped) > least * self.calls:
+            parts = (self.failed, FAILED), (self.skipped, f"were {NOT_REQUESTED}")
+            listed = ", ".join(f"{count:,} {what}" for count, what in parts if count)
+            share = f"{_share(lost, self.calls, 'calls')} have no reply"
+            yield Notable(share, f"{share}: {listed}.")
+        judged = self.judged()
+        size = judged.total()
+        for status, what, effect in (
+            (UNREADABLE, "could not be read", "scores that need them are missing"),
+            (
+                PARTIAL,
+                "are incomplete",
+                "a turn or criterion is missing, or a score is off the scale; scores that need it "
+                "are missing",
+            ),
+        ):
+            if judged[status] > least * size:
+                short = f"{_share(judged[status], size, 'verdicts')} {what}"
+                yield Notable(short, f"{short}{self._cut_off(status)}: {effect}.")
+        later = {status: judged[status] for status in (READ_AFTER_RETRY, EXTRACTED)}
+        ways = [
+            f"{status.removeprefix('read ')} ({count:,})"
+            for status, count in later.items()
+            if count
+        ]
+        if (count := sum(later.values())) > NOTABLE_LATER * size:
+            listed = " or ".join(ways) if len(ways) > 1 else ways[0].partition(" (")[0]
+            short = f"{_share(count, size, 'verdicts')} were only read {listed}"
+            yield Notable(short, f"{short}{self._cut_off(*later)}.")
 
-    def _cut_off(self, *fates: str) -> str:
-        """How many of the verdicts with these fates were cut off at first, and by what."""
-        count = sum(self.cut_off[fate] for fate in fates)
+    def _cut_off(self, *statuses: str) -> str:
+        count = sum(self.cut_off[status] for status in statuses)
         return f" ({count:,} of them cut off at judge_max_tokens)" if count else ""
 
 
-def read_shortfall(folder: Path) -> Shortfall:
+def read_quality(folder: Path) -> DataQuality:
     """The counts of a run's transcripts; raises `DataError` if they cannot be read."""
-    shortfall = Shortfall()
+    quality = DataQuality()
     for _, calls in read_by_sample(folder / TRANSCRIPTS):
-        shortfall.add(calls)
-    return shortfall
+        quality.add(calls)
+    return quality
 
 
-def tell_notable(shortfall: Shortfall, tables: Iterable[Table]) -> tuple[str, ...]:
+def find_notable(quality: DataQuality, tables: Iterable[Table]) -> tuple[Notable, ...]:
     """What must be reported before the numbers in a run's tables; empty if all went well."""
-    return tuple(each.sentence for each in find_notable(shortfall, tables))
-
-
-def find_notable(shortfall: Shortfall, tables: Iterable[Table]) -> tuple[Notable, ...]:
-    """The same, in short too."""
-    return *shortfall.endings(), *shortfall.losses(), *headline_gap(tables)
+    return *quality.endings(), *quality.losses(), *headline_gap(tables)
 
 
 def headline_gap(tables: Iterable[Table]) -> Iterator[Notable]:
-    """What the first row of a run's tables lacks most, if that is more than `NOTABLE`."""
+    """The largest gap in the first row of a run's tables, if that is more than `NOTABLE`."""
     name, row = next((first for table in tables for first in table.rows.items()), ("", {}))
     gaps = {column: sum(cell.missing.values()) for column, cell in row.items()}
     sizes = {column: gap + (row[column].n or 0) for column, gap in gaps.items() if gap}
     if sizes:
         worst = max(sizes, key=lambda column: gaps[column] / sizes[column])
         if gaps[worst] > NOTABLE * sizes[worst]:
-            yield Notable(f"{name}, {worst}, lacks {_of(gaps[worst], sizes[worst], 'scores')}")
+            text = f"{name}, {worst}: {_share(gaps[worst], sizes[worst], 'scores')} are missing"
+            yield Notable(text, f"{text}.")
 
 
-def _is_held_back(call: dict[str, Any]) -> bool:
-    return call["state"] == "failure" and str(call["problem"]).startswith(f"{HELD_BACK} ")
+def quality_tables(runs: Mapping[str, DataQuality]) -> list[Table]:
+    """What became of answers and verdicts, and why calls failed; runs by the prefix of their rows.
+
+    Empty tables are left out.
+    """
+    problems: Counter[Turn] = sum((quality.problems for quality in runs.values()), Counter())
+    examples: dict[Turn, str] = {}
+    for quality in runs.values():
+        examples = quality.examples | examples
+    rows = {
+        f"{role}: {problem}": {
+            "calls": Cell(value=float(count)),
+            "sample": Cell(value=examples[role, problem]),
+        }
+        for (role, problem), count in problems.most_common(MOST_PROBLEMS)
+    }
+    answers = {prefix: quality.answers for prefix, quality in runs.items()}
+    verdicts = {prefix: quality.verdicts for prefix, quality in runs.items()}
+    tables = (
+        _count_table("answers_by_call", "What became of the answers", ANSWERS, answers),
+        _count_table("verdicts_by_call", "What became of the verdicts", STATUSES, verdicts),
+        Table(
+            name="problems",
+            title="Calls that failed, by reason",
+            columns=("calls", "sample"),
+            rows=rows,
+            digits=0,
+        ),
+    )
+    return [table for table in tables if table.rows]
 
 
-def _of(part: int, whole: int, what: str) -> str:
+def summarise_quality(runs: Mapping[str, DataQuality]) -> tuple[str, bool]:
+    """The losses of all runs in one sentence, and whether there are any, even a late verdict."""
+    answers: Counter[str] = sum((_sum(quality.answers) for quality in runs.values()), Counter())
+    verdicts: Counter[str] = sum((_sum(quality.verdicts) for quality in runs.values()), Counter())
+    lost = [f"{answers[ending]:,} {ending}" for ending in ANSWERS[1:] if answers[ending]]
+    unread = [f"{verdicts[status]:,} {status}" for status in LOST if verdicts[status]]
+    size = sum(answers[ending] for ending in (ANSWERED, FAILED, NOT_REQUESTED))
+    parts = [f"Of {size:,} answers, {', '.join(lost) or 'none is missing or cut off'}"]
+    if verdicts:
+        parts.append(f"of {verdicts.total():,} verdicts, {', '.join(unread) or 'none is missing'}")
+    late = verdicts[READ_AFTER_RETRY] + verdicts[EXTRACTED]
+    return f"{'; '.join(parts)}.", bool(lost or unread or late)
+
+
+def _endings(call: Record) -> Iterator[str]:
+    """How the call of an answer ended."""
+    if call["state"] != "reply":
+        yield FAILED if call["state"] == "failure" else NOT_REQUESTED
+        if str(call["problem"]).startswith(f"{HELD_BACK} "):
+            yield _WITHHELD
+        return
+    yield ANSWERED
+    for metric, applies in how_ended(call["finish"], call["text"]).items():
+        if applies:
+            yield _ENDINGS[metric]
+    if call["dropped"]:
+        yield "context dropped"
+    if call["finish"] == "unknown":
+        yield _UNKNOWN
+
+
+def _count_table(
+    name: str, title: str, columns: Sequence[str], runs: Mapping[str, Counts]
+) -> Table:
+    """The counts as a table without empty columns: conditions as they came, calls by turn."""
+    rows = {
+        (f"{prefix}{condition}", call): counter
+        for prefix, counts in runs.items()
+        for (condition, call), counter in counts.items()
+    }
+    conditions = list(dict.fromkeys(condition for condition, _ in rows))
+    ordered = sorted(rows, key=lambda turn: (conditions.index(turn[0]), call_order(turn[1])))
+    filled = tuple(column for column in columns if any(row[column] for row in rows.values()))
+    return Table(
+        name=name,
+        title=title,
+        columns=filled,
+        rows={
+            ", ".join(turn): {column: Cell(value=float(rows[turn][column])) for column in filled}
+            for turn in ordered
+        },
+        digits=0,
+    )
+
+
+def _sum(counts: Counts) -> Counter[str]:
+    return sum(counts.values(), Counter())
+
+
+def _share(part: int, whole: int, what: str) -> str:
     return f"{part:,} of {whole:,} {what} ({100 * part / whole:.1f} %)"
-
-
-def _of_turn(turn: _Turn, part: int, whole: int) -> str:
-    condition, call = turn
-    place = f"{condition}, {call.replace('_', ' ')}"
-    return f"{place} ({part:,} of {whole:,}, {100 * part / whole:.1f} %)"
-
-
-def _listed(*parts: tuple[int, str]) -> str:
-    return ", ".join(f"{count:,} {what}" for count, what in parts if count)

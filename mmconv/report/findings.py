@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
+from typing import NamedTuple
 
 from mmconv.benchmarks.layouts import write_estimate
 from mmconv.benchmarks.shared.options import Display
@@ -23,28 +24,48 @@ MOST = 3
 """How many findings there are at most."""
 
 
+class _Estimate(NamedTuple):
+    """A number in a table."""
+
+    row: str
+    column: str
+    cell: Cell
+    table: Table
+
+    @property
+    def value(self) -> float:
+        return self.cell.value if isinstance(self.cell.value, float) else 0.0
+
+    def write(self, *, signed: bool = True) -> str:
+        return write_estimate(self.cell, signed=signed, most=self.table.digits)
+
+
 def run_findings(tables: Sequence[Table]) -> tuple[str, ...]:
     """The findings of a run: those that its tables declare, or else the generic ones."""
-    shown = [table for table in tables if not table.detail]
-    declared = [finding for table in shown for finding in table.findings]
-    return tuple(declared[:MOST]) or (*_headline(shown), *_largest_change(shown))
+    printed = [table for table in tables if not table.detail]
+    declared = [finding for table in printed for finding in table.findings]
+    return tuple(declared[:MOST]) or tuple(_generic_findings(printed))
 
 
 def comparison_findings(comparison: Comparison, display: Display) -> tuple[str, ...]:
     """Up to three significant differences, or the first difference if none is significant."""
+    tables = [table for table in comparison.tables if table.name in DIFFERENCES]
     significant = (
-        _difference(comparison, table, row, column, display)
-        for table in comparison.tables
-        if table.name in DIFFERENCES
-        for row in table.rows
-        for column in table.columns
-        if (row, column) in comparison.significant and column in table.rows[row]
+        _difference(comparison, estimate, display)
+        for estimate in _estimates(tables, lambda cell: cell is not None)
+        if (estimate.row, estimate.column) in comparison.significant
     )
-    return tuple(islice(significant, MOST)) or tuple(_none_significant(comparison, display))
+    if findings := tuple(islice(significant, MOST)):
+        return findings
+    scores = [table for table in tables if table.name == SCORE_DIFFERENCES]
+    return tuple(
+        f"No difference is significant. {_minus(comparison, estimate, display)}"
+        for estimate in islice(_estimates(scores), 1)
+    )
 
 
 def has_interval(cell: Cell | None) -> bool:
-    """Whether a cell holds a number with an interval."""
+    """Whether a cell has a number with an interval."""
     return cell is not None and isinstance(cell.value, float) and cell.low is not None
 
 
@@ -55,58 +76,8 @@ def is_signed(table: Table) -> bool:
 
 
 def is_estimate(cell: Cell | None) -> bool:
-    """Whether a cell holds a number over counted values."""
+    """Whether a cell has a number over counted values."""
     return cell is not None and isinstance(cell.value, float) and cell.n is not None
-
-
-def _headline(tables: Sequence[Table]) -> Iterator[str]:
-    """The first number with an interval, or else the first one that has an n."""
-    plain = [table for table in tables if not is_signed(table)]
-    found = next(_estimates(plain), None) or next(_estimates(plain, is_estimate), None)
-    if found:
-        row, column, cell, table = found
-        size = f" (n = {cell.n:,})" if cell.n is not None else ""
-        yield f"{row}, {column}: {write_estimate(cell, most=table.digits)}{size}."
-
-
-def _largest_change(tables: Sequence[Table]) -> Iterator[str]:
-    """The largest change of which the interval does not hold 0."""
-    sure = [
-        found
-        for found in _estimates([table for table in tables if is_signed(table)])
-        if (found[2].low or 0.0) > 0 or (found[2].high or 0.0) < 0
-    ]
-    if sure:
-        row, column, cell, table = max(sure, key=lambda found: abs(_value(found[2])))
-        change = write_estimate(cell, signed=True, most=table.digits)
-        yield f"Largest change: {row}, {column}: {change}."
-
-
-def _estimates(
-    tables: Sequence[Table], is_one: Callable[[Cell | None], bool] = has_interval
-) -> Iterator[tuple[str, str, Cell, Table]]:
-    """All numbers of a kind with their rows, columns and tables."""
-    for table in tables:
-        for row, cells in table.rows.items():
-            for column in table.columns:
-                if is_one(cells.get(column)):
-                    yield row, column, cells[column], table
-
-
-def _difference(
-    comparison: Comparison, table: Table, row: str, column: str, display: Display
-) -> str:
-    quantity, label = split_row(comparison, row)
-    name = display.name_row(quantity)
-    cell = table.rows[row][column]
-    baseline = comparison.runs[0].label
-    change = write_estimate(cell, signed=True, most=table.digits)
-    way = "better" if _value(cell) > 0 else "worse"
-    if table.name != SCORE_DIFFERENCES:
-        return f"{label} minus {baseline} in {name}, {column}: {change}."
-    several = len([each for each in table.columns if each != DIFFERS]) > 1
-    what = f"{name}, {column}" if several else name
-    return f"{label} is {way} than {baseline} in {what}: {change}."
 
 
 def split_row(comparison: Comparison, row: str) -> tuple[str, str]:
@@ -114,22 +85,49 @@ def split_row(comparison: Comparison, row: str) -> tuple[str, str]:
     others = [run.label for run in comparison.runs[1:]]
     if len(others) == 1:
         return row, others[0]
-    label = max((each for each in others if row.endswith(f", {each}")), key=len, default="")
+    label = max((other for other in others if row.endswith(f", {other}")), key=len, default="")
     return row.removesuffix(f", {label}"), label
 
 
-def _none_significant(comparison: Comparison, display: Display) -> Iterator[str]:
-    tables = [table for table in comparison.tables if table.name == SCORE_DIFFERENCES]
-    for row, column, cell, table in _estimates(tables):
-        quantity, label = split_row(comparison, row)
-        name = display.name_row(quantity)
-        change = write_estimate(cell, signed=True, most=table.digits)
-        baseline = comparison.runs[0].label
-        yield (
-            f"No difference is significant. {label} minus {baseline} in {name}, {column}: {change}."
-        )
-        return
+def _generic_findings(tables: Sequence[Table]) -> Iterator[str]:
+    """The first number, with an interval if any has one, and the largest change that is sure."""
+    plain = [table for table in tables if not is_signed(table)]
+    first = next(_estimates(plain), None) or next(_estimates(plain, is_estimate), None)
+    if first:
+        size = f" (n = {first.cell.n:,})" if first.cell.n is not None else ""
+        yield f"{first.row}, {first.column}: {first.write(signed=False)}{size}."
+    changes = [
+        estimate
+        for estimate in _estimates([table for table in tables if is_signed(table)])
+        if (estimate.cell.low or 0.0) > 0 or (estimate.cell.high or 0.0) < 0
+    ]
+    if changes:
+        largest = max(changes, key=lambda estimate: abs(estimate.value))
+        yield f"Largest change: {largest.row}, {largest.column}: {largest.write()}."
 
 
-def _value(cell: Cell) -> float:
-    return cell.value if isinstance(cell.value, float) else 0.0
+def _estimates(
+    tables: Sequence[Table], is_one: Callable[[Cell | None], bool] = has_interval
+) -> Iterator[_Estimate]:
+    for table in tables:
+        for row, cells in table.rows.items():
+            for column in table.columns:
+                if column in cells and is_one(cells[column]):
+                    yield _Estimate(row, column, cells[column], table)
+
+
+def _difference(comparison: Comparison, estimate: _Estimate, display: Display) -> str:
+    if estimate.table.name != SCORE_DIFFERENCES:
+        return _minus(comparison, estimate, display)
+    quantity, label = split_row(comparison, estimate.row)
+    name = display.name_row(quantity)
+    if len([column for column in estimate.table.columns if column != DIFFERS]) > 1:
+        name = f"{name}, {estimate.column}"
+    way = "better" if estimate.value > 0 else "worse"
+    return f"{label} is {way} than {comparison.runs[0].label} in {name}: {estimate.write()}."
+
+
+def _minus(comparison: Comparison, estimate: _Estimate, display: Display) -> str:
+    quantity, label = split_row(comparison, estimate.row)
+    name = f"{display.name_row(quantity)}, {estimate.column}"
+    return f"{label} minus {comparison.runs[0].label} in {name}: {estimate.write()}."

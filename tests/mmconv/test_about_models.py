@@ -39,4 +39,6 @@ def test_the_chat_template_stands_in_the_manifest(tmp_path: Path) -> None:
     assert "PLAIN" not in told
     told, about = run(tmp_path, "--set", "models.candidate.options.chat_template=plain")
     assert about == {"candidate": {"chat_template": "plain transcript"}}
-    assert "PLAIN: candidate (own) was asked without a chat template" in " ".join(told.split())
+    assert "NO CHAT TEMPLATE: candidate (own) received its turns as a plain transcript" in " ".join(
+        told.split()
+    )

@@ -27,14 +27,14 @@ def test_no_other_sample_takes_the_place_of_one_that_is_gone(desk: Desk) -> None
     desk.write(*riddles()[1:])
     assert desk.refused().problems == (
         "the run had 2 samples, and there are 1 today",
-        "the data no longer give 1 sample of the run: 1",
-        "riddles.jsonl is not the file that the run was made from",
+        "the data no longer have 1 sample of the run: 1",
+        "riddles.jsonl has changed since the run",
     )
     # a bad record is gone too, and what is wrong with it is told
     desk.write({"id": 1}, *riddles()[1:])
     _, gone, _, reason = desk.refused().problems
     assert gone.endswith("of the run: 1")
-    assert reason == "riddles.jsonl line 1 (id 1) is left out today: riddle is missing"
+    assert reason == "riddles.jsonl line 1 (id 1) is left out now: riddle is missing"
     assert desk.listed() == ["2  free: 2 of 2 calls answered", gone]
     with pytest.raises(DataError) as caught:
         typed("show", str(desk.folder), "1")
@@ -85,7 +85,7 @@ def test_a_shard_keeps_its_samples_where_one_is_gone(desk: Desk, shard: str) -> 
     desk.write(*riddles()[1:])
     shown = part.listed()
     assert [line.split()[0] for line in shown if "answered" in line] == kept
-    assert ("the data no longer give 1 sample of the run: 1" in shown) is (shard == "1/2")
+    assert ("the data no longer have 1 sample of the run: 1" in shown) is (shard == "1/2")
 
 
 def test_a_stopped_run_is_scored_without_what_is_gone_and_says_so(desk: Desk) -> None:
@@ -94,7 +94,7 @@ def test_a_stopped_run_is_scored_without_what_is_gone_and_says_so(desk: Desk) ->
         (desk.folder / name).unlink()
     desk.write(*riddles()[1:])
     desk.score()
-    told = "GONE: the data no longer give 1 sample of the run: 1."
+    told = "GONE: the data no longer have 1 sample of the run: 1."
     assert told in (desk.folder / "report.md").read_text(encoding="utf-8")
     assert told in orjson.loads(desk.files()["manifest.json"])["notes"]
 
@@ -104,7 +104,7 @@ def test_a_run_that_goes_on_names_the_samples_that_it_no_longer_takes(desk: Desk
     for name in ("manifest.json", "summary.json", "scores.jsonl", "transcripts.jsonl"):
         (desk.folder / name).unlink()
     desk.write(*riddles()[1:])
-    told = f"{desk.folder}: the data no longer give 1 sample of the run: 1\n"
+    told = f"{desk.folder}: the data no longer have 1 sample of the run: 1\n"
     assert desk.run("--limit", "2").startswith(told)
     assert "no longer" not in desk.run("--limit", "2")
     assert [line.split()[0] for line in desk.listed()] == ["2", "3"]
@@ -117,4 +117,4 @@ def test_a_folder_that_names_no_samples_is_scored_as_before(desk: Desk) -> None:
     (desk.folder / "spec.json").write_bytes(orjson.dumps(start))
     assert desk.score() == ""
     desk.write(*riddles()[2:])
-    assert not any("no longer give" in problem for problem in desk.refused().problems)
+    assert not any("no longer have" in problem for problem in desk.refused().problems)

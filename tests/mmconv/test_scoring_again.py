@@ -28,8 +28,8 @@ def test_other_data_are_named_and_nothing_is_written(desk: Desk) -> None:
     desk.run()
     desk.write(*riddles()[:-1], {"id": ROWS, "riddle": "What is that?"})
     assert desk.refused().problems == (
-        f"the run was finished, and {desk.store} has no answer to 2 of its calls today",
-        "riddles.jsonl is not the file that the run was made from",
+        f"the run was finished, and {desk.store} has no reply to 2 of its calls now",
+        "riddles.jsonl has changed since the run",
     )
     desk.write(*riddles())
     assert desk.score() == ""
@@ -40,13 +40,13 @@ def test_another_prompt_is_named(desk: Desk) -> None:
     desk.prompt.write_text(JUDGING.replace("Rate", "Judge"), encoding="utf-8")
     lost, cause = desk.refused().problems
     assert f"no answer to {ROWS} of its calls" in lost
-    assert cause == "the prompt fit is not the one that the run was made with"
+    assert cause == "the prompt fit has changed"
 
 
 def test_what_changed_in_place_is_told_before_its_results_are_replaced(desk: Desk) -> None:
     assert "will be replaced" not in desk.run() + desk.run()
     desk.prompt.write_text(JUDGING.replace("Rate", "Judge"), encoding="utf-8")
-    told = f"{desk.folder}: the prompt fit is not the one that the run was made with. The results"
+    told = f"{desk.folder}: the prompt fit has changed. The results"
     assert desk.run().startswith(told)
     assert "will be replaced" not in desk.run()
 
@@ -57,7 +57,7 @@ def test_another_model_is_named(desk: Desk) -> None:
     models = orjson.loads((desk.folder / "manifest.json").read_bytes())["models"]
     desk.change("manifest.json", models=models | {"candidate": "other"})
     _, cause = desk.refused().problems
-    assert cause == "the model of the role candidate is not the one that the run was made with"
+    assert cause == "the model of the role candidate has changed"
 
 
 def test_a_sample_that_is_gone_is_told(desk: Desk) -> None:
@@ -65,8 +65,8 @@ def test_a_sample_that_is_gone_is_told(desk: Desk) -> None:
     desk.write(*riddles()[:-1])
     assert desk.refused().problems == (
         "the run had 4 samples, and there are 3 today",
-        "the data no longer give 1 sample of the run: 4",
-        "riddles.jsonl is not the file that the run was made from",
+        "the data no longer have 1 sample of the run: 4",
+        "riddles.jsonl has changed since the run",
     )
 
 
@@ -74,7 +74,7 @@ def test_a_record_that_went_bad_is_told(desk: Desk) -> None:
     desk.run()
     desk.write(*riddles()[:-1], {"id": ROWS})
     *_, cause = desk.refused().problems
-    assert cause == "riddles.jsonl line 4 (id 4) is left out today: riddle is missing"
+    assert cause == "riddles.jsonl line 4 (id 4) is left out now: riddle is missing"
 
 
 def test_where_nothing_is_known_to_have_changed_that_is_told(desk: Desk) -> None:
@@ -164,8 +164,8 @@ def test_a_run_that_was_only_scored_keeps_what_it_has(unfinished: Desk) -> None:
     whole = desk.data.read_bytes()
     desk.write(*riddles()[:-1], {"id": ROWS, "riddle": "What is that?"})
     assert desk.refused().problems == (
-        f"{desk.store} has no answer today to 2 calls more than when the run was scored",
-        "riddles.jsonl is not the file that the run was made from",
+        f"{desk.store} misses replies to 2 more calls than when the run was scored",
+        "riddles.jsonl has changed since the run",
     )
     desk.write(*riddles()[:-1])
     lost, *_ = desk.refused().problems
@@ -223,8 +223,8 @@ def test_a_finished_run_is_not_shown_with_other_data(desk: Desk) -> None:
         with pytest.raises(DataError) as caught:
             typed("show", str(desk.folder), *sample)
         assert caught.value.problems == (
-            f"the run was finished, and {desk.store} has no answer to 2 of its calls today",
-            "riddles.jsonl is not the file that the run was made from",
+            f"the run was finished, and {desk.store} has no reply to 2 of its calls now",
+            "riddles.jsonl has changed since the run",
         )
         assert "what was asked then stands in transcripts.jsonl" in str(caught.value)
     # what was asked of the others is what would be asked today

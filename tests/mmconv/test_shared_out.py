@@ -50,7 +50,7 @@ async def test_a_run_does_not_replace_that_of_another_projects_data(
     monkeypatch.chdir(project(tmp_path / "second", "What has teeth?", "What has hands?"))
     with pytest.raises(ConfigError, match="give another --out") as refused:
         await run(out)
-    assert f"{result.folder} holds a run that was started in {first}" in str(refused.value)
+    assert f"{result.folder} has a run of other data, started in {first}" in str(refused.value)
     assert (result.folder / "scores.jsonl").read_bytes() == kept
 
 
@@ -75,7 +75,7 @@ async def test_a_project_that_was_moved_may_mend_its_data(
     after = Path(shutil.move(before, tmp_path / "after"))
     monkeypatch.chdir(project(after, "What has teeth?"))
     _, [told] = await run(out)
-    assert "data.jsonl is not the file that the run was made from" in told
+    assert "data.jsonl has changed since the run" in told
 
 
 async def test_data_that_are_named_from_the_root_may_be_mended_from_anywhere(

@@ -8,13 +8,9 @@ read here.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Protocol
 
 from mmconv.core.errors import FailureKind
-from mmconv.core.types import Cell, Failure, Outcome, Reply
-
-if TYPE_CHECKING:
-    from mmconv.stats import Column
+from mmconv.core.types import Failure, Outcome, Reply
 
 TRUNCATED = "truncated"
 FILTERED = "filtered"
@@ -29,13 +25,6 @@ HELD_BACK: FailureKind = "filter"
 
 SHARES = {TRUNCATED: "cut off (%)", FILTERED: "filtered (%)", EMPTY: "empty (%)"}
 """The metrics that are 0 or 1, each with the column of its share."""
-
-
-class Select(Protocol):
-    """What a row of a table is of."""
-
-    def __call__(self, *, metric: str) -> Column:
-        """Its scores of the metric."""
 
 
 def how_ended(finish: str, text: str) -> dict[str, bool]:
@@ -62,15 +51,3 @@ def endings(outcome: Outcome) -> Iterator[tuple[str, float | None, str | None]]:
         yield TOKENS, None, "not told by the server"
     else:
         yield TOKENS, float(tokens), None
-
-
-def ending_cells(select: Select) -> dict[str, Cell]:
-    """The cells of a table's row under `SHARES` and `TOKENS`, from the row's scores."""
-    # numpy comes with them, and only the end of a run needs it
-    from mmconv.stats import as_cell, bounded, summarise, summarise_share
-
-    shares = {
-        name: as_cell(summarise_share(select(metric=metric)), 100.0)
-        for metric, name in SHARES.items()
-    }
-    return shares | {TOKENS: as_cell(bounded(summarise(select(metric=TOKENS)), lowest=0.0))}

@@ -15,7 +15,7 @@ from mmconv.core.errors import ConfigError
 from mmconv.core.plans import Plan
 from mmconv.core.run_stats import RunStats
 from mmconv.engine import Runner
-from mmconv.report.costs import Forecast, cost, session_cost, tell_dollars
+from mmconv.report.costs import Forecast, cost, format_dollars, session_cost
 
 COST_OPTIONS = (
     click.option(
@@ -87,5 +87,5 @@ class Budget:
             return None
         return (
             f"--max-cost {self.dollars:g}: the calls of this session have cost "
-            f"${tell_dollars(dollars)}"
+            f"${format_dollars(dollars)}"
         )

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, suppress
 
 from mmconv.core.config import RunSpec
 from mmconv.core.run_stats import ModelStats, RunStats, Throughput
-from mmconv.report.costs import tell_session_cost
+from mmconv.report.costs import describe_session_cost
 
 LINE_SECONDS = 10.0
 
@@ -56,7 +56,7 @@ def line(spec: RunSpec, stats: RunStats, seconds: float, planned: int = 0) -> st
         parts.append(f"{failures.total():,} failed ({', '.join(kinds)})")
     if skipped := sum(role.skipped for role in roles):
         parts.append(f"{skipped:,} skipped")
-    if price := tell_session_cost(spec, stats):
+    if price := describe_session_cost(spec, stats):
         parts.append(price)
     return ", ".join(parts)
 

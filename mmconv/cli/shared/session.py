@@ -23,7 +23,7 @@ from mmconv.core.run_stats import RunStats, StopReason
 from mmconv.engine import Runner
 from mmconv.engine.garbage import collect_rarely
 from mmconv.engine.run import Evaluation, Place, Result
-from mmconv.report.data_quality import tell_notable
+from mmconv.report.data_quality import PARTIAL, UNREADABLE, find_notable
 from mmconv.run_folder.layout import PAGE, TRANSCRIPTS, WHOLE, Shard
 from mmconv.store.connections import has_password, without_password
 from model_zoo.loading_threads import end_with_loads
@@ -139,10 +139,10 @@ def _losses(result: Result) -> Iterator[str]:
         verb = "was" if unrequested == 1 else "were"
         yield f"{counted(unrequested, 'call')} {verb} never requested: this run is not finished"
     if result.complete:
-        notable = tell_notable(result.shortfall, result.tables)
-        lines = result.shortfall.sentences(least=0)
-        yield from (line for line in lines if line not in notable)
-        yield from (f"WARNING: {line}" for line in notable)
+        notable = find_notable(result.quality, result.tables)
+        losses = (loss for loss in result.quality.losses(least=0) if loss not in notable)
+        yield from (loss.sentence for loss in losses)
+        yield from (f"WARNING: {warning.sentence}" for warning in notable)
 
 
 def exit_code(result: Result, store: str, max_failures: float = MAX_FAILURES) -> int:
@@ -153,8 +153,8 @@ def exit_code(result: Result, store: str, max_failures: float = MAX_FAILURES) ->
     if not result.complete:
         return tell_stopped(store, result.stats.stop_reason)
     lost = result.stats.lost / max(1, result.stats.ended)
-    short = result.shortfall
-    unread = (short.unread + short.incomplete) / max(1, short.verdicts)
+    judged = result.quality.judged()
+    unread = (judged[UNREADABLE] + judged[PARTIAL]) / max(1, judged.total())
     if lost > max_failures:
         message = (
             f"{lost:.1%} of the calls failed or were skipped (allowed: {max_failures:.1%}); "

@@ -1,13 +1,13 @@
 """Tables of agreement: a row for each measure, a column for each comparison, and notes on both.
 
-The measures are those of `mmconv.stats.agreement.panel`; here is said what they are over.
+`mmconv.stats.agreement.panel` computes the measures.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,28 +15,30 @@ import numpy as np
 from mmconv.benchmarks.registry import TITLES
 from mmconv.benchmarks.shared.options import describe
 from mmconv.benchmarks.shared.scoring import Scale, ends_of
-from mmconv.core.types import Cell, Table
+from mmconv.core.types import Table
 from mmconv.report.agreement.panels import Match, Rating, choose, label, list_values
 from mmconv.run_folder.layout import MANIFEST, SCORES
 from mmconv.run_folder.saved_run import read_manifest
-from mmconv.stats.agreement.panel import ALL, CONSENSUS, DIFFERENCE, EACH, PEOPLE, Panel, compare
+from mmconv.stats.agreement.panel import ALL, CONSENSUS, DIFFERENCE, EACH, PEOPLE, compare
 from mmconv.stats.agreement.two_raters import Matrix
 
+COMPARISONS = (EACH, CONSENSUS, PEOPLE, ALL)
+
 SAME_SCALE = 0.65
-"""The share of all their range that two sides have in common on one scale, at the least.
+"""The least share of their whole range that ratings of two sides on one scale have in common.
 
 Ratings from 1 to 5 and from 0 to 4 have 0.6 of it in common, from 1 to 9 and from 2 to 10 0.78.
 """
 
 FEW = 20
-"""Of fewer ratings, the lowest and the highest say little about their scale."""
+"""With fewer ratings, only ranges with nothing in common are evidence of two scales."""
 
 FEWEST = 5
-"""Of fewer ratings, they say nothing."""
+"""With fewer ratings, nothing is."""
 
 
 def read_scale(file: Path) -> Scale:
-    """The scale of a run's scores, by its benchmark; None for other files, or if it is unknown.
+    """The scale of a run's scores, by its benchmark; None for other files, and if it is unknown.
 
     Raises `DataError` for a manifest that cannot be read.
     """
@@ -49,105 +51,90 @@ def read_scale(file: Path) -> Scale:
 
 
 def warn_of_scales(matched: Match, human: Sequence[Rating], scale: Scale = None) -> str | None:
-    """The warning before the table if people do not rate on the judge's scale.
+    """A warning if people do not rate on the judge's scale, None otherwise.
 
-    `human` are the ratings that were matched, `scale` is the judge's as far as it is known. Where
-    few are off it they are listed. If many are, or it is unknown, the two seem to differ.
+    `human` are the matched ratings, `scale` is the judge's if it is known. A few ratings off it are
+    listed. If many are, or it is unknown, the ranges of both sides are compared.
     """
-    about = f"on {matched.metric}, " if matched.metric else ""
+    start = f"WARNING: on {matched.metric}, " if matched.metric else "WARNING: "
     ratings = choose(human, metric=matched.metric or None)
+
+    def outside(low: float, high: float) -> list[str]:
+        return [
+            f"{label(rating.value)} ({rating.where})"
+            for rating in ratings
+            if isinstance(rating.value, float | int) and not low <= rating.value <= high
+        ]
+
     # an infinite end is None in manifests
     lowest, highest = ends_of(scale, matched.metric) or (None, None)
     low = -math.inf if lowest is None else lowest
     high = math.inf if highest is None else highest
-    off = _beyond(ratings, low, high)
+    off = outside(low, high)
     panel = matched.panel
-    judges, people = (given[~np.isnan(given)] for given in (panel.judges, panel.people))
+    judges, people = (matrix[~np.isnan(matrix)] for matrix in (panel.judges, panel.people))
     if panel.ordered and _are_apart(judges, people) and not 0 < 2 * len(off) <= len(ratings):
-        outer = _beyond(ratings, judges.min(), judges.max())
+        outer = outside(judges.min(), judges.max())
         beyond = f" (beyond the judges': {list_values(outer)})" if outer else ""
         return (
-            f"WARNING: {about}judges and people seem to rate on different scales: judges gave "
-            f"{_range(judges)}, people {_range(people)}{beyond}. Then only Pearson's r, Spearman's "
-            "rho and Kendall's tau-b mean something between them: all else takes equal numbers for "
-            "equal ratings. Bring the files onto one scale to have it."
+            f"{start}judges and people seem to rate on different scales: judges gave "
+            f"{_range(judges)}, people {_range(people)}{beyond}. Only Pearson's r, Spearman's rho "
+            "and Kendall's tau-b are valid then; all others need one scale."
         )
     if not off:
         return None
     return (
-        f"WARNING: {about}judges rate from {label(low)} to {label(high)}, and people gave "
-        f"{list_values(off)}. Values off the scale count as they are: correct them, or leave the "
-        "cells empty."
+        f"{start}judges rate from {label(low)} to {label(high)}, and people gave "
+        f"{list_values(off)}. Values off the scale are used as they are: correct them, or leave "
+        "the cells empty."
     )
 
 
-def _beyond(ratings: Iterable[Rating], low: float, high: float) -> list[str]:
-    """The numbers that do not lie between two others, with where they stand."""
-    return [
-        f"{label(each.value)} ({each.where})"
-        for each in ratings
-        if isinstance(each.value, float | int) and not low <= each.value <= high
-    ]
-
-
 def _are_apart(judges: Matrix, people: Matrix) -> bool:
-    """Whether two sides seem to rate on different scales, by their lowest and highest ratings.
-
-    Of fewer than `FEW` ratings on a side, only those that have nothing in common seem to, and of
-    fewer than `FEWEST` none.
-    """
-    if (fewer := min(len(judges), len(people))) < FEWEST:
+    """Whether two sides seem to rate on different scales, by their lowest and highest ratings."""
+    fewer = min(len(judges), len(people))
+    if fewer < FEWEST:
         return False
-    common = _in_common(judges, people)
-    return common < SAME_SCALE and not (common and fewer < FEW)
-
-
-def _in_common(left: Matrix, right: Matrix) -> float:
-    """The part of the range of all numbers that lies in the range of both; 1 for one in another."""
-    low, high = max(left.min(), right.min()), min(left.max(), right.max())
-    whole = max(left.max(), right.max()) - min(left.min(), right.min())
-    # a rater who never varies has no range; that is fine as long as others reach it
-    if low <= high and min(np.ptp(left), np.ptp(right)) == 0:
-        return 1.0
-    return float(max(0.0, high - low) / whole)
+    low, high = max(judges.min(), people.min()), min(judges.max(), people.max())
+    # a rater who never varies has no range, and is on the scale if others reach it
+    if low <= high and min(np.ptp(judges), np.ptp(people)) == 0:
+        return False
+    whole = max(judges.max(), people.max()) - min(judges.min(), people.min())
+    common = max(0.0, high - low) / whole
+    return bool(common < SAME_SCALE and not (common and fewer < FEW))
 
 
 def _range(ratings: Matrix) -> str:
     return " to ".join(map(label, dict.fromkeys((float(ratings.min()), float(ratings.max())))))
 
 
-COMPARISONS = (EACH, CONSENSUS, PEOPLE, ALL)
-
-_WILSON = "An agreement of 0 or 1 has Wilson's interval for shares: no draw has another one."
-
-
 def agreement_table(
     matched: Match, human: Sequence[Rating], *, replicates: int, seed: int
 ) -> Table:
-    """How far a judge agrees with people on one metric, with intervals by bootstrap.
+    """The agreement of a judge with people on one metric, with bootstrap intervals.
 
-    Of `human`, the ratings by people that were matched, the empty ones are counted in a note.
+    `human` are the ratings by people that were matched.
     """
-    panel = matched.panel
-    rows = compare(panel, replicates=replicates, seed=seed)
+    rows = compare(matched.panel, replicates=replicates, seed=seed)
     compared = {comparison for row in rows.values() for comparison in row}
+    notes = [*_conventions(matched, replicates, seed)]
+    agreements = rows["agreement"].values()
+    if any(cell.value in (0, 1) and cell.low is not None for cell in agreements):
+        notes.append("An agreement of 0 or 1 has Wilson's interval for shares: no draw varies.")
     name = re.sub(r"[^\w.-]+", "-", matched.metric).strip("-.")
     return Table(
         name="-".join(filter(None, ("agreement", name))),
         title=" on ".join(filter(None, ("Agreement", matched.metric))),
         columns=tuple(comparison for comparison in COMPARISONS if comparison in compared),
         rows=rows,
-        notes=(
-            *_conventions(panel, replicates, seed),
-            *((_WILSON,) if any(map(_is_extreme, rows["agreement"].values())) else ()),
-            *_omissions(matched, human),
-        ),
+        notes=(*notes, *_omissions(matched, human)),
         digits=3,
     )
 
 
-def _conventions(panel: Panel, replicates: int, seed: int) -> Iterator[str]:
-    yield "Agreement: the probability that two raters, drawn at random, rate a random unit alike."
+def _conventions(matched: Match, replicates: int, seed: int) -> Iterator[str]:
+    panel = matched.panel
+    yield "Agreement: the probability that two random raters rate a random unit alike."
     if len(panel.judges) + len(panel.people) > 2:
         yield (
             "Pairs pooled: all pairs of ratings count alike, as in the code of MT-Bench's authors; "
@@ -155,8 +142,8 @@ def _conventions(panel: Panel, replicates: int, seed: int) -> Iterator[str]:
         )
         yield (
             "Cohen's and quadratic weighted kappa, correlations and differences are means over "
-            "pairs of raters; so are Fleiss' kappa and Krippendorff's alpha where a judge is "
-            "compared with each person."
+            "pairs of raters; so are Fleiss' kappa and Krippendorff's alpha if a judge is compared "
+            "with each person."
         )
     if panel.ordered:
         yield (
@@ -176,23 +163,18 @@ def _conventions(panel: Panel, replicates: int, seed: int) -> Iterator[str]:
         )
 
 
-def _is_extreme(cell: Cell) -> bool:
-    return cell.value in (0, 1) and cell.low is not None
-
-
 def _omissions(matched: Match, human: Sequence[Rating]) -> Iterator[str]:
     if unjudged := sum(matched.panel.unjudged.values()):
         yield (
-            "Every column is over the units that a judge rated. Units that people rated and no "
-            f"judge did: {unjudged}."
+            "Every column is over the units that a judge rated. Units that only people rated: "
+            f"{unjudged}."
         )
     if matched.unrated:
-        yield f"Units that a judge rated and no person did: {matched.unrated}."
+        yield f"Units that only a judge rated: {matched.unrated}."
     if matched.later_trials:
         yield (
-            f"Of these, {matched.later_trials} are later trials of samples that people rated: 1#2 "
-            "is sample 1 in its second trial. A person's rating of 1 is of the answer in its first "
-            "trial; one of the second names 1#2."
+            f"Of these, {matched.later_trials} are later trials of samples that people rated. A "
+            "person's rating of 1 is for the first trial; a rating of the second names 1#2."
         )
     empty = sum(rating.value is None for rating in choose(human, metric=matched.metric or None))
     if empty:

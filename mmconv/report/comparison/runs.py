@@ -1,4 +1,4 @@
-"""Runs that are compared: which of several folders take part, their labels, and if they fit."""
+"""Runs to compare: which of several folders take part, their labels, and their comparability."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from pydantic import TypeAdapter
 from mmconv.benchmarks.base import ImageOptions
 from mmconv.benchmarks.registry import TITLES
 from mmconv.benchmarks.shared.options import Description, describe, file_options
-from mmconv.core.config import CANDIDATE, ModelSpec
+from mmconv.core.config import CANDIDATE
 from mmconv.core.errors import ConfigError, DataError
-from mmconv.report.data_quality import read_shortfall, tell_notable
+from mmconv.report.data_quality import find_notable, read_quality
 from mmconv.run_folder.layout import SPEC
 from mmconv.run_folder.saved_run import (
     FINISH,
@@ -28,71 +28,32 @@ from mmconv.run_folder.saved_run import (
 )
 
 KINDS = ("data", "judge", "prompts", "code")
-"""What must be alike in runs that are compared."""
+"""What compared runs must share."""
 
 SHOWN = 5
-"""How many differing prompts are named, and runs that have the same setting."""
+"""How many differing prompts, and runs with the same setting, are named."""
 
 LONGEST = 80
-"""How many signs of a setting are shown at most."""
+"""How many characters of a setting are shown."""
 
 _NAMES = frozenset({"provider", "model"})
-"""What names a model, and so the run of a candidate."""
+"""Settings that name a model, and so the run of a candidate."""
 
 _ADDRESS = "base_url"
 _SAMPLING = "sampling."
 _IDENTITY = "options.identity"
-_HEADERS = "headers"
 _MOVED = (
-    ". If that is the same server, which has moved: a model that sets "
-    f"{_IDENTITY} is the same at any address"
+    f". If the same server has moved: a model with {_IDENTITY} is the same model at any address"
 )
 
-
-def mismatches(first: FinishedRun, other: FinishedRun) -> Iterator[tuple[str, str]]:
-    """What must be alike and is not: its kind and a sentence on it."""
-    if data_hashes(first) != data_hashes(other):
-        yield "data", _other_data(first, other)
-    if first.shard != other.shard:
-        parts = f"{first.label} is {first.shard}, {other.label} {other.shard}"
-        yield "data", f"the samples differ: {parts} ({MERGE[:-1]})"
-    if first.spec.trials != other.spec.trials:
-        trials = f"{first.spec.trials} in {first.label}, {other.spec.trials} in {other.label}"
-        yield "data", f"the trials of each sample differ: {trials}, and trial is paired with trial"
-    for name, moved in _other_opponents(first, other).items():
-        where = f"in {first.label} than in {other.label}"
-        yield "data", f"the opponent {name} differs: {moved} of its dialogues are others {where}"
-    yield from _other_judges(first, other)
-    if judging := _differing(_judging(first), _judging(other)):
-        whose = f"{first.label} and {other.label}"
-        yield "judge", f"the judging is not the same in {whose}: {_told(judging)}"
-    prompts = [_facts(run, "prompts") for run in (first, other)]
-    if differing := [*_differing(*prompts)]:
-        more = f" and {len(differing) - SHOWN} more" if len(differing) > SHOWN else ""
-        listed = ", ".join(differing[:SHOWN]) + more
-        yield "prompts", f"prompts differ in {first.label} and {other.label}: {listed}"
-    if [*_differing(*(_facts(run, "code") for run in (first, other)))]:
-        whose = f"{first.label} and {other.label}"
-        advice = "`mmconv score FOLDER` scores a run by today's"
-        yield "code", f"the benchmark's own code is not the same in {whose} ({advice})"
-
-
-def _other_judges(first: FinishedRun, other: FinishedRun) -> Iterator[tuple[str, str]]:
-    for role in sorted({*first.spec.models, *other.spec.models} - {CANDIDATE}):
-        by = [", ".join(run.manifest.models_of(role)) for run in (first, other)]
-        if _role(first, role) != _role(other, role):
-            models = [_model(run.spec.models.get(role)) for run in (first, other)]
-            left, right = f"{models[0]} in {first.label}", f"{models[1]} in {other.label}"
-            yield "judge", f"the {role} differs: {left}, {right}{_how(first, other, role)}"
-        elif all(by) and by[0] != by[1]:
-            who = f"{by[0]} in {first.label}, by {by[1]} in {other.label}"
-            yield "judge", f"the {role} was answered, as its server says, by {who}"
+Mismatch = tuple[str, str]
+"""Its kind and a sentence."""
 
 
 def check_alike(
     first: FinishedRun, other: FinishedRun, despite: Collection[str]
 ) -> tuple[str, ...]:
-    """Refuse what cannot be compared; returns warnings of what is compared all the same.
+    """Refuse runs that are not comparable; returns warnings of the differences that are accepted.
 
     Raises `ConfigError` for runs of different benchmarks, and for mismatches whose kind is not
     among `despite`.
@@ -102,40 +63,96 @@ def check_alike(
             f"{first.folder} is a run of {first.spec.benchmark}, "
             f"{other.folder} of {other.spec.benchmark}: these cannot be compared"
         )
-    return _refuse_or_warn(list(mismatches(first, other)), despite)
-
-
-def check_clusters(
-    clusters: tuple[Mapping[str, str], Mapping[str, str]],
-    labels: tuple[str, str],
-    despite: Collection[str],
-) -> tuple[str, ...]:
-    """The same for what each common sample belongs to, which in ConvBench is its image.
-
-    Data files name images and do not hold them. Takes sample -> cluster of both runs.
-    """
-    first, other = clusters
-    common = first.keys() & other.keys()
-    moved = sum(first[sample] != other[sample] for sample in common)
-    problem = (
-        f"the data differ: {moved} of the {len(common)} samples that {labels[0]} and {labels[1]} "
-        "share have another image, or are grouped otherwise"
-    )
-    return _refuse_or_warn([("data", problem)] if moved else [], despite)
+    return _refuse_or_warn([*mismatches(first, other)], despite)
 
 
 def check_samples(
     clusters: tuple[Mapping[str, str], Mapping[str, str]],
     labels: tuple[str, str],
     despite: Collection[str],
+    *,
+    same: bool = False,
 ) -> tuple[str, ...]:
-    """The same where runs are to be over the same samples, since nothing of them is paired."""
+    """As `check_alike`, for the cluster of each common sample, which in ConvBench is its image.
+
+    Data files name images and do not contain them. `clusters` are sample -> cluster of both runs.
+    With `same`, the samples themselves must be the same.
+    """
     first, other = clusters
-    problem = (
-        f"the data differ: {labels[0]} has {len(first)} samples, {labels[1]} {len(other)}, and "
-        f"{len(first.keys() & other.keys())} are in both"
-    )
-    return _refuse_or_warn([("data", problem)] if first.keys() != other.keys() else [], despite)
+    common = first.keys() & other.keys()
+    left, right = labels
+    problems: list[Mismatch] = []
+    if moved := sum(first[sample] != other[sample] for sample in common):
+        text = (
+            f"the data differ: {moved} of the {len(common)} samples that {left} and {right} share "
+            "have another image or group"
+        )
+        problems.append(("data", text))
+    if same and first.keys() != other.keys():
+        text = (
+            f"the data differ: {left} has {len(first)} samples, {right} {len(other)}, and "
+            f"{len(common)} are in both"
+        )
+        problems.append(("data", text))
+    return _refuse_or_warn(problems, despite)
+
+
+def _refuse_or_warn(problems: Sequence[Mismatch], despite: Collection[str]) -> tuple[str, ...]:
+    refused = [(kind, sentence) for kind, sentence in problems if kind not in despite]
+    if refused:
+        options = " ".join(dict.fromkeys(f"--allow-mismatch {kind}" for kind, _ in refused))
+        raise ConfigError(
+            f"{'; '.join(sentence for _, sentence in refused)}. Differences between the runs would "
+            f"not be the candidates' alone; {options} compares them anyway"
+        )
+    return tuple(f"WARNING: {sentence}." for _, sentence in problems)
+
+
+def mismatches(first: FinishedRun, other: FinishedRun) -> Iterator[Mismatch]:
+    """Everything that compared runs must share and these do not."""
+    runs = first, other
+    both = f"{first.label} and {other.label}"
+    yield from (("data", problem) for problem in _data_mismatches(first, other))
+    yield from (("judge", problem) for problem in _judge_mismatches(first, other))
+    if judging := _differing(*map(_judging, runs)):
+        yield "judge", f"judging options differ between {both}: {_list_settings(judging)}"
+    if prompts := [*_differing(*(_facts(run, "prompts") for run in runs))]:
+        more = f" and {len(prompts) - SHOWN} more" if len(prompts) > SHOWN else ""
+        yield "prompts", f"prompts differ between {both}: {', '.join(prompts[:SHOWN])}{more}"
+    if _differing(*(_facts(run, "code") for run in runs)):
+        advice = "`mmconv score FOLDER` scores a run with today's code"
+        yield "code", f"the code of the benchmark differs between {both} ({advice})"
+
+
+def _data_mismatches(first: FinishedRun, other: FinishedRun) -> Iterator[str]:
+    if data_hashes(first) != data_hashes(other):
+        yield _other_data(first, other)
+    if first.shard != other.shard:
+        shards = f"{first.shard} in {first.label}, {other.shard} in {other.label}"
+        yield f"the samples differ: {shards} ({MERGE[:-1]})"
+    if first.spec.trials != other.spec.trials:
+        trials = f"{first.spec.trials} in {first.label}, {other.spec.trials} in {other.label}"
+        yield f"the trials of each sample differ: {trials}, and trials are paired"
+    left, right = _opponents(first), _opponents(other)
+    moved = Counter(key[0] for key, digest in left.items() if right.get(key, digest) != digest)
+    for name, count in moved.items():
+        both = f"{first.label} and {other.label}"
+        yield f"{count} dialogues of the opponent {name} differ between {both}"
+
+
+def _judge_mismatches(first: FinishedRun, other: FinishedRun) -> Iterator[str]:
+    for role in sorted({*first.spec.models, *other.spec.models} - {CANDIDATE}):
+        models = [
+            run.spec.models[role].label if role in run.spec.models else "none"
+            for run in (first, other)
+        ]
+        answered = [", ".join(run.manifest.models_of(role)) for run in (first, other)]
+        if _role(first, role) != _role(other, role):
+            left, right = f"{models[0]} in {first.label}", f"{models[1]} in {other.label}"
+            yield f"the {role} differs: {left}, {right}{_differing_role((first, other), role)}"
+        elif all(answered) and answered[0] != answered[1]:
+            left, right = f"{answered[0]} in {first.label}", f"{answered[1]} in {other.label}"
+            yield f"the server of the {role} reports other models: {left}, {right}"
 
 
 def data_hashes(run: FinishedRun) -> tuple[str, ...]:
@@ -146,47 +163,25 @@ def data_hashes(run: FinishedRun) -> tuple[str, ...]:
 def other_settings(*runs: FinishedRun) -> Iterator[str]:
     """Sentences on settings that are not the same in all runs and are not refused.
 
-    Those of the candidates are the ones in force, wherever they were set; what merely names a
-    candidate is left out.
+    Those of the candidates are the ones in force, wherever they were set, without what merely names
+    a candidate.
     """
     candidates = _differing_models(runs, CANDIDATE)
     if not candidates and len({run.manifest.models[CANDIDATE] for run in runs}) > 1:
-        yield f"{CANDIDATE}: the settings are the same, but the files or the backend are not."
+        yield f"{CANDIDATE}: the settings are the same, but the files or the backend differ."
     own = {
         name if name.startswith(_SAMPLING) else f"models.{CANDIDATE}.{name}": values
         for name, values in candidates.items()
         if name not in _NAMES
     }
     for name, values in (_differing(*map(_settings, runs)) | own).items():
-        listed = (f"{_shown(name, value)} in {whose}" for value, whose in _by_value(values, runs))
-        yield f"{name}: {'; '.join(listed)}."
-
-
-def _refuse_or_warn(found: Sequence[tuple[str, str]], despite: Collection[str]) -> tuple[str, ...]:
-    """A warning for each mismatch; raises `ConfigError` for kinds that are not among `despite`."""
-    refused = {kind: sentence for kind, sentence in found if kind not in despite}
-    if refused:
-        options = " ".join(f"--allow-mismatch {kind}" for kind in refused)
-        raise ConfigError(
-            f"{'; '.join(sentence for kind, sentence in found if kind in refused)}. "
-            "A difference between the runs would not be the candidates' alone; "
-            f"{options} compares them all the same"
-        )
-    return tuple(f"WARNING: {sentence}." for _, sentence in found)
-
-
-def _by_value(values: Sequence[Any], runs: Sequence[FinishedRun]) -> Iterator[tuple[Any, str]]:
-    """Each value with the runs that have it, what most have last; many are not named."""
-    labels: list[tuple[Any, list[str]]] = []
-    for value, run in zip(values, runs, strict=True):
-        same = next((held for each, held in labels if each == value), None)
-        if same is None:
-            labels.append((value, [run.label]))
-        else:
-            same.append(run.label)
-    *fewer, (value, most) = sorted(labels, key=lambda each: len(each[1]))
-    yield from ((value, _listed(held)) for value, held in fewer)
-    yield value, f"the other {len(most)}" if len(most) > SHOWN else _listed(most)
+        groups: dict[str, tuple[str, list[str]]] = {}
+        for value, run in zip(values, runs, strict=True):
+            groups.setdefault(repr(value), (_shown(name, value), []))[1].append(run.label)
+        *fewer, (most, labels) = sorted(groups.values(), key=lambda group: len(group[1]))
+        listed = [f"{value} in {_join(some)}" for value, some in fewer]
+        whose = f"the other {len(labels)}" if len(labels) > SHOWN else _join(labels)
+        yield f"{name}: {'; '.join([*listed, f'{most} in {whose}'])}."
 
 
 def _facts(run: FinishedRun, name: str) -> dict[str, str]:
@@ -196,77 +191,69 @@ def _facts(run: FinishedRun, name: str) -> dict[str, str]:
 
 
 def _other_data(first: FinishedRun, other: FinishedRun) -> str:
-    """Which files differ: by their names, or by the paths of the data where these differ."""
-    facts = [_facts(run, "data") for run in (first, other)]
-    named = [str(run.spec.options.get("data", "")) for run in (first, other)]
-    if facts[0].keys() != facts[1].keys():
-        named = [
+    """The files that differ, by name, or by the paths of the data if these differ."""
+    left, right = (_facts(run, "data") for run in (first, other))
+    paths = [str(run.spec.options.get("data", "")) for run in (first, other)]
+    if left.keys() != right.keys():
+        paths = [
             ", ".join(sorted(name for name in one if one[name] not in two.values()))
             or "no such file"
-            for one, two in (facts, facts[::-1])
+            for one, two in ((left, right), (right, left))
         ]
-    elif named[0] == named[1]:
-        names = ", ".join(_differing(*facts))
-        return f"the data differ: {names} has other contents in {first.label} than in {other.label}"
-    return f"the data differ: {named[0]} in {first.label}, {named[1]} in {other.label}"
-
-
-def _other_opponents(first: FinishedRun, other: FinishedRun) -> Counter[str]:
-    """How many dialogues differ of opponents of both runs, in samples that both compare."""
-    one, two = _opponents(first), _opponents(other)
-    return Counter(key[0] for key, digest in one.items() if two.get(key, digest) != digest)
+    elif paths[0] == paths[1]:
+        names = ", ".join(_differing(left, right))
+        return f"the data differ: the content of {names} in {first.label} and in {other.label}"
+    return f"the data differ: {paths[0]} in {first.label}, {paths[1]} in {other.label}"
 
 
 def _opponents(run: FinishedRun) -> dict[tuple[str, str], str]:
     """Hashes of stored dialogues by opponent and sample; earlier manifests have none."""
     facts = run.manifest.facts.get("opponents")
-    named = facts.items() if isinstance(facts, Mapping) else ()
     return {
         (name, sample): str(digest)
-        for name, digests in named
+        for name, digests in (facts.items() if isinstance(facts, Mapping) else ())
         if isinstance(digests, Mapping)
         for sample, digest in digests.items()
     }
 
 
 def _role(run: FinishedRun, role: str) -> tuple[Any, ...]:
-    """All about a role that can change its replies."""
+    """Everything about a role that can change its replies."""
     model = run.spec.models.get(role)
     return run.manifest.models.get(role), model and model.system, _sampling(run, role)
 
 
 def _sampling(run: FinishedRun, role: str) -> dict[str, Any]:
-    """What is in force in the benchmark's place: a run's goes before that of the model's file."""
+    """The sampling that overrides the benchmark's: a run's goes before that of the model's file."""
     model = run.spec.models.get(role)
-    given = model and model.sampling, run.spec.sampling.get(role)
     return {
         name: "left to the server" if value is None else value
-        for sampling in filter(None, given)
+        for sampling in (model and model.sampling, run.spec.sampling.get(role))
+        if sampling
         for name, value in sampling.model_dump().items()
     }
 
 
-def _how(first: FinishedRun, other: FinishedRun, role: str) -> str:
-    """Which settings of a model that both runs have differ."""
-    if not (role in first.spec.models and role in other.spec.models):
+def _differing_role(runs: Sequence[FinishedRun], role: str) -> str:
+    """The settings of a model that both runs have and that differ."""
+    if not all(role in run.spec.models for run in runs):
         return ""
-    differing = _differing_models((first, other), role)
+    differing = _differing_models(runs, role)
     if not differing:
-        return "; their settings are the same, but the files or the backend behind them are not"
+        return "; their settings are the same, but the files or the backend differ"
     advice = _MOVED if differing.keys() == {_ADDRESS} else ""
-    return f"; {_told(differing)}{advice}"
+    return f"; {_list_settings(differing)}{advice}"
 
 
-def _told(differing: Mapping[str, tuple[Any, ...]]) -> str:
-    """Settings of two runs, each with both of its values."""
+def _list_settings(differing: Mapping[str, tuple[Any, ...]]) -> str:
     return ", ".join(
-        f"{name} is {_shown(name, one)} and {_shown(name, two)}"
-        for name, (one, two) in differing.items()
+        f"{name} is {_shown(name, left)} and {_shown(name, right)}"
+        for name, (left, right) in differing.items()
     )
 
 
 def _differing_models(runs: Sequence[FinishedRun], role: str) -> dict[str, tuple[Any, ...]]:
-    """What a role's models are set to otherwise; one of the same identity may have moved."""
+    """The differing settings of a role's models; one of the same identity may have moved."""
     settings = [_model_settings(run, role) for run in runs]
     differing = _differing(*settings)
     if settings[0].get(_IDENTITY) and _IDENTITY not in differing:
@@ -275,25 +262,27 @@ def _differing_models(runs: Sequence[FinishedRun], role: str) -> dict[str, tuple
 
 
 def _model_settings(run: FinishedRun, role: str) -> dict[str, Any]:
-    """All that a run sets for a role's model and that can change its replies."""
+    """All settings of a role's model that can change its replies."""
     model = run.spec.models[role]
+    options = {name: value for name, value in model.options.items() if name != "headers"}
     return {
         "provider": model.provider,
         "model": model.model,
         _ADDRESS: model.base_url,
         "system": model.system,
-        **{f"options.{name}": given for name, given in model.options.items() if name != _HEADERS},
+        **{f"options.{name}": value for name, value in options.items()},
         **{f"{_SAMPLING}{role}.{name}": value for name, value in _sampling(run, role).items()},
     }
 
 
 def _settings(run: FinishedRun) -> dict[str, Any]:
-    """All that can change scores and may differ, by the name that a user knows."""
+    """All settings that can change scores and may differ, by the names that users know."""
     known = _description(run)
-    refused = _files(known) | (known.judging if known else frozenset())
-    options = _in_force(run, known).items() if known else run.spec.options.items()
+    refused = file_options(known.options if known else ImageOptions)
+    refused |= known.judging if known else frozenset()
+    options = _in_force(run, known) if known else run.spec.options
     return {
-        **{f"option {name}": value for name, value in options if name not in refused},
+        **{f"option {name}": value for name, value in options.items() if name not in refused},
         "conditions": ", ".join(run.manifest.conditions),
         "limit": run.spec.limit,
         "shuffle": run.spec.shuffle,
@@ -303,52 +292,44 @@ def _settings(run: FinishedRun) -> dict[str, Any]:
     }
 
 
-def _files(known: Description | None) -> frozenset[str]:
-    """The options that name files: what the files hold is compared, not where they lie."""
-    return file_options(known.options if known else ImageOptions)
-
-
 def _judging(run: FinishedRun) -> dict[str, Any]:
-    """What is in force of the options that change the judging."""
-    if (known := _description(run)) is None:
+    """The options in force that change the judging."""
+    known = _description(run)
+    if known is None:
         return {}
-    in_force = _in_force(run, known)
+    options = _in_force(run, known)
     return {
-        f"options.{name}": _kind(known, name).validate_python(in_force[name])
+        f"options.{name}": _adapter(known, name).validate_python(options[name])
         for name in sorted(known.judging)
     }
 
 
 def _in_force(run: FinishedRun, known: Description) -> dict[str, Any]:
-    """Every option but names of files; without any in the manifest, defaults are today's."""
+    """Every option except file names; options that the manifest lacks have today's defaults."""
     options = run.manifest.options or run.spec.options
     defaults = {
-        name: _kind(known, name).dump_python(field.get_default(call_default_factory=True))
+        name: _adapter(known, name).dump_python(field.get_default(call_default_factory=True))
         for name, field in known.options.model_fields.items()
-        if name not in options and name not in _files(known)
+        if name not in options and name not in file_options(known.options)
     }
     return {**defaults, **options}
 
 
-def _kind(known: Description, name: str) -> TypeAdapter[Any]:
+def _adapter(known: Description, name: str) -> TypeAdapter[Any]:
     annotation: Any = known.options.model_fields[name].annotation
     return TypeAdapter(annotation)
 
 
 def _description(run: FinishedRun) -> Description | None:
-    """That of a shipped benchmark; one of a user's own may be here no more."""
+    """The description of a shipped benchmark; a custom one may be missing here."""
     return describe(run.spec.benchmark) if run.spec.benchmark in TITLES else None
 
 
 def _differing(*settings: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
-    """Name -> the values, None where there is none, of what is not the same in all of them."""
-    names = dict.fromkeys(name for each in settings for name in each)
-    values = {name: tuple(each.get(name) for each in settings) for name in names}
-    return {name: each for name, each in values.items() if any(one != each[0] for one in each)}
-
-
-def _model(spec: ModelSpec | None) -> str:
-    return "nobody" if spec is None else spec.label
+    """Name -> the values (None if there is none) of settings that are not the same in all."""
+    names = dict.fromkeys(name for mapping in settings for name in mapping)
+    values = {name: tuple(mapping.get(name) for mapping in settings) for name in names}
+    return {name: row for name, row in values.items() if any(value != row[0] for value in row)}
 
 
 def _shown(name: str, value: Any) -> str:
@@ -358,7 +339,7 @@ def _shown(name: str, value: Any) -> str:
     return text if len(text) <= LONGEST else f"{text[:LONGEST]} ..."
 
 
-def _listed(labels: Sequence[str]) -> str:
+def _join(labels: Sequence[str]) -> str:
     *most, last = labels
     return f"{', '.join(most)} and {last}" if most else last
 
@@ -366,82 +347,69 @@ def _listed(labels: Sequence[str]) -> str:
 def finished_among(
     folders: Sequence[Path], *, needed: Path | None = None
 ) -> tuple[tuple[Path, ...], tuple[str, ...]]:
-    """The folders without those of unfinished runs and of shards, and a line on each of those.
+    """The folders without unfinished runs and shards, and a line on each of those.
 
-    Shards stay where there is nothing else, or where the one that is `needed` is a shard: which do
-    not fit together is said later. Raises `DataError` for an unfinished run where fewer
-    than two finished ones are left or it is `needed`, `InputError` for a folder that cannot be
-    read.
+    Shards stay if there is nothing else, or if the one that is `needed` is a shard; mismatches are
+    reported later. Raises `DataError` for an unfinished run if it is `needed` or fewer than two
+    finished ones are left, `InputError` for a folder that cannot be read.
     """
-    unfinished = {folder: why for folder in folders if (why := find_unfinished(folder)) is not None}
+    unfinished = {folder: reason for folder in folders if (reason := find_unfinished(folder))}
     kept = [folder for folder in folders if folder not in unfinished]
     if unfinished and (len(kept) < 2 or needed in unfinished):
         folder = needed if needed in unfinished else next(iter(unfinished))
         raise DataError(str(folder), [f"the run is not finished: {unfinished[folder]}"], FINISH)
-    parts = {folder: part for folder in kept if (part := _shard(folder)) is not None}
-    whole = [folder for folder in kept if folder not in parts]
-    if not whole or needed in parts:
-        whole, parts = kept, {}
-    reasons = {
-        folder: f"the run is not finished, {why}. {FINISH}" for folder, why in unfinished.items()
+    shards = {
+        folder: shard
+        for folder in kept
+        if (folder / SPEC).exists() and not (shard := read_specified(folder).shard).is_whole
     }
-    reasons |= {folder: f"it is {part} of a run. {MERGE}" for folder, part in parts.items()}
-    return tuple(whole), tuple(f"{folder} is left out: {why}" for folder, why in reasons.items())
+    whole = [folder for folder in kept if folder not in shards]
+    if not whole or needed in shards:
+        whole, shards = kept, {}
+    lines = [
+        f"{folder} is left out: the run is not finished, {reason}. {FINISH}"
+        for folder, reason in unfinished.items()
+    ]
+    lines += [
+        f"{folder} is left out: it is {shard} of a run. {MERGE}" for folder, shard in shards.items()
+    ]
+    return tuple(whole), tuple(lines)
 
 
 def open_runs(folders: Sequence[Path]) -> tuple[FinishedRun, ...]:
-    """The runs of at least two folders, each with a label of its own.
+    """The runs of at least two folders, each with its own label.
 
-    Raises `ConfigError` for a folder that is named twice, `InputError` for one that holds no
-    finished run.
+    Runs of one model are named by their data, by their hashes, or else by their folders. Raises
+    `ConfigError` for a folder that is named twice, `InputError` for one without a finished run.
     """
-    places = [folder.resolve() for folder in folders]
-    if twice := [str(folder) for folder, n in Counter(places).items() if n > 1]:
-        raise ConfigError(f"named twice: {', '.join(twice)}")
+    places = Counter(folder.resolve() for folder in folders)
+    if repeated := [str(folder) for folder, count in places.items() if count > 1]:
+        raise ConfigError(f"named twice: {', '.join(repeated)}")
     if len(places) < 2:
-        raise ConfigError("this takes the folders of at least two runs")
-    return _labelled([read_finished(folder) for folder in folders])
-
-
-def tell_shortfall(run: FinishedRun) -> Iterator[str]:
-    """How much of a run is missing, if much is, as the run itself reported it."""
-    for sentence in tell_notable(read_shortfall(run.folder), run.tables):
-        yield f"WARNING: {run.label}: {sentence}"
-
-
-def _shard(folder: Path) -> str | None:
-    """Which part of a run lies in a folder; None for a whole run, and where none lies."""
-    if not (folder / SPEC).exists():
-        return None
-    shard = read_specified(folder).shard
-    return None if shard.is_whole else str(shard)
-
-
-def _labelled(runs: Sequence[FinishedRun]) -> tuple[FinishedRun, ...]:
-    """Runs of one model are named by their data, by their hashes, or else by their folders."""
-    counts = Counter(run.label for run in runs)
+        raise ConfigError("name the folders of at least two runs")
+    runs = [read_finished(folder) for folder in folders]
     alike = Counter((run.label, data_hashes(run)) for run in runs)
-    runs = [
-        _with_data(run) if alike[run.label, data_hashes(run)] == 1 < counts[run.label] else run
-        for run in runs
-    ]
-    for relabel in (_with_hash, _with_folder):
+
+    def by_data(run: FinishedRun) -> str:
+        name = Path(str(run.spec.options.get("data", ""))).name
+        return name if alike[run.candidate, data_hashes(run)] == 1 else ""
+
+    def by_hash(run: FinishedRun) -> str:
+        label = re.sub(r"[^A-Za-z0-9._-]+", "-", run.candidate)
+        return run.folder.resolve().name.removeprefix(f"{run.spec.benchmark}-{label}-")
+
+    for mark in (by_data, by_hash, lambda run: str(run.folder)):
         counts = Counter(run.label for run in runs)
-        runs = [relabel(run) if counts[run.label] > 1 else run for run in runs]
+        runs = [
+            replace(run, label=f"{run.candidate} ({name})")
+            if counts[run.label] > 1 and (name := mark(run))
+            else run
+            for run in runs
+        ]
     return tuple(runs)
 
 
-def _with_data(run: FinishedRun) -> FinishedRun:
-    name = Path(str(run.spec.options.get("data", ""))).name
-    return replace(run, label=f"{run.candidate} ({name})") if name else run
-
-
-def _with_hash(run: FinishedRun) -> FinishedRun:
-    name = run.folder.resolve().name
-    label = re.sub(r"[^A-Za-z0-9._-]+", "-", run.candidate)
-    mark = name.removeprefix(f"{run.spec.benchmark}-{label}-")
-    return replace(run, label=f"{run.candidate} ({mark})")
-
-
-def _with_folder(run: FinishedRun) -> FinishedRun:
-    return replace(run, label=f"{run.candidate} ({run.folder})")
+def quality_warnings(run: FinishedRun) -> Iterator[str]:
+    """Warnings on a run of which much is missing, as the run itself reported them."""
+    for notable in find_notable(read_quality(run.folder), run.tables):
+        yield f"WARNING: {run.label}: {notable.sentence}"

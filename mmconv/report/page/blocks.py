@@ -1,9 +1,9 @@
-"""The samples' texts and pictures in blocks: inside the page while there is room, else beside it.
+"""The samples' texts and images in blocks: inside the page while there is room, else in files.
 
-A block is a list of samples as gzipped JSON in base64, and its pictures as WebP in base64. The page
-unpacks a block when one of its samples is looked at or searched. What exceeds the page's budget
-goes to files of JavaScript in a folder beside it, which a page may load from a disk too. So do the
-larger pictures of each block, which are apart: they are needed only where one is enlarged.
+A block is a list of samples as gzipped JSON in base64, and its images as WebP in base64. The page
+unpacks a block when one of its samples is shown or searched. Blocks beyond the page's budget are
+files of JavaScript in a folder next to it, which a page may load from a disk too. So are the larger
+images of each block, which are needed only to enlarge one.
 """
 
 from __future__ import annotations
@@ -14,62 +14,49 @@ from collections import deque
 from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
-from types import TracebackType
-from typing import NamedTuple, Self
 
 import orjson
 
 from images.thumbnails import renditions
 from mmconv.core.errors import ImageError
 from mmconv.core.protocols import ImageSource
-from mmconv.report.page.dialogues import Record
+from mmconv.report.data_quality import Record
 
 BLOCK = 16
 """Samples in a block."""
 
 LARGER = 1_000_000
-"""Added to a block's number: the file of its larger pictures."""
+"""Added to a block's number: the file of its larger images."""
 
 LARGER_BYTES = 2_000_000
-"""What larger pictures may take inside the page, of what its budget leaves them."""
+"""The most that larger images may take inside the page, of what its budget leaves them."""
+
+NAME = 16
+"""Hexadecimal digits of its hash that name an image within one page."""
 
 _THREADS = 2
 _LOOKAHEAD = 4
 
 
-class _Renditions(NamedTuple):
-    """A picture's short name, its thumbnail and the larger one; empty texts if it is lost."""
-
-    name: str
-    small: str = ""
-    larger: str = ""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """Some samples: texts as base64 of gzip of JSON, pictures as JSON of name -> base64 of WebP."""
+    """Some samples: texts as base64 of gzip of JSON, images as JSON of name -> base64 of WebP."""
 
     texts: str
     pictures: str
 
-    @property
-    def size(self) -> int:
-        """Bytes in the page."""
-        return len(self.texts) + len(self.pictures)
 
-
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Blocks:
-    """Takes samples in and makes blocks of them in threads; a context manager.
+    """The blocks of a page: `inside` it, up to `budget` bytes, or else files in `folder`.
 
-    `inside` holds the blocks of the page, up to `budget` bytes; the rest is written into `folder`,
-    and `outside` counts it. `size` counts the samples. `larger` holds larger pictures by the number
-    of their block, as JSON of name -> base64 of JPEG or PNG; of so many blocks `larger_outside`
-    they lie in files. `lost` names the pictures that could not be had, with the reason.
+    `size` counts the samples, `outside` and `larger_outside` the blocks of which texts or larger
+    images are in files. `larger` has larger images by block, as JSON of name -> base64 of JPEG or
+    PNG. `lost` has the reason for each image that could not be read.
     """
 
-    images: ImageSource | None
     folder: Path
     budget: int
     inside: list[Block] = field(default_factory=list)
@@ -78,94 +65,81 @@ class Blocks:
     larger: dict[int, str] = field(default_factory=dict)
     larger_outside: int = 0
     lost: dict[str, str] = field(default_factory=dict)
-    _written: set[Path] = field(default_factory=set)
-    _open: list[Record] = field(default_factory=list)
-    _wanted: list[str] = field(default_factory=list)
-    _waiting: deque[tuple[Future[str], list[Future[_Renditions]]]] = field(default_factory=deque)
-    _pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(_THREADS))
+    _files: set[Path] = field(default_factory=set)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def add(self, sample: Record, pictures: Iterable[str]) -> None:
-        """Take in a sample and the hashes of its pictures."""
-        self._open.append(sample)
-        self.size += 1
-        self._wanted += [each for each in pictures if each not in self._wanted]
-        if len(self._open) == BLOCK:
-            self._close()
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if kind is None:
-            self._close()
-            while self._waiting:
-                self._settle()
-            self._remove_old()
-        self._pool.shutdown(cancel_futures=True)
-
-    def _close(self) -> None:
-        if not self._open:
-            return
-        texts = self._pool.submit(packed, self._open)
-        pictures = [self._pool.submit(self._renditions, sha256) for sha256 in self._wanted]
-        self._waiting.append((texts, pictures))
-        self._open, self._wanted = [], []
-        if len(self._waiting) > _LOOKAHEAD:
-            self._settle()
-
-    def _settle(self) -> None:
-        """Put the oldest block where there is room; blocks keep their order."""
-        texts, pictures = self._waiting.popleft()
-        had = [made for each in pictures if (made := each.result()).small]
-        small = orjson.dumps({each.name: each.small for each in had}).decode()
-        block = Block(texts=texts.result(), pictures=small)
+    def add(self, texts: str, images: Iterable[tuple[str, str, str]]) -> None:
+        """Put a block, with the name, thumbnail and larger version of each image, where it fits."""
+        readable = [image for image in images if image[1]]
+        small = orjson.dumps({name: thumbnail for name, thumbnail, _ in readable}).decode()
         number = len(self.inside) + self.outside
-        if not self.outside and block.size <= self.budget:
-            self.budget -= block.size
-            self.inside.append(block)
+        if not self.outside and len(texts) + len(small) <= self.budget:
+            self.budget -= len(texts) + len(small)
+            self.inside.append(Block(texts=texts, pictures=small))
         else:
-            self._write(number, block)
+            self._write(number, texts, small)
             self.outside += 1
-        if had:
-            larger = {each.name: each.larger for each in had}
-            self.larger[number] = orjson.dumps(larger).decode()
-        # what all samples need goes first, so the larger ones have the room that is left
+        if readable:
+            self.larger[number] = orjson.dumps({name: big for name, _, big in readable}).decode()
+        # texts and thumbnails go first, so the larger images have the room that is left
         while sum(map(len, self.larger.values())) > min(LARGER_BYTES, self.budget):
-            last, packed_pictures = self.larger.popitem()
-            self._write(LARGER + last, Block(texts="", pictures=packed_pictures))
+            last, larger = self.larger.popitem()
+            self._write(LARGER + last, "", larger)
             self.larger_outside += 1
 
-    def _write(self, number: int, block: Block) -> None:
+    def _write(self, number: int, texts: str, images: str) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
-        line = f'mmconvBlock({number}, "{block.texts}", {block.pictures});\n'
         path = self.folder / f"{number}.js"
-        path.write_text(line, encoding="ascii")
-        self._written.add(path)
+        path.write_text(f'mmconvBlock({number}, "{texts}", {images});\n', encoding="ascii")
+        self._files.add(path)
 
-    def _remove_old(self) -> None:
-        """Remove what an earlier page left in the folder, and the folder if nothing is in it."""
+    def remove_old(self) -> None:
+        """Remove the files of an earlier page, and the folder if it is empty then."""
         for path in self.folder.glob("*.js"):
-            if path.stem.isdigit() and path not in self._written:
+            if path.stem.isdigit() and path not in self._files:
                 path.unlink()
         if self.folder.is_dir() and not any(self.folder.iterdir()):
             self.folder.rmdir()
 
-    def _renditions(self, sha256: str) -> _Renditions:
-        name = sha256[:16]
-        if self.images is None:
-            self.lost[name] = "the page was made without the images"
-            return _Renditions(name)
+
+def make_blocks(
+    samples: Iterable[tuple[Record, list[str]]],
+    images: ImageSource | None,
+    folder: Path,
+    budget: int,
+) -> Blocks:
+    """Make blocks of samples, each with the hashes of its images, in threads."""
+    blocks = Blocks(folder=folder, budget=budget)
+    waiting: deque[tuple[Future[str], list[Future[tuple[str, str, str]]]]] = deque()
+
+    def read(sha256: str) -> tuple[str, str, str]:
+        """An image's short name, its thumbnail and the larger version; empty if it is lost."""
+        name = sha256[:NAME]
         try:
-            made = renditions(self.images.read(sha256), f"image {sha256[:12]}")
+            if images is None:
+                raise ImageError("the page was made without the images")
+            thumbnail, larger = renditions(images.read(sha256), f"image {sha256[:12]}")
         except ImageError as error:
-            self.lost[name] = str(error)
-            return _Renditions(name)
-        return _Renditions(name, *(base64.b64encode(data).decode() for data in made))
+            blocks.lost[name] = str(error)
+            return name, "", ""
+        return name, base64.b64encode(thumbnail).decode(), base64.b64encode(larger).decode()
+
+    def settle() -> None:
+        texts, renditions = waiting.popleft()
+        blocks.add(texts.result(), [rendition.result() for rendition in renditions])
+
+    iterator = iter(samples)
+    with ThreadPoolExecutor(_THREADS) as pool:
+        while batch := list(islice(iterator, BLOCK)):
+            blocks.size += len(batch)
+            hashes = dict.fromkeys(sha256 for _, sample_hashes in batch for sha256 in sample_hashes)
+            texts = pool.submit(packed, [sample for sample, _ in batch])
+            waiting.append((texts, [pool.submit(read, sha256) for sha256 in hashes]))
+            if len(waiting) > _LOOKAHEAD:
+                settle()
+        while waiting:
+            settle()
+    blocks.remove_old()
+    return blocks
 
 
 def packed(document: object) -> str:

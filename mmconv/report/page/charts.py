@@ -1,46 +1,89 @@
-"""Charts: the headline numbers of a run or a comparison, as pictures and as compact tables.
+"""Charts: numbers of a table as a picture (SVG) and as a compact table.
 
-A chart arranges cells of one table by place (a metric, a turn) and series (a condition, a run). All
-of it comes from the tables of run folders; nothing is estimated here.
+A chart arranges cells by place (a metric, a turn) and series (a condition, a run). It is drawn as
+dots with intervals or, for shares of ratings, as bars. Nothing is estimated here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from html import escape
+from itertools import cycle
+from typing import NamedTuple, TypeAlias, TypeVar
+
+from rich.cells import cell_len
 
 from mmconv.benchmarks.shared.options import Display
 from mmconv.core.types import Cell, Table
 from mmconv.report.comparison.differences import DIFFERS, SCORE_DIFFERENCES, Comparison, Named
 from mmconv.report.findings import has_interval, is_estimate, is_signed, split_row
-from mmconv.report.page.grids import Grid, Line, Shown, column_digits, same_size, shown
-from mmconv.report.page.plots import COLOURS, Plot, Series, dots, point_of, span
+from mmconv.report.page.grids import Grid, column_digits, grid
+from mmconv.report.tables.text import fold_anywhere
+
+COLOURS = ("series-1", "series-2", "series-3", "series-4", "series-5")
+"""The style sheet's colours for series."""
 
 MOST_PLACES = 26
-"""A longer picture is searched and not read; a table is better for that."""
+"""A longer picture cannot be read; its table can."""
 
 MOST_LINES = 12
-"""A compact table has so many rows; the rest is in the whole table."""
+"""The most rows of a compact table."""
 
 MOST_CHARTS = 4
-STAR = "*"
-"""The mark of a significant difference."""
 
-_Place = tuple[str, str]
+WIDTH = 360.0
+"""Units of a plot's width; the page scales it."""
+
+LETTER = 5.7
+"""Units that a letter of a label is wide, at most."""
+
+LINE = 12.0
+"""Units from one line of a label to the next."""
+
+LABEL = 26
+"""Columns of a label in one line; a Chinese character takes two."""
+
+HOLLOW = "hollow: no interval"
+
+Place: TypeAlias = tuple[str, str]
+Item = TypeVar("Item")
+
+
+class Point(NamedTuple):
+    """A number with its interval, if it has one."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plot:
+    """SVG, its title, and its content in words for screen readers; `note` explains a sign."""
+
+    title: str
+    svg: str
+    words: str
+    note: str = ""
+    legend: tuple[tuple[str, str], ...] = ()
+
+
+def colours_of(names: Sequence[str]) -> dict[str, str]:
+    """A colour for each series of a page, which it has in all pictures."""
+    return dict(zip(names, cycle(COLOURS), strict=False))
 
 
 @dataclass(slots=True)
 class Chart:
-    """Cells by place and series; `starred` are places of significant differences.
-
-    A series has the same colour in all pictures of a page: its place in `palette`.
-    """
+    """Cells of a table by place and series; `starred` are places of significant differences."""
 
     title: str
     table: Table
-    palette: tuple[str, ...]
-    cells: dict[_Place, Cell] = field(default_factory=dict)
-    starred: set[_Place] = field(default_factory=set)
+    colours: Mapping[str, str]
+    cells: dict[Place, Cell] = field(default_factory=dict)
+    starred: set[Place] = field(default_factory=set)
 
     @property
     def places(self) -> list[str]:
@@ -53,48 +96,137 @@ class Chart:
         return list(dict.fromkeys(name for _, name in self.cells))
 
     @property
+    def points(self) -> dict[Place, Point]:
+        """The cells that can be drawn, in the order of series."""
+        return {
+            (place, name): Point(cell.value, cell.low, cell.high)
+            for name in self.series
+            for place in self.places
+            if (cell := self.cells.get((place, name))) and isinstance(cell.value, float)
+        }
+
+    @property
     def is_drawn(self) -> bool:
         """Whether a picture of it can be read."""
-        there = any(map(point_of, self.cells.values()))
-        return there and len(self.places) <= MOST_PLACES and len(self.palette) <= len(COLOURS)
-
-    def plot(self) -> Plot:
-        """The picture; a dot for each number."""
-        series = [
-            Series(
-                name=name,
-                colour=COLOURS[self.palette.index(name)],
-                points=tuple(point_of(self.cells.get((place, name))) for place in self.places),
-            )
-            for name in self.series
-        ]
-        ends = span(point for each in series for point in each.points)
-        return dots(self.title, self.places, series, ends, zero=is_signed(self.table))
+        is_readable = len(self.places) <= MOST_PLACES and len(self.colours) <= len(COLOURS)
+        return is_readable and bool(self.points)
 
     def grid(self) -> Grid:
         """The compact table: a row for each place, a column for each series."""
-        digits = column_digits(self.cells.values(), self.table.digits)
-        rounded = replace(self.table, digits=digits)
-        lines = [
-            Line(name=place, cells=tuple(self._shown(place, name, rounded) for name in self.series))
+        rows = {
+            place: {name: cell for (other, name), cell in self.cells.items() if other == place}
             for place in self.places
-        ]
-        size, lines = same_size(lines)
-        star = [f"{STAR} significant at the 5 % level (Holm's correction)"] if self.starred else []
-        return Grid(
-            id=self.table.name,
+        }
+        table = replace(
+            self.table,
             title=self.title,
             columns=tuple(self.series),
-            lines=tuple(lines[:MOST_LINES]),
-            more=max(0, len(lines) - MOST_LINES),
-            notes=(*([size] if size else []), *star),
+            rows=rows,
+            digits=column_digits(self.cells.values(), self.table.digits),
+        )
+        return grid(table, notes=(), most=MOST_LINES, is_rounded=True, starred=self.starred)
+
+    def dots(self) -> Plot:
+        """Each number as a dot with its interval, a row for each place."""
+        points, zero = self.points, is_signed(self.table)
+        series = dict.fromkeys(name for _, name in points)
+        ends = [end for point in points.values() for end in point if end is not None]
+        ends += [0.0] if zero else []
+        margin = 0.03 * ((max(ends) - min(ends)) or 1.0)
+        low, high = min(ends) - margin, max(ends) + margin
+        labels = [fold_anywhere(place, LABEL) for place in self.places]
+        left = 10 + LETTER * max(cell_len(line) for lines in labels for line in lines)
+        step = 9.0 if len(series) > 1 else 0.0
+        heights = [max(LINE * len(lines) + 6, step * len(series) + 8, 20) for lines in labels]
+        bottom = sum(heights)
+
+        def x(value: float) -> float:
+            return left + (WIDTH - left - 8) * (value - low) / (high - low)
+
+        drawn = []
+        for tick, text in _ticks(low, high):
+            at = f'x1="{x(tick):.1f}" x2="{x(tick):.1f}" y2="{bottom}"'
+            drawn.append(f'<line class="{"zero" if zero and tick == 0 else "grid"}" {at}/>')
+            drawn.append(_text(x(tick), bottom + 13, text, "middle"))
+        top = 0.0
+        for place, lines, height in zip(self.places, labels, heights, strict=True):
+            for y, line in _spread(lines, top + height / 2, LINE):
+                drawn.append(_text(left - 8, y + 3.5, line, "end"))
+            names = [name for name in series if (place, name) in points]
+            for y, name in _spread(names, top + height / 2, step):
+                drawn.append(_dot(points[place, name], x, y, self.colours[name]))
+            top += height
+        note = HOLLOW if any(point.low is None for point in points.values()) else ""
+        return self._plot(drawn, bottom, note)
+
+    def bars(self, highest: float) -> Plot:
+        """Columns over the places, the series next to each other, on a scale from 0."""
+        height, left, full = 120.0, 28.0, 1.05 * (highest or 1.0)
+        points = self.points
+        wide = (WIDTH - left) / len(self.places)
+        bar = 0.8 * wide / len(self.series)
+        drawn = []
+        for tick, text in _ticks(0.0, highest or 1.0):
+            y = height - height * tick / full
+            drawn.append(f'<line class="grid" x1="{left}" x2="{WIDTH}" y1="{y:.1f}" y2="{y:.1f}"/>')
+            drawn.append(_text(left - 5, y + 3.5, text, "end"))
+        for at, place in enumerate(self.places):
+            drawn.append(_text(left + (at + 0.5) * wide, height + 13, place, "middle"))
+            for number, name in enumerate(self.series):
+                tall = height * points[place, name].value / full
+                drawn.append(
+                    f'<rect x="{left + (at + 0.1) * wide + number * bar:.1f}" '
+                    f'y="{height - tall:.1f}" width="{0.9 * bar:.1f}" height="{tall:.1f}" '
+                    f'style="fill:var(--{self.colours[name]})"/>'
+                )
+        return self._plot(drawn, height)
+
+    def _plot(self, drawn: Sequence[str], height: float, note: str = "") -> Plot:
+        series = dict.fromkeys(name for _, name in self.points)
+        return Plot(
+            title=self.title,
+            svg=f'<svg class="plot" viewBox="0 0 {WIDTH:.0f} {height + 18:.0f}" '
+            f'aria-hidden="true" focusable="false">{"".join(drawn)}</svg>',
+            words="; ".join(
+                f"{name}, {place}: {value:.2f}"
+                + ("" if low is None else f" ({low:.2f} to {high:.2f})")
+                for (place, name), (value, low, high) in self.points.items()
+            ),
+            note=note,
+            legend=tuple((name, self.colours[name]) for name in series),
         )
 
-    def _shown(self, place: str, name: str, table: Table) -> Shown | None:
-        cell = shown(self.cells.get((place, name)), table)
-        if cell is not None and (place, name) in self.starred:
-            return replace(cell, value=f"{cell.value} {STAR}")
-        return cell
+
+def _spread(items: Sequence[Item], middle: float, step: float) -> Iterator[tuple[float, Item]]:
+    """Each item with its height, around a middle."""
+    for number, item in enumerate(items):
+        yield middle + (number - (len(items) - 1) / 2) * step, item
+
+
+def _dot(point: Point, x: Callable[[float], float], y: float, colour: str) -> str:
+    paint = f"var(--{colour})"
+    centre = f'cx="{x(point.value):.1f}" cy="{y:.1f}" r="3.2"'
+    if point.low is None or point.high is None:
+        return f'<circle {centre} style="fill:none;stroke:{paint};stroke-width:1.4"/>'
+    ends = f'x1="{x(point.low):.1f}" x2="{x(point.high):.1f}" y1="{y:.1f}" y2="{y:.1f}"'
+    return (
+        f'<line class="interval-line" {ends} style="stroke:{paint}"/>'
+        f'<circle {centre} style="fill:{paint}"/>'
+    )
+
+
+def _ticks(low: float, high: float) -> Iterator[tuple[float, str]]:
+    """Round numbers in a range, at most six, with their texts."""
+    rough = (high - low) / 5
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(size * power for size in (1, 2, 2.5, 5, 10) if size * power >= rough)
+    digits = max(0, -math.floor(math.log10(step)) + (step / power == 2.5))
+    for number in range(math.ceil(low / step), math.floor(high / step) + 1):
+        yield number * step, f"{number * step:.{digits}f}".replace("-", "\N{MINUS SIGN}")
+
+
+def _text(x: float, y: float, text: str, anchor: str) -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
 
 
 def run_charts(tables: Sequence[Table], display: Display, candidate: str) -> list[Chart]:
@@ -112,7 +244,7 @@ def comparison_charts(comparison: Comparison, display: Display) -> list[Chart]:
 
 
 def _first(tables: Sequence[Table], *, signed: bool) -> Table | None:
-    """The first table to read that has intervals."""
+    """The first printed table with estimates."""
     of_kind = (table for table in tables if is_signed(table) == signed and not table.detail)
     return next((table for table in of_kind if _columns(table)), None)
 
@@ -120,43 +252,43 @@ def _first(tables: Sequence[Table], *, signed: bool) -> Table | None:
 def _columns(table: Table) -> list[str]:
     """The columns of estimates: those with intervals, or else those of numbers that have an n."""
     for is_one in (has_interval, is_estimate):
-        columns = (
+        columns = [
             column
             for column in table.columns
             if any(is_one(row.get(column)) for row in table.rows.values())
-        )
-        if found := [*columns]:
-            return found
+        ]
+        if columns:
+            return columns
     return []
 
 
 def _table_charts(table: Table, display: Display, candidate: str) -> list[Chart]:
+    """A chart per column with a series per condition, or per unit with a series per column."""
     columns = _columns(table)
     if len(table.rows) == 1:
-        [only] = table.rows.values()
-        drawn = {(column, candidate): only[column] for column in columns}
-        return [Chart(table.title, table, (candidate,), drawn)]
+        [row] = table.rows.values()
+        cells = {(column, candidate): row[column] for column in columns}
+        return [Chart(table.title, table, colours_of([candidate]), cells)]
     charts: dict[str, Chart] = {}
     by_condition = any(row in display.rows for row in table.rows)
-    conditions = tuple(dict.fromkeys(display.place_of(row)[1] for row in display.rows))
+    conditions = list(dict.fromkeys(display.place_of(row)[1] for row in display.rows))
     for column in columns:
         key = column if by_condition else _unit(column)
         title = column + ": change" * is_signed(table) if by_condition else table.title
-        palette = tuple(name for name in columns if _unit(name) == key)
-        chart = Chart(title, table, conditions if by_condition else palette)
-        chart = charts.setdefault(key, chart)
-        for row, cells in table.rows.items():
-            if column in cells:
-                place, condition = display.place_of(row)
-                name = condition if by_condition else column
+        alike = [name for name in columns if _unit(name) == key]
+        colours = colours_of(conditions if by_condition else alike)
+        chart = charts.setdefault(key, Chart(title, table, colours))
+        for row_name, row in table.rows.items():
+            if column in row:
+                place, condition = display.place_of(row_name)
                 # all rows of one candidate share its name
-                place = place or row.removeprefix(f"{candidate}, ")
-                chart.cells[place, name] = cells[column]
+                place = place or row_name.removeprefix(f"{candidate}, ")
+                chart.cells[place, condition if by_condition else column] = row[column]
     return list(charts.values())
 
 
 def _unit(column: str) -> str:
-    """What is in brackets at the end of a column's title, as in `direct (1-10)`."""
+    """The text in brackets at the end of a column's title, as in `direct (1-10)`."""
     return column.rpartition("(")[2] if column.endswith(")") else ""
 
 
@@ -165,39 +297,46 @@ def _scores_of_runs(comparison: Comparison, display: Display) -> list[Chart]:
     first = _first(comparison.runs[0].tables, signed=False)
     if first is None:
         return []
-    columns = _columns(first)
     charts: dict[str, Chart] = {}
-    palette = tuple(run.label for run in comparison.runs)
+    colours = colours_of([run.label for run in comparison.runs])
     for run in comparison.runs:
-        table = next((each for each in run.tables if each.name == first.name), None)
+        table = next((table for table in run.tables if table.name == first.name), None)
         named = Named(label=run.label, candidate=run.candidate, tables=())
         for row, cells in table.rows.items() if table else ():
             place = display.name_row(named.renamed(row, "").strip(", "))
-            for column in columns:
+            for column in _columns(first):
                 if column in cells:
                     key = column if place else ""
-                    chart = charts.setdefault(key, Chart(key or first.title, first, palette))
+                    chart = charts.setdefault(key, Chart(key or first.title, first, colours))
                     chart.cells[place or column, run.label] = cells[column]
-    made = list(charts.values())[:MOST_CHARTS]
-    return made if len(comparison.runs) <= len(COLOURS) else [_by_run(chart) for chart in made]
-
-
-def _by_run(chart: Chart) -> Chart:
-    """The first place of a chart, with a row for each run."""
-    first = chart.places[0]
-    cells = {(name, first): cell for (place, name), cell in chart.cells.items() if place == first}
-    return Chart(f"{chart.title}, {first}", chart.table, (first,), cells)
+    shown = list(charts.values())[:MOST_CHARTS]
+    if len(comparison.runs) <= len(COLOURS):
+        return shown
+    return [
+        Chart(
+            f"{chart.title}, {first_place}",
+            chart.table,
+            colours_of([first_place]),
+            {
+                (name, place): cell
+                for (place, name), cell in chart.cells.items()
+                if place == first_place
+            },
+        )
+        for chart in shown
+        for first_place in chart.places[:1]
+    ]
 
 
 def _differences(comparison: Comparison, display: Display) -> list[Chart]:
-    table = next((each for each in comparison.tables if each.name == SCORE_DIFFERENCES), None)
+    table = next((table for table in comparison.tables if table.name == SCORE_DIFFERENCES), None)
     if table is None:
         return []
-    columns = [column for column in table.columns if column != DIFFERS]
     charts = []
-    palette = tuple(run.label for run in comparison.runs)
-    for column in columns[:MOST_CHARTS]:
-        chart = Chart(f"{column}: difference from {comparison.runs[0].label}", table, palette)
+    colours = colours_of([run.label for run in comparison.runs])
+    for column in [column for column in table.columns if column != DIFFERS][:MOST_CHARTS]:
+        title = f"{column}: difference from {comparison.runs[0].label}"
+        chart = Chart(title, table, colours)
         for row, cells in table.rows.items():
             name, label = split_row(comparison, row)
             if column in cells:

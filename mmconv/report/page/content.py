@@ -1,37 +1,43 @@
-"""What a page is made of: findings, charts, and sections of tables, for one run or for several.
+"""The content of a page: findings, charts and sections of tables, for one run or for several.
 
 The template prints these values and decides nothing. A benchmark says how its results are shown in
-its `Display`; no benchmark has a view of its own.
+its `Display`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import TypeAlias
 
 from mmconv.benchmarks.registry import TITLES
-from mmconv.benchmarks.shared.options import Display, display_of
-from mmconv.core.types import Table
+from mmconv.benchmarks.shared.options import Display, Ratings, display_of
+from mmconv.core.types import Cell, Table
 from mmconv.report.comparison.differences import Comparison
+from mmconv.report.costs import format_dollars, unknown_price
+from mmconv.report.data_quality import DataQuality, quality_tables, summarise_quality
 from mmconv.report.findings import comparison_findings, run_findings
 from mmconv.report.notes import ALIKE
-from mmconv.report.page.charts import Chart, comparison_charts, run_charts
-from mmconv.report.page.grids import Grid
-from mmconv.report.page.plots import Plot
+from mmconv.report.page.charts import Chart, Plot, colours_of, comparison_charts, run_charts
+from mmconv.report.page.grids import Grid, grid, heat_map, why_missing
+from mmconv.report.tables.cells import shared_notes
+from mmconv.run_folder.layout import ModelSummary
 from mmconv.run_folder.saved_run import FinishedRun, read_finished
+from mmconv.stats import FEWEST_CLUSTERS, ScoreFrame
 
 About: TypeAlias = Mapping[str, Mapping[str, str]]
-"""Sample -> what its data say of it that no call shows (a caption, a reference), by name."""
+"""Sample -> texts of its data that no call shows (a caption, a reference), by name."""
 
 NOTHING: About = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """One section of the page; `folded` tables are shown when they are opened."""
+    """One section of the page; `folded` tables are behind their titles."""
 
     id: str
     title: str
@@ -45,9 +51,9 @@ class Section:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Content:
-    """What goes into one page: the runs (the first is the baseline) and what is shown of them.
+    """The runs of one page (the first is the baseline) and what is shown of them.
 
-    `cautions` are what limits the comparison of the runs, `marks` what tables say about samples.
+    `cautions` are limits of the comparison; `marks` are what tables say about single samples.
     """
 
     title: str
@@ -62,7 +68,7 @@ class Content:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What every reader must know: the cautions, then the notes of the runs themselves."""
+        """The cautions, then the notes of the runs themselves."""
         notes = (note for run in self.runs for note in run.manifest.notes)
         alike = (
             f"{self.prefix(run)}{ALIKE}"
@@ -78,30 +84,29 @@ class Content:
 
     @property
     def overview(self) -> Section:
-        """The pictures, and the compact tables of those that are shown first.
+        """The pictures with their compact tables.
 
         Of several runs only the first table of scores and the first of differences are open.
         """
         charts = [chart for chart in self.charts if chart.cells]
-        open_charts = charts
-        if len(self.runs) > 1:
-            firsts = {chart.table.name: chart for chart in reversed(charts)}
-            open_charts = [chart for chart in charts if chart in firsts.values()]
+        firsts = {chart.table.name: chart for chart in reversed(charts)}
+        is_open = [len(self.runs) == 1 or chart in firsts.values() for chart in charts]
+        pairs = [*zip(charts, is_open, strict=True)]
         return Section(
             id="headline",
             title="Headline numbers",
-            plots=tuple(chart.plot() for chart in charts if chart.is_drawn),
-            grids=tuple(chart.grid() for chart in open_charts),
-            folded=tuple(chart.grid() for chart in charts if chart not in open_charts),
+            plots=tuple(chart.dots() for chart in charts if chart.is_drawn),
+            grids=tuple(chart.grid() for chart, is_first in pairs if is_first),
+            folded=tuple(chart.grid() for chart, is_first in pairs if not is_first),
         )
 
     def prefix(self, run: FinishedRun) -> str:
-        """What goes before a name that belongs to one of several runs."""
+        """The label before a name that belongs to one of several runs."""
         return f"{run.label}: " if len(self.runs) > 1 else ""
 
 
 def run_content(folder: Path, about: About) -> Content:
-    """A finished run; raises `InputError` if the folder holds none."""
+    """The content of a finished run; raises `InputError` if the folder has none."""
     run = read_finished(folder)
     display = display_of(run.spec.benchmark)
     return Content(
@@ -117,7 +122,7 @@ def run_content(folder: Path, about: About) -> Content:
 
 
 def comparison_content(comparison: Comparison, about: About) -> Content:
-    """Runs of one benchmark; raises `InputError` as `run_content` does."""
+    """The content of compared runs."""
     benchmark = comparison.runs[0].spec.benchmark
     display = display_of(benchmark)
     return Content(
@@ -130,3 +135,161 @@ def comparison_content(comparison: Comparison, about: About) -> Content:
         about=about,
         cautions=comparison.warnings,
     )
+
+
+def detail_sections(content: Content, quality: Mapping[str, DataQuality]) -> Iterator[Section]:
+    """Everything behind the overview; `quality` of each run by its prefix."""
+    if len(content.runs) == 1:
+        yield from rating_sections(content)
+        yield from _map_sections(content)
+    sentence, is_lossy = summarise_quality(quality)
+    counts = tuple(map(grid, quality_tables(quality)))
+    yield Section(
+        id="losses",
+        title="Failed, missing and truncated replies",
+        sentences=(sentence,),
+        grids=counts if is_lossy else (),
+        folded=() if is_lossy else counts,
+    )
+    yield from _costs(content)
+    yield from _all_tables(content)
+
+
+def rating_sections(content: Content) -> Iterator[Section]:
+    """How often each rating was given: no mean shows a judge that always says 8."""
+    frame = ScoreFrame(content.runs[0].scores())
+    plots: list[Plot] = []
+    sentences = []
+    for scale in content.display.ratings:
+        ratings = [value for value in frame.select(metric=scale.metric).values if value is not None]
+        if ratings:
+            plots += _histograms(frame, scale, content.display)
+            [(most, count)] = Counter(map(math.floor, ratings)).most_common(1)
+            metric = f"{scale.metric}: " if len(content.display.ratings) > 1 else ""
+            share = f"{100 * count / len(ratings):.0f} % of {len(ratings):,}"
+            sentences.append(f"{metric}Most frequent rating: {most} ({share}).")
+    if plots:
+        yield Section(
+            id="ratings",
+            title="Distribution of ratings",
+            sentences=(" ".join(sentences),),
+            plots=tuple(plots),
+        )
+
+
+def _histograms(frame: ScoreFrame, scale: Ratings, display: Display) -> Iterator[Plot]:
+    """A plot for each turn, or one; a series for each condition. Fractions count downwards."""
+    turns = [*display.turns.items()] if scale.by_turn else [(None, scale.metric)]
+    table = Table(name="ratings", title="", columns=(), rows={})
+    charts = []
+    for turn, name in turns:
+        colours: dict[str, str] = {}
+        cells: dict[tuple[str, str], Cell] = {}
+        for condition, colour in colours_of(frame.distinct("condition")).items():
+            column = frame.select(metric=scale.metric, condition=condition, turn=turn)
+            ratings = [value for value in column.values if value is not None]
+            if ratings:
+                counts = Counter(map(math.floor, ratings))
+                missing = len(column.values) - len(ratings)
+                series = display.labels.get(condition, condition)
+                series += f", n = {len(ratings):,}" + f" ({missing:,} missing)" * bool(missing)
+                colours[series] = colour
+                for at in range(scale.lowest, scale.highest + 1):
+                    cells[str(at), series] = Cell(value=100 * counts[at] / len(ratings))
+        # a plot of one series has no legend
+        only = f": {next(iter(colours))}" if len(colours) == 1 else ""
+        if cells:
+            charts.append(Chart(f"Share of each rating (%), {name}{only}", table, colours, cells))
+    highest = max((point.value for chart in charts for point in chart.points.values()), default=0)
+    for chart in charts:
+        yield chart.bars(highest)
+
+
+def _map_sections(content: Content) -> Iterator[Section]:
+    """Tables by the values of a tag as heat maps, with links to the samples."""
+    tables = {table.name: table for table in content.tables}
+    maps = [
+        heat_map(tables[name], tag, turn, content.display)
+        for name, (tag, turn) in content.display.maps.items()
+        if name in tables and tables[name].rows
+    ]
+    if maps:
+        yield Section(
+            id="maps",
+            title="Scores by group",
+            sentences=(
+                "Stronger colour: higher score, from the lowest to the highest of the map. The "
+                "small number is n (2/3: 1 of 3 is missing). Hatched: fewer than "
+                f"{FEWEST_CLUSTERS} samples. Names link to their samples.",
+            ),
+            maps=tuple(maps),
+        )
+
+
+def _all_tables(content: Content) -> Iterator[Section]:
+    """Every table, folded; notes that several of them share are printed once, at the end."""
+    tables = sorted((table for table in content.tables if table.rows), key=lambda each: each.detail)
+    shared = [note for note in shared_notes(tables) if note not in content.warnings]
+    known = {*shared, *content.warnings}
+    if tables:
+        yield Section(
+            id="tables",
+            title="All tables",
+            folded=tuple(
+                grid(
+                    table, notes=[*(n for n in table.notes if n not in known), *why_missing(table)]
+                )
+                for table in tables
+            ),
+            notes=tuple(shared),
+        )
+
+
+def _costs(content: Content) -> Iterator[Section]:
+    summaries = [(content.prefix(run), run.summary) for run in content.runs if run.summary]
+    if summaries:
+        yield Section(
+            id="cost",
+            title="Cost and time",
+            sentences=tuple(
+                f"{prefix}Last session: {summary.seconds:.1f} s, "
+                f"{summary.plans} conversations finished."
+                for prefix, summary in summaries
+            ),
+            grids=tuple(grid(cost_table(summary.models, prefix)) for prefix, summary in summaries),
+        )
+
+
+COSTS: Mapping[str, Callable[[ModelSummary], float | str]] = {
+    "model": lambda role: role.model,
+    "requested": lambda role: float(role.requested),
+    "from the cache": lambda role: float(role.cached),
+    "failed": lambda role: float(role.failed),
+    "retries": lambda role: float(role.retried),
+    "tokens in": lambda role: float(role.total_input_tokens),
+    "tokens out": lambda role: float(role.total_output_tokens),
+    "US dollars": lambda role: _dollars(role),
+}
+"""The columns of the table of costs."""
+
+
+def cost_table(roles: Mapping[str, ModelSummary], prefix: str = "") -> Table:
+    """Calls, tokens and cost of each model role; `prefix` starts the title."""
+    return Table(
+        name="cost",
+        title=f"{prefix}calls, tokens and cost" if prefix else "Calls, tokens and cost",
+        columns=(*COSTS,),
+        rows={
+            name: {title: Cell(value=read(role)) for title, read in COSTS.items()}
+            for name, role in roles.items()
+        },
+        digits=0,
+    )
+
+
+def _dollars(role: ModelSummary) -> str:
+    if role.total_cost_usd is not None:
+        return format_dollars(role.total_cost_usd)
+    if role.total_unmetered:
+        return unknown_price(role.total_unmetered, role.requested + role.cached)
+    return "price not set"

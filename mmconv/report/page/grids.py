@@ -1,23 +1,28 @@
-"""What the page prints of a table: texts for its cells, with the digits their intervals support."""
+"""Tables as the page prints them: texts for cells, with the digits that their intervals support."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 from mmconv.benchmarks.layouts import supported_digits
+from mmconv.benchmarks.shared.options import Display
 from mmconv.core.types import Cell, Table
-from mmconv.report.tables.cells import cell_parts, missing_notes, tell_reasons
+from mmconv.report.tables.cells import cell_parts, missing_notes, word_reasons
 from mmconv.run_folder.layout import TABLES
+from mmconv.stats import FEWEST_CLUSTERS
+
+STAR = "*"
+"""The mark of a significant difference."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """One cell as texts; `shade` (0 to 1) says how strongly it is coloured, None: not at all.
+    """A cell as texts; `why` says what is missing, `words` that the value is not a number.
 
-    `why` says what is missing; a cell of `words` is a text, any other a number. A cell of a
-    heat map has its `size`, how many values it is over, of all where some are missing, and a mark
-    if these are `few`.
+    In a heat map `shade` is from 0 to 1; `size` is n, of all if some are missing; `few` marks cells
+    with too few samples.
     """
 
     value: str
@@ -41,7 +46,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grid:
-    """A table as it is printed; `groups` are titles over so many columns each."""
+    """A printed table; `groups` are titles with their numbers of columns; `more` rows are cut."""
 
     id: str
     title: str
@@ -57,38 +62,56 @@ class Grid:
         return bool(cells) and all(cell.words for cell in cells)
 
 
-def grid(table: Table, *, notes: Iterable[str] | None = None, most: int = 300) -> Grid:
-    """A table as it stands, of which at most so many rows; `more` counts those left out.
+def grid(
+    table: Table,
+    *,
+    notes: Iterable[str] | None = None,
+    most: int = 300,
+    is_rounded: bool = False,
+    starred: Collection[tuple[str, str]] = (),
+) -> Grid:
+    """The first `most` rows of a table, with these notes, or else its own and what is missing.
 
-    `notes` take the place of its own. Below them stands what is missing, and why: hints beside the
-    cells are for those who have a pointer.
+    Each column has the digits that its intervals support, unless the table `is_rounded` already.
+    Rows and columns that are `starred` get a mark.
     """
-    rounded = {
-        column: replace(table, digits=column_digits(cells, table.digits))
-        for column in table.columns
-        for cells in [[row[column] for row in table.rows.values() if column in row]]
-    }
-    lines = [
-        Line(
-            name=name,
-            cells=tuple(shown(row.get(column), rounded[column]) for column in table.columns),
+    digits = {
+        column: table.digits
+        if is_rounded
+        else column_digits(
+            (row[column] for row in table.rows.values() if column in row), table.digits
         )
-        for name, row in table.rows.items()
-    ]
-    size, lines = same_size(lines)
-    own = table.notes if notes is None else tuple(notes)
+        for column in table.columns
+    }
+    lines = []
+    for name, row in table.rows.items():
+        cells = [
+            shown(row.get(column), replace(table, digits=digits[column]))
+            for column in table.columns
+        ]
+        marked = (
+            replace(cell, value=f"{cell.value} {STAR}")
+            if cell and (name, column) in starred
+            else cell
+            for cell, column in zip(cells, table.columns, strict=True)
+        )
+        lines.append(Line(name=name, cells=tuple(marked)))
+    size, lines = _same_size(lines)
+    if notes is None:
+        notes = (*table.notes, *why_missing(table))
+    stars = [f"{STAR} significant at the 5 % level (Holm's correction)"] if starred else []
     return Grid(
         id=table.name,
         title=table.title,
         columns=table.columns,
         lines=tuple(lines[:most]),
-        notes=(*([size] if size else []), *own, *why_missing(table)),
+        notes=(*size, *notes, *stars),
         more=max(0, len(lines) - most),
     )
 
 
 def column_digits(cells: Iterable[Cell], most: int) -> int:
-    """The decimals for cells that stand together: those that half of their intervals support.
+    """The decimals that half of the intervals of these cells support.
 
     Only the page rounds like this; printed tables and files keep their digits.
     """
@@ -101,7 +124,7 @@ def column_digits(cells: Iterable[Cell], most: int) -> int:
 
 
 def why_missing(table: Table) -> list[str]:
-    """What a table lacks, and why: the most frequent reasons where there are many."""
+    """What a table misses and why: the most frequent reasons if there are many."""
     return missing_notes(table, f"{TABLES}/{table.name}.txt")
 
 
@@ -109,25 +132,63 @@ def shown(cell: Cell | None, table: Table) -> Shown | None:
     """A cell as texts, rounded like its table."""
     if cell is None:
         return None
-    value, interval, counts = cell_parts(cell, table, interval="{} to {}", size="n = {}")
+    parts = cell_parts(cell, table, interval="{} to {}", size="n = {}")
     if isinstance(cell.value, str):
-        return Shown(value=value, words=True)
-    why = tell_reasons(cell.missing)
-    return Shown(value=_typeset(value), interval=_typeset(interval), counts=counts, why=why)
+        return Shown(value=parts[0], words=True)
+    value, interval = (part.replace("-", "\N{MINUS SIGN}") for part in parts[:2])
+    return Shown(value=value, interval=interval, counts=parts[2], why=word_reasons(cell.missing))
 
 
-def _typeset(numbers: str) -> str:
-    return numbers.replace("-", "\N{MINUS SIGN}")
-
-
-def same_size(lines: list[Line]) -> tuple[str, list[Line]]:
-    """If all numbers stand on as many samples: that as one sentence, and the rows without it."""
-    counts = {cell.counts for line in lines for cell in line.cells if cell and cell.counts}
-    counted = sum(bool(cell and cell.counts) for line in lines for cell in line.cells)
-    if len(counts) != 1 or counted < 2 or "missing" in (only := counts.pop()):
-        return "", lines
+def _same_size(lines: list[Line]) -> tuple[list[str], list[Line]]:
+    """If all numbers have the same n: a note that says so, and the rows without it."""
+    counts = [cell.counts for line in lines for cell in line.cells if cell and cell.counts]
+    if len(counts) < 2 or len({*counts}) > 1 or "missing" in counts[0]:
+        return [], lines
     bare = [
         replace(line, cells=tuple(cell and replace(cell, counts="") for cell in line.cells))
         for line in lines
     ]
-    return f"{only} throughout.", bare
+    return [f"{counts[0]} throughout."], bare
+
+
+def heat_map(table: Table, tag: str, turn: int, display: Display) -> Grid:
+    """A table with its cells shaded; columns `GROUP, CONDITION` are grouped."""
+    columns = [(column, *column.partition(", ")[::2]) for column in table.columns]
+    groups = Counter(group for _, group, _ in columns)
+    ends: dict[str, tuple[float, float]] = {}
+    for group in groups:
+        names = [column for column, other, _ in columns if other == group]
+        cells = [row[name] for row in table.rows.values() for name in names if name in row]
+        values = [cell.value for cell in cells if isinstance(cell.value, float)]
+        ends[group] = min(values, default=0.0), max(values, default=1.0)
+    return Grid(
+        id=table.name,
+        title=f"Turn {turn}, {display.turns.get(turn, tag)}",
+        columns=tuple(display.labels.get(condition, condition) for _, _, condition in columns),
+        groups=(("", 1), *groups.items()),
+        lines=tuple(
+            Line(
+                name=name,
+                cells=tuple(
+                    _shaded(row.get(column), table, ends[group]) for column, group, _ in columns
+                ),
+                link=f"{tag}={turn}:{name}",
+            )
+            for name, row in table.rows.items()
+        ),
+    )
+
+
+def _shaded(cell: Cell | None, table: Table, ends: tuple[float, float]) -> Shown | None:
+    text = shown(cell, table)
+    if text is None or cell is None:
+        return None
+    size, missing = cell.n or 0, sum(cell.missing.values())
+    counted = f"{size:,}{f'/{size + missing:,}' if missing else ''}" if size or missing else ""
+    hint = "; ".join(filter(None, (text.interval, text.counts, text.why)))
+    bare = replace(text, interval="", counts="", why=hint, size=counted)
+    if not isinstance(cell.value, float):
+        return bare
+    low, high = ends
+    shade = (cell.value - low) / (high - low) if high > low else 0.5
+    return replace(bare, shade=shade, few=size < FEWEST_CLUSTERS)

@@ -1,7 +1,7 @@
-"""From what a page holds to HTML: template, style and script put together, and what it may load.
+"""HTML of a page: template, style and script put together, and the policy on what it may load.
 
-The web page of a server shows the same findings and the same browser of samples; it takes
-templates, style and scripts from here.
+The web pages of a server show the same findings and the same browser of samples; they use these
+templates, styles and scripts.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from mmconv import __version__
 from mmconv.core.config import CANDIDATE
 from mmconv.report.page.blocks import BLOCK, Blocks
+from mmconv.report.page.content import detail_sections
 from mmconv.report.page.provenance import provenance
 from mmconv.report.page.samples import Gathering
 
@@ -40,9 +41,11 @@ SCRIPTS = (
 
 
 def render(gathering: Gathering, blocks: Blocks, index: str) -> str:
-    """The page as HTML, once all samples were gathered; `index` is their packed index."""
+    """The page as HTML after all samples were gathered; `index` is their packed index."""
     content = gathering.content
     script = "".join(read_part(name) for name in (*SCRIPTS, "report.js"))
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    files = " 'self' file:" if blocks.outside + blocks.larger_outside else ""
     return (
         templates()
         .get_template("page.html.j2")
@@ -51,11 +54,12 @@ def render(gathering: Gathering, blocks: Blocks, index: str) -> str:
             over=" · ".join(dict.fromkeys(run.folder.name for run in content.runs)),
             facts=_facts(gathering),
             **_findings(gathering),
-            held=_held(blocks),
+            held=_places_of_samples(blocks),
             index=index,
             blocks=blocks.inside,
             larger=blocks.larger,
-            policy=_policy(script, apart=blocks.outside + blocks.larger_outside > 0),
+            policy=f"default-src 'none'; script-src 'sha256-{digest}'{files}; "
+            "style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'",
             script=script,
             style=read_part(STYLE),
             version=__version__,
@@ -65,72 +69,60 @@ def render(gathering: Gathering, blocks: Blocks, index: str) -> str:
 
 
 def render_findings(gathering: Gathering) -> str:
-    """What the page says above its samples, without a head, as HTML to stand in another page."""
+    """The part of the page above its samples, without a head, as HTML for another page."""
     return templates().get_template("fragment.html.j2").render(_findings(gathering))
 
 
 def _findings(gathering: Gathering) -> dict[str, Any]:
     content = gathering.content
     return {
-        "shortfalls": gathering.shortfalls(),
+        "quality_warnings": gathering.quality_warnings(),
         "warnings": content.warnings,
         "findings": content.findings,
         "overview": content.overview,
-        "sections": gathering.sections(),
+        "sections": [*detail_sections(content, gathering.quality)],
         "provenance": [provenance(run) for run in content.runs],
     }
 
 
 def _facts(gathering: Gathering) -> list[tuple[str, str]]:
-    content = gathering.content
+    runs = gathering.content.runs
     models: dict[str, dict[str, None]] = {}
-    for run in content.runs:
+    for run in runs:
         for role, model in run.spec.models.items():
             models.setdefault(role, {})[model.label] = None
-    others = [(role, ", ".join(labels)) for role, labels in models.items() if role != CANDIDATE]
-    many = "s" if len(content.runs) > 1 else ""
-    facts = [(f"model{many}", ", ".join(run.label for run in content.runs))]
-    trials = max(run.spec.trials for run in content.runs)
-    samples = f"{len(gathering.keys)}{f' in {trials} trials' if trials > 1 else ''}"
-    conditions = ", ".join(content.conditions)
-    return [*facts, *others, ("samples", samples), ("conditions", conditions)]
+    trials = max(run.spec.trials for run in runs)
+    return [
+        ("models" if len(runs) > 1 else "model", ", ".join(run.label for run in runs)),
+        *((role, ", ".join(labels)) for role, labels in models.items() if role != CANDIDATE),
+        ("samples", f"{len(gathering.keys)}{f' in {trials} trials' if trials > 1 else ''}"),
+        ("conditions", ", ".join(gathering.content.conditions)),
+    ]
 
 
-def _held(blocks: Blocks) -> str:
-    """Where the samples are, and which pictures are not there."""
+def _places_of_samples(blocks: Blocks) -> str:
+    """The folder with samples and images outside the page, and the images that are missing."""
     sentences = []
     if blocks.outside:
-        size, inside = blocks.size, min(blocks.size, BLOCK * len(blocks.inside))
+        inside = min(blocks.size, BLOCK * len(blocks.inside))
         sentences.append(
-            f"The first {inside} samples are in this file; the other {size - inside} are in the "
-            f"folder {blocks.folder.name} beside it: keep the two together."
+            f"The first {inside} samples are in this file; the other {blocks.size - inside} are "
+            f"in the folder {blocks.folder.name} next to it. Keep the two together."
         )
     if blocks.larger_outside:
         some = "Some of the" if blocks.larger else "The"
         sentences.append(
-            f"{some} larger pictures are in the folder {blocks.folder.name} beside this file."
+            f"{some} larger images are in the folder {blocks.folder.name} next to this file."
         )
-    if blocks.lost:
-        example = next(iter(blocks.lost.values()))
-        count = len(blocks.lost)
-        are = "picture is" if count == 1 else "pictures are"
-        sentences.append(f"{count} {are} not shown ({example}).")
+    if count := len(blocks.lost):
+        images = "1 image is" if count == 1 else f"{count} images are"
+        sentences.append(f"{images} not shown ({next(iter(blocks.lost.values()))}).")
     return " ".join(sentences)
-
-
-def _policy(script: str, *, apart: bool) -> str:
-    """What the page may load: its own script and style, pictures it holds, samples beside it."""
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    beside = " 'self' file:" if apart else ""
-    return (
-        f"default-src 'none'; script-src 'sha256-{digest}'{beside}; style-src 'unsafe-inline'; "
-        "img-src data:; base-uri 'none'; form-action 'none'"
-    )
 
 
 @cache
 def read_part(name: str) -> str:
-    """A style sheet or a script of the page, as it lies beside the templates."""
+    """A style sheet or script of the page, from the folder of the templates."""
     return (resources.files(__package__) / "templates" / name).read_text(encoding="utf-8")
 
 

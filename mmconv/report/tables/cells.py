@@ -1,6 +1,6 @@
 """What the renderings of a table share: checks, rounding, cell parts, notes, reasons in words.
 
-The data (`scores.jsonl`, tables as CSV and JSON) keep the reasons of missing values as they are.
+`scores.jsonl` and tables as CSV and JSON keep the reasons of missing values as they are.
 """
 
 from __future__ import annotations
@@ -8,14 +8,14 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import TypeAlias
 
 from mmconv.core.types import SAME_TEXT, UNASKED, UNPAIRED, UNPARSED, Cell, Table
 
-_RunAndWords: TypeAlias = tuple[str, str]
+RunAndWords: TypeAlias = tuple[str, str]
 
 _WORDS: tuple[tuple[str, str], ...] = (
     (UNPARSED, "with an unreadable verdict"),
@@ -30,52 +30,50 @@ _WORDS: tuple[tuple[str, str], ...] = (
     (r"no score (.+)", r"without a score \1"),
     (r"only on the (?:left|right)", "in one of the two only"),
 )
-"""What a reason is like, and its words after a count."""
+"""Patterns of reasons, and their words after a count."""
 
 _OF_A_RUN = re.compile(rf"(.+): ((?:{'|'.join(pattern for pattern, _ in _WORDS)}))")
 
+NONE = "–"
+"""The sign for a missing value."""
 
-def in_words(reason: str) -> _RunAndWords:
-    """Whose reason it is, in a comparison of runs, else an empty text; and the reason in words."""
+LONG = 300
+"""Characters of notes on missing values; longer ones are shortened if the rest is elsewhere."""
+
+MOST_REASONS = 4
+"""The number of reasons in a short note."""
+
+# the longest float has 309 digits before the point
+_EXACT = Context(prec=400, rounding=ROUND_HALF_UP)
+
+
+def in_words(reason: str) -> RunAndWords:
+    """The run that a reason is of ("" outside comparisons), and the reason in words."""
     bare = reason.removeprefix(UNPAIRED)
-    words = _known_words(bare)
-    if words is None and (of_a_run := _OF_A_RUN.fullmatch(bare)):
-        return of_a_run[1], _known_words(of_a_run[2]) or of_a_run[2]
-    return "", words or bare
+    if words := _known_words(bare):
+        return "", words
+    if match := _OF_A_RUN.fullmatch(bare):
+        return match[1], _known_words(match[2]) or match[2]
+    return "", bare
 
 
-def tell_reasons(missing: Mapping[str, int]) -> str:
-    """How many are missing for which reason, the most frequent first; empty if none is.
-
-    Reasons with the same words are added up.
-    """
-    return _listed(_worded(missing).most_common()) if missing else ""
-
-
-def tell_largest(cells: Iterable[Mapping[str, int]], most: int) -> str:
-    """The most frequent reasons of many cells, each with how many it takes from one cell at most.
-
-    What several cells lack may be the same samples, so that their counts have no sum.
-    """
-    largest: Counter[_RunAndWords] = Counter()
-    for cell in filter(None, cells):
-        largest |= _worded(cell)
-    listed = _listed(largest.most_common(most))
-    others = len(largest) - most
-    if others <= 0:
-        return listed
-    return f"{listed}; fewer for {others} other reason{'s' if others > 1 else ''}"
+def _known_words(reason: str) -> str | None:
+    """A reason of `mmconv.core.types` in words; None for any other."""
+    for pattern, words in _WORDS:
+        if match := re.fullmatch(pattern, reason):
+            return match.expand(words)
+    return None
 
 
-def _worded(missing: Mapping[str, int]) -> Counter[_RunAndWords]:
-    counts: Counter[_RunAndWords] = Counter()
+def _count_words(missing: Mapping[str, int]) -> Counter[RunAndWords]:
+    counts: Counter[RunAndWords] = Counter()
     for reason, count in missing.items():
         counts[in_words(reason)] += count
     return +counts
 
 
-def _listed(counts: Sequence[tuple[_RunAndWords, int]]) -> str:
-    """Counts with their words; those of one run stand together behind its label."""
+def _list_counts(counts: Iterable[tuple[RunAndWords, int]]) -> str:
+    """Counts with their words, grouped by run."""
     by_run: dict[str, list[str]] = {}
     for (run, words), count in counts:
         by_run.setdefault(run, []).append(f"{count} {words}")
@@ -85,34 +83,60 @@ def _listed(counts: Sequence[tuple[_RunAndWords, int]]) -> str:
     )
 
 
-def _known_words(reason: str) -> str | None:
-    """One of the reasons that `mmconv.core.types` gives, in words; None for any other."""
-    for pattern, words in _WORDS:
-        if match := re.fullmatch(pattern, reason):
-            return match.expand(words)
-    return None
+def word_reasons(missing: Mapping[str, int]) -> str:
+    """How many are missing for which reason, the most frequent first; "" if none is."""
+    return _list_counts(_count_words(missing).most_common())
 
 
-NONE = "–"
-"""What stands for a value that is not there."""
+def missing_notes(table: Table, elsewhere: str | None = None) -> list[str]:
+    """What is missing and why: a note for the rows and columns that miss the same.
 
-LONG = 300
-"""Signs below a table on what is missing; beyond these they are shortened where they can be."""
+    With `elsewhere`, the file that has all reasons, long notes are replaced by the most frequent
+    ones. Counts are the largest of one cell then: several cells may miss the same samples.
+    """
+    groups: dict[str, list[str]] = {}
+    for name, row in table.rows.items():
+        columns: dict[str, list[str]] = {}
+        for column, cell in row.items():
+            if words := word_reasons(cell.missing):
+                columns.setdefault(words, []).append(column)
+        counting = sum(cell.n is not None for cell in row.values())
+        parts = (
+            f"{'every column' if len(names) == counting > 2 else ' and '.join(names)}: {words}"
+            for words, names in columns.items()
+        )
+        if columns:
+            groups.setdefault("; ".join(parts), []).append(name)
+    notes = [f"missing in {'; '.join(names)}: {reasons}" for reasons, names in groups.items()]
+    if elsewhere is None or sum(map(len, notes)) <= LONG:
+        return notes
+    largest: Counter[RunAndWords] = Counter()
+    for cell in (cell for row in table.rows.values() for cell in row.values() if cell.missing):
+        largest |= _count_words(cell.missing)
+    text = _list_counts(largest.most_common(MOST_REASONS))
+    if (others := len(largest) - MOST_REASONS) > 0:
+        text += f"; fewer for {others} other reason{'s' if others > 1 else ''}"
+    return [f"missing, at most in one cell: {text} (all of them: {elsewhere})"]
 
-MOST_REASONS = 4
-"""How many reasons a short list has."""
 
-# the longest float has 309 digits before the point
-_EXACT = Context(prec=400, rounding=ROUND_HALF_UP)
+def notes_below(table: Table, elsewhere: str | None = None) -> list[str]:
+    """The notes of a table and those on what is missing, after an empty line if there are any."""
+    notes = [*table.notes, *missing_notes(table, elsewhere)]
+    return ["", *notes] if notes else []
+
+
+def shared_notes(tables: Sequence[Table]) -> list[str]:
+    """The notes of more than one of the tables, which are printed once for all of them."""
+    count = Counter(note for table in tables for note in table.notes)
+    return [note for note, tables_with_it in count.items() if tables_with_it > 1]
 
 
 def check_table(table: Table) -> None:
-    """Refuse what only a bug can bring: a bad name, an unknown column, a number that is none."""
+    """Raise `ValueError` for a bad name, an unknown column, and a number that is not finite."""
     if not re.fullmatch(r"[\w-][\w.-]*", table.name):
         raise ValueError(f"a table's name is a plain file name, not {table.name!r}")
-    known = set(table.columns)
     for name, row in table.rows.items():
-        if unknown := row.keys() - known:
+        if unknown := row.keys() - set(table.columns):
             raise ValueError(f"table {table.name}: row {name!r} has columns {sorted(unknown)}")
         for column, cell in row.items():
             for number in (cell.value, cell.low, cell.high):
@@ -123,98 +147,62 @@ def check_table(table: Table) -> None:
 def cell_parts(
     cell: Cell | None, table: Table, *, interval: str = "[{}, {}]", size: str = "n={}"
 ) -> tuple[str, str, str]:
-    """What a reader sees of a cell: value, interval, counts; each may be empty.
-
-    `interval` has places for its two ends, `size` one for how many values the cell is over.
-    """
+    """The printed value, interval and counts of a cell; each may be empty."""
     if cell is None:
         return "", "", ""
-    if cell.signed:
-        table = replace(table, signed=True)
-    ends_shown = ""
+    table = replace(table, signed=table.signed or cell.signed)
+    if cell.value is None:
+        value = NONE
+    elif isinstance(cell.value, str):
+        value = one_line(cell.value)
+    else:
+        value = round_number(cell.value, table, grouped=True)
+    brackets = ""
     if cell.low is not None and cell.high is not None:
         ends = (round_number(end, table, grouped=True) for end in (cell.low, cell.high))
-        ends_shown = interval.format(*ends)
+        brackets = interval.format(*ends)
     counts = [] if cell.n is None else [size.format(cell.n)]
     if missing := sum(cell.missing.values()):
         counts.append(f"{missing} missing")
-    return _value(cell.value, table), ends_shown, ", ".join(counts)
+    return value, brackets, ", ".join(counts)
 
 
-def stack_parts(table: Table, row: Mapping[str, Cell]) -> Iterator[tuple[str, ...]]:
-    """The lines of a row, one text per column: the values, then intervals and counts if any."""
-    parts = [cell_parts(row.get(column), table) for column in table.columns]
-    yield tuple(value for value, _, _ in parts)
-    for below in (tuple(part[1] for part in parts), tuple(part[2] for part in parts)):
-        if any(below):
-            yield below
+def show_counts_once(table: Table) -> Table:
+    """The table with n and missing counts in the first column only, if others have the same.
 
-
-def notes_below(
-    table: Table, shape: Callable[[str], str] = str, elsewhere: str | None = None
-) -> list[str]:
-    """The notes, then what is missing and why; an empty line goes before them."""
-    notes = [*table.notes, *missing_notes(table, elsewhere)]
-    return ["", *map(shape, notes)] if notes else []
-
-
-def missing_notes(table: Table, elsewhere: str | None) -> list[str]:
-    """What is missing and why: rows and columns that lack the same together.
-
-    With `elsewhere`, the place where all reasons stand, a long list of them gives way to the most
-    frequent ones.
-    """
-    lacking: dict[str, list[str]] = {}
-    for name, row in table.rows.items():
-        if reasons := _lacking(row):
-            lacking.setdefault(reasons, []).append(name)
-    missing = [f"missing in {'; '.join(names)}: {reasons}" for reasons, names in lacking.items()]
-    if elsewhere is not None and sum(map(len, missing)) > LONG:
-        return [_in_short(table, elsewhere)]
-    return missing
-
-
-def shared_notes(tables: Sequence[Table]) -> list[str]:
-    """The notes that more than one of the tables has, which are printed once for all of them."""
-    count = Counter(note for table in tables for note in table.notes)
-    return [note for note, tables_with_it in count.items() if tables_with_it > 1]
-
-
-def tell_counts_once(table: Table) -> Table:
-    """The table for readers, with n, and what is missing, in the first column that counts.
-
-    A column keeps its own where they differ from these in any row. A note says so.
+    A column keeps its counts if they differ in any row. A note explains this.
     """
     counting = [
         column
         for column in table.columns
         if any(row[column].n is not None for row in table.rows.values() if column in row)
     ]
-    like_first = [
+
+    def counts(row: Mapping[str, Cell], column: str) -> object:
+        return (row[column].n, row[column].missing) if column in row else None
+
+    alike = [
         column
         for column in counting[1:]
-        if all(_counts_alike(row, counting[0], column) for row in table.rows.values())
+        if all(
+            counts(row, column) in (None, counts(row, counting[0])) for row in table.rows.values()
+        )
     ]
-    if not like_first:
+    if not alike:
         return table
     rows = {
         name: {
-            column: replace(cell, n=None, missing={}) if column in like_first else cell
+            column: replace(cell, n=None, missing={}) if column in alike else cell
             for column, cell in row.items()
         }
         for name, row in table.rows.items()
     }
-    note = f"Columns without n have that of {counting[0]}, and lack what it lacks."
+    note = f"Columns without n have the n and the missing values of {counting[0]}."
     return replace(table, rows=rows, notes=(note, *table.notes))
 
 
-def tell_missing(cell: Cell) -> str:
-    """How many are missing for which reason, as the data have it; empty if none is."""
-    return ", ".join(f"{count} {reason}" for reason, count in cell.missing.items() if count)
-
-
 def round_number(number: float, table: Table, *, grouped: bool = False) -> str:
-    """A number with the table's digits, and its sign where the table says so.
+    """A number with the table's digits, and a plus sign in a signed table.
 
     With `grouped`, for readers, it has a comma before every three digits.
     """
@@ -231,39 +219,6 @@ def one_line(text: str) -> str:
 
 
 def is_text(table: Table, column: str) -> bool:
-    """Whether all cells of the column are text, as they are where there is none."""
+    """Whether all cells of the column are text; true of a column without cells."""
     cells = [row[column].value for row in table.rows.values() if column in row]
     return all(isinstance(value, str) for value in cells)
-
-
-def _counts_alike(row: Mapping[str, Cell], first: str, column: str) -> bool:
-    if column not in row:
-        return True
-    known = row.get(first)
-    return known is not None and (known.n, known.missing) == (row[column].n, row[column].missing)
-
-
-def _lacking(row: Mapping[str, Cell]) -> str:
-    """What a row lacks: columns with the same reasons together."""
-    reasons: dict[str, list[str]] = {}
-    for column, cell in row.items():
-        if words := tell_reasons(cell.missing):
-            reasons.setdefault(words, []).append(column)
-    counting = sum(cell.n is not None for cell in row.values())
-    lacking = []
-    for why, columns in reasons.items():
-        everywhere = len(columns) == counting > 2
-        lacking.append(f"{'every column' if everywhere else ' and '.join(columns)}: {why}")
-    return "; ".join(lacking)
-
-
-def _in_short(table: Table, elsewhere: str) -> str:
-    cells = (cell.missing for row in table.rows.values() for cell in row.values())
-    largest = tell_largest(cells, MOST_REASONS)
-    return f"missing, at most in one cell: {largest} (all of them: {elsewhere})"
-
-
-def _value(value: float | str | None, table: Table) -> str:
-    if value is None:
-        return NONE
-    return one_line(value) if isinstance(value, str) else round_number(value, table, grouped=True)

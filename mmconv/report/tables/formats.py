@@ -1,7 +1,6 @@
-"""Tables in every format, and as files: CSV and JSON for programs are made here.
+"""Tables in every format, and as files.
 
-Those for readers have modules of their own; what they have in common stands in
-`mmconv.report.tables`.
+CSV and JSON, for programs, are made here; Markdown too.
 """
 
 from __future__ import annotations
@@ -27,7 +26,6 @@ from mmconv.report.tables.cells import (
     one_line,
     round_number,
     shared_notes,
-    tell_missing,
 )
 from mmconv.report.tables.latex import to_latex
 from mmconv.report.tables.text import to_text
@@ -35,12 +33,12 @@ from mmconv.run_folder.saved_run import INDEX, read_names
 
 _MARKDOWN = re.compile(r"([\\`*_|<$~]|\](?=\()|&(?=#?\w+;))")
 
+_FORMULA = re.compile(r"'*[=+\-@\t\r]")
+"""Text that begins with one of these signs is a formula to spreadsheets."""
+
 
 def to_markdown(table: Table, elsewhere: str | None = None) -> str:
-    """A pipe table under its title, each cell on one line, with the notes below as a list.
-
-    For `elsewhere` see `mmconv.report.tables.cells.notes_below`.
-    """
+    """A pipe table under its title, with the notes as a list; `elsewhere` as in `missing_notes`."""
     check_table(table)
 
     def line(cells: Iterable[str]) -> str:
@@ -56,82 +54,91 @@ def to_markdown(table: Table, elsewhere: str | None = None) -> str:
     for name, row in table.rows.items():
         cells = (" ".join(filter(None, cell_parts(row.get(c), table))) for c in table.columns)
         lines.append(line([in_markdown(name), *map(in_markdown, cells)]))
-    return "\n".join([*lines, *notes_below(table, _item, elsewhere)]) + "\n"
+    notes = [f"- {in_markdown(note)}" if note else "" for note in notes_below(table, elsewhere)]
+    return "\n".join([*lines, *notes]) + "\n"
 
 
 def in_markdown(text: str) -> str:
-    """The text on one line, in which no sign has a meaning of Markdown or of GitHub's formulas."""
+    """The text on one line, with the signs of Markdown and of GitHub's formulas escaped."""
     return _MARKDOWN.sub(r"\\\1", one_line(text))
 
 
 def all_to_markdown(tables: Sequence[Table], folder: str) -> str:
-    """Several tables below each other; what more than one of them notes is numbered at the end.
+    """Several tables; notes of more than one are numbered at the end.
 
-    The files in `folder` have all reasons of what is missing, and the most frequent stand here.
+    The files in `folder` have all reasons of missing values.
     """
     numbers = {note: number for number, note in enumerate(shared_notes(tables), start=1)}
     texts = []
     for table in tables:
-        own = tuple(note for note in table.notes if note not in numbers)
-        referred = sorted(numbers[note] for note in table.notes if note in numbers)
-        if referred:
-            many = "s" if len(referred) > 1 else ""
-            own = (*own, f"See note{many} {', '.join(map(str, referred))} at the end.")
-        texts.append(to_markdown(replace(table, notes=own), f"{folder}/{table.name}.md"))
+        notes = [note for note in table.notes if note not in numbers]
+        references = sorted(numbers[note] for note in table.notes if note in numbers)
+        if references:
+            many = "s" if len(references) > 1 else ""
+            notes.append(f"See note{many} {', '.join(map(str, references))} at the end.")
+        text = to_markdown(replace(table, notes=tuple(notes)), f"{folder}/{table.name}.md")
+        texts.append(text)
     if numbers:
         listed = (f"{number}. {in_markdown(note)}" for note, number in numbers.items())
         texts.append("\n".join(["**Notes**", "", *listed]) + "\n")
     return "\n\n".join(texts)
 
 
-def _item(note: str) -> str:
-    return f"- {in_markdown(note)}"
-
-
-_FORMULA = re.compile(r"'*[=+\-@\t\r]")
-"""What spreadsheets take for a formula: text that begins with one of these signs."""
-
-
 def to_csv(table: Table) -> str:
     """One line per row; a column C becomes C, C.low, C.high, C.n, C.missing and C.why.
 
-    A column without any interval lacks C.low and C.high, one that counts nothing C.n, C.missing and
-    C.why: a column of text is one column. C.missing counts all that is missing, C.why how many
-    for which reason. A text that a spreadsheet would take for a formula begins with `'`.
+    C.low and C.high are left out if no cell has an interval, the others if no cell counts anything.
+    C.missing counts all missing values, C.why those of each reason. A text that a spreadsheet would
+    take for a formula begins with `'`.
     """
     check_table(table)
-    fields = {column: _csv_fields(table, column) for column in table.columns}
+    fields: list[tuple[str, str]] = []
+    for column in table.columns:
+        cells = [row[column] for row in table.rows.values() if column in row]
+        has_ends = any(cell.low is not None or cell.high is not None for cell in cells)
+        has_counts = any(cell.n is not None or cell.missing for cell in cells)
+        names = ("", *((".low", ".high") * has_ends), *((".n", ".missing", ".why") * has_counts))
+        fields += ((column, name) for name in names)
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
-    names = (column + field for column in fields for field in fields[column])
-    writer.writerow(["row", *map(quote_formula, names)])
-    for name, row in table.rows.items():
+    writer.writerow(["row", *(quote_formula(column + name) for column, name in fields)])
+    for row_name, row in table.rows.items():
         entries = [
-            _csv_entry(row.get(column), field) for column in fields for field in fields[column]
+            _csv_entries(row[column])[name] if column in row else None for column, name in fields
         ]
-        writer.writerow([quote_formula(each) for each in (name, *entries)])
+        writer.writerow([quote_formula(entry) for entry in (row_name, *entries)])
     return stream.getvalue()
 
 
-def quote_formula(entry: float | str | None) -> float | str | None:
-    """The entry of a CSV file; a text that spreadsheets take for a formula gets a `'` before it.
+def _csv_entries(cell: Cell) -> dict[str, float | str | None]:
+    counts_nothing = cell.n is None and not cell.missing
+    reasons = (f"{count} {reason}" for reason, count in cell.missing.items() if count)
+    return {
+        "": cell.value,
+        ".low": cell.low,
+        ".high": cell.high,
+        ".n": cell.n,
+        ".missing": None if counts_nothing else sum(cell.missing.values()),
+        ".why": ", ".join(reasons),
+    }
 
-    Numbers stay numbers. `unquote_formula` takes the sign away again.
-    """
+
+def quote_formula(entry: float | str | None) -> float | str | None:
+    """The entry of a CSV file; a text that spreadsheets take for a formula gets a `'` before it."""
     is_formula = isinstance(entry, str) and _FORMULA.match(entry)
     return f"'{entry}" if is_formula else entry
 
 
 def unquote_formula(text: str) -> str:
-    """The text that `quote_formula` was given."""
+    """The text that `quote_formula` was called with."""
     return text[1:] if text.startswith("'") and _FORMULA.match(text[1:]) else text
 
 
 def to_json(table: Table) -> str:
     """One object: the table's own fields, and rows -> row -> column -> cell.
 
-    A cell has value, n, missing (reason -> count), low and high; in tables that are not `signed`,
-    `signed` where it is a change.
+    A cell has value, n, missing (reason -> count), low and high; a change in a table that is not
+    `signed` has `signed` too.
     """
     check_table(table)
     document = {
@@ -153,6 +160,17 @@ def to_json(table: Table) -> str:
     return orjson.dumps(document, _json_cell, looks).decode()
 
 
+def _json_cell(cell: Cell) -> dict[str, Any]:
+    return {
+        "value": cell.value,
+        "n": cell.n,
+        "missing": dict(cell.missing),
+        "low": cell.low,
+        "high": cell.high,
+        **({"signed": True} if cell.signed else {}),
+    }
+
+
 FORMATS: Mapping[str, Callable[[Table], str]] = {
     "txt": to_text,
     "csv": to_csv,
@@ -166,31 +184,39 @@ FORMATS: Mapping[str, Callable[[Table], str]] = {
 def as_printed(tables: Iterable[Table], *, intervals: bool = False) -> dict[str, Any]:
     """Table -> row -> column -> value, n and missing (reason -> count), numbers as printed.
 
-    That is rounded, for comparison with what was published; with `intervals` low and high stand
-    there too. Raises `ValueError` for two tables of one name.
+    They are rounded, for comparison with published numbers; with `intervals` there are low and high
+    too. Raises `ValueError` for two tables of one name.
     """
+
+    def printed(cell: Cell, table: Table) -> dict[str, Any]:
+        numbers = {"value": cell.value} | (
+            {"low": cell.low, "high": cell.high} if intervals else {}
+        )
+        rounded = {
+            name: number if isinstance(number, str | None) else float(round_number(number, table))
+            for name, number in numbers.items()
+        }
+        counts = {"n": cell.n, "missing": dict(cell.missing)}
+        return {"value": rounded.pop("value")} | counts | rounded
+
     document: dict[str, Any] = {}
     for table in tables:
         check_table(table)
         if table.name in document:
             raise ValueError(f"two tables have one name: {table.name!r}")
         document[table.name] = {
-            name: {
-                column: _printed(row[column], table, intervals)
-                for column in table.columns
-                if column in row
-            }
+            name: {column: printed(row[column], table) for column in table.columns if column in row}
             for name, row in table.rows.items()
         }
     return document
 
 
 def write_tables(folder: Path, tables: Sequence[Table]) -> None:
-    """Write every table in every format as `<name>.<suffix>`, their names as `INDEX`, each whole.
+    """Write every table in every format as `<name>.<suffix>`, and their names as `INDEX`.
 
-    Makes the folder if it is not there; tables that were written there before, by names that are
-    none of these, are removed. Raises `ValueError` for two tables of one name, or a name
-    that is not a plain file name or that of the index.
+    Makes the folder, and removes tables of other names that were written there before. Raises
+    `ValueError` for two tables of one name, and for a name that is not a plain file name or that of
+    the index.
     """
     names = [table.name for table in tables]
     for table in tables:
@@ -198,7 +224,7 @@ def write_tables(folder: Path, tables: Sequence[Table]) -> None:
     if len({*names, Path(INDEX).stem}) <= len(names):
         raise ValueError(f"two tables have one name, or one that of the index: {sorted(names)}")
     folder.mkdir(parents=True, exist_ok=True)
-    remove_tables(folder, but=names)
+    remove_tables(folder, keep=names)
     for table in tables:
         for suffix, render in FORMATS.items():
             _write(folder / f"{table.name}.{suffix}", render(table))
@@ -211,61 +237,14 @@ def _write(path: Path, text: str) -> None:
         part.write_text(text, encoding="utf-8", newline="\n")
 
 
-def remove_tables(folder: Path, *, but: Collection[str] = ()) -> None:
-    """Remove what `write_tables` wrote into a folder, but for tables of some names."""
+def remove_tables(folder: Path, *, keep: Collection[str] = ()) -> None:
+    """Remove what `write_tables` wrote into a folder, except tables of some names."""
     try:
-        written = read_names(folder)
+        names = read_names(folder)
     except (FileNotFoundError, NotADirectoryError, DataError):
-        return  # none are there, or whose they are is not known
+        return  # there are none, or no index says which are ours
     (folder / INDEX).unlink(missing_ok=True)
-    for name in written:
-        if name not in but and Path(name).name == name:
+    for name in names:
+        if name not in keep and Path(name).name == name:
             for suffix in FORMATS:
                 (folder / f"{name}.{suffix}").unlink(missing_ok=True)
-
-
-def _csv_fields(table: Table, column: str) -> tuple[str, ...]:
-    cells = [row[column] for row in table.rows.values() if column in row]
-    fields: tuple[str, ...] = ("",)
-    if any(cell.low is not None or cell.high is not None for cell in cells):
-        fields += (".low", ".high")
-    if any(cell.n is not None or cell.missing for cell in cells):
-        fields += (".n", ".missing", ".why")
-    return fields
-
-
-def _csv_entry(cell: Cell | None, field: str) -> float | str | None:
-    if cell is None:
-        return None
-    match field:
-        case ".low":
-            return cell.low
-        case ".high":
-            return cell.high
-        case ".n":
-            return cell.n
-        case ".missing":
-            return None if cell.n is None and not cell.missing else sum(cell.missing.values())
-        case ".why":
-            return tell_missing(cell)
-    return cell.value
-
-
-def _printed(cell: Cell, table: Table, intervals: bool) -> dict[str, Any]:
-    def printed(value: float | str | None) -> float | str | None:
-        return value if isinstance(value, str | None) else float(round_number(value, table))
-
-    entry = {"value": printed(cell.value), "n": cell.n, "missing": dict(cell.missing)}
-    ends = {"low": printed(cell.low), "high": printed(cell.high)} if intervals else {}
-    return entry | ends
-
-
-def _json_cell(cell: Cell) -> dict[str, Any]:
-    return {
-        "value": cell.value,
-        "n": cell.n,
-        "missing": dict(cell.missing),
-        "low": cell.low,
-        "high": cell.high,
-        **({"signed": True} if cell.signed else {}),
-    }

@@ -1,8 +1,8 @@
-"""Tables as plain text: aligned columns, folded and split where a terminal is too narrow for them.
+"""Tables as plain text: aligned columns, folded and split if a terminal is too narrow for them.
 
-Without a width a row is one line, however long, as files and other programs want it. With one,
-nothing is left out or cut short: titles and texts are folded between words, and columns that still
-do not fit stand in blocks below each other, each beginning with the rows' names.
+Without a width a row is one line, for files and programs. With one, nothing is cut: titles and
+texts are folded between words, and columns that still do not fit go into blocks below each other,
+each with the names of the rows.
 """
 
 from __future__ import annotations
@@ -28,54 +28,53 @@ _GAP = "  "
 _HANGING = "  "
 
 _READABLE = 24
-"""How wide a text stays at least, if it is that long."""
+"""The width that a text keeps at least, if it is that long."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Column:
-    """A title and a cell per row; `is_text` says that cells may be folded, and stand on the left.
-
-    `natural` is the width that folds nothing, `least` the narrowest that breaks no word or number.
-    """
+    """A title and a cell per row; cells of text may be folded, and are aligned to the left."""
 
     title: str
-    cells: tuple[str, ...]
+    cells: Sequence[str]
     is_text: bool
-    natural: int
-    least: int
 
-    @classmethod
-    def of(cls, title: str, cells: Sequence[str], *, is_text: bool) -> _Column:
-        widest = max(map(cell_len, cells), default=0)
-        words = [word for cell in cells for word in cell.split()] if is_text else cells
-        least = max(map(cell_len, (*title.split(), *words)), default=0)
-        return cls(
-            title=title,
-            cells=tuple(cells),
-            is_text=is_text,
-            natural=max(cell_len(title), widest),
-            least=max(least, min(widest, _READABLE)) if is_text else least,
-        )
+    @property
+    def natural(self) -> int:
+        """The width that folds nothing."""
+        return max(map(cell_len, (self.title, *self.cells)))
 
-    def lines(self, place: int, width: int, indent: str) -> list[str]:
-        """A cell in lines; a number is one, in which its parts stand where they are aligned."""
-        cell = self.cells[place]
-        return fold(cell, width, indent) if self.is_text else [cell]
+    @property
+    def least(self) -> int:
+        """The narrowest width that breaks no word or number, and leaves texts readable."""
+        words = " ".join(self.cells).split() if self.is_text else self.cells
+        least = max(map(cell_len, (*self.title.split(), *words)), default=0)
+        widest = max(map(cell_len, self.cells), default=0)
+        return max(least, min(widest, _READABLE)) if self.is_text else least
+
+    def pad(self, text: str, width: int) -> str:
+        blanks = " " * (width - cell_len(text))
+        return text + blanks if self.is_text else blanks + text
 
 
 def to_text(table: Table, width: float = math.inf, elsewhere: str | None = None) -> str:
-    """The table under its title, a line per row, as far as `width` allows, and the notes below.
+    """The table under its title, and its notes; `elsewhere` as in `missing_notes`.
 
-    A row shows each value with its interval, n and how many miss; for `elsewhere` see
-    `mmconv.report.tables.cells.notes_below`.
+    A cell has the value, its interval, n and how many are missing.
     """
     check_table(table)
-    names = _Column.of("", [one_line(name) for name in table.rows], is_text=True)
-    columns = [_column(table, column) for column in table.columns]
+    names = _Column(title="", cells=[one_line(name) for name in table.rows], is_text=True)
+    # as many columns next to each other as fit when they are folded, always with the names
+    blocks = [[names]]
+    for title in table.columns:
+        column = _column(table, title)
+        if len(blocks[-1]) > 1 and _total([each.least for each in (*blocks[-1], column)]) > width:
+            blocks.append([names])
+        blocks[-1].append(column)
     lines = [*fold(table.title, width)]
-    for block in _blocks(names, columns, width):
-        lines += ["", *_laid_out(block, width)]
-    for note in notes_below(table, elsewhere=elsewhere):
+    for block in blocks:
+        lines += ["", *_block_lines(block, width)]
+    for note in notes_below(table, elsewhere):
         lines += fold(note, width, _HANGING)
     return "\n".join(lines) + "\n"
 
@@ -83,10 +82,9 @@ def to_text(table: Table, width: float = math.inf, elsewhere: str | None = None)
 def all_to_text(
     tables: Sequence[Table], width: float = math.inf, elsewhere: Callable[[str], str] | None = None
 ) -> str:
-    """Several tables as plain text; notes that more than one of them has stand at the end, once.
+    """Several tables as plain text; notes of more than one are at the end, once.
 
-    `elsewhere` gives the place, by a table's name, where all reasons of what is missing stand; only
-    the most frequent ones are below the tables then.
+    `elsewhere` returns the file with all reasons of missing values, by a table's name.
     """
     shared = shared_notes(tables)
     texts = [
@@ -97,14 +95,13 @@ def all_to_text(
         )
         for table in tables
     ]
-    below = ("\n".join(fold(note, width, _HANGING)) + "\n" for note in shared)
-    return "\n".join([*texts, *below])
+    return "\n".join([*texts, *("\n".join(fold(note, width, _HANGING)) + "\n" for note in shared)])
 
 
 def fold(text: str, width: float, indent: str = "") -> list[str]:
     """The text in lines of at most `width`, later ones indented; a longer word keeps its length.
 
-    A text that fits is one line, blanks and all.
+    A text that fits is one line, with all its blanks.
     """
     if cell_len(text) <= width:
         return [text]
@@ -119,9 +116,9 @@ def fold(text: str, width: float, indent: str = "") -> list[str]:
 
 
 def fold_anywhere(text: str, width: int) -> list[str]:
-    """The text in lines as `fold` makes them, but ended within a word that is longer than `width`.
+    """The text in lines as `fold` makes them, but words longer than `width` are broken.
 
-    That is behind a hyphen or the like, if one stands in the second half of the line.
+    They are broken after a hyphen or the like, if there is one in the second half of the line.
     """
     line, *others = fold(text, width)
     if cell_len(line) > width:
@@ -132,80 +129,64 @@ def fold_anywhere(text: str, width: int) -> list[str]:
     return [line, *(fold_anywhere(" ".join(others), width) if others else [])]
 
 
-def _column(table: Table, column: str) -> _Column:
-    """A column as text, in which the parts of numbers' cells stand under each other."""
-    parts = [cell_parts(row.get(column), table) for row in table.rows.values()]
-    if is_text(table, column):
-        return _Column.of(one_line(column), [value for value, _, _ in parts], is_text=True)
-    widths = [max(map(cell_len, each)) for each in zip(*parts, strict=True)]
+def _column(table: Table, title: str) -> _Column:
+    """A column of a table; the parts of numbers are aligned."""
+    rows = [cell_parts(row.get(title), table) for row in table.rows.values()]
+    if is_text(table, title):
+        return _Column(title=one_line(title), cells=[value for value, _, _ in rows], is_text=True)
+    widths = [max(map(cell_len, parts)) for parts in zip(*rows, strict=True)]
     cells = [
-        " ".join(_right(text, size) for text, size in zip(cell, widths, strict=True) if size)
-        for cell in parts
+        " ".join(
+            " " * (width - cell_len(part)) + part
+            for part, width in zip(row, widths, strict=True)
+            if width
+        )
+        for row in rows
     ]
-    return _Column.of(one_line(column), cells, is_text=False)
+    return _Column(title=one_line(title), cells=cells, is_text=False)
 
 
-def _blocks(names: _Column, columns: Sequence[_Column], width: float) -> list[list[_Column]]:
-    """As many columns beside each other as fit when they are folded, always with the names."""
-    blocks = [[names]]
-    for column in columns:
-        if len(blocks[-1]) > 1 and _total(_least([*blocks[-1], column])) > width:
-            blocks.append([names])
-        blocks[-1].append(column)
-    return blocks
-
-
-def _laid_out(block: Sequence[_Column], width: float) -> Iterator[str]:
+def _block_lines(block: Sequence[_Column], width: float) -> Iterator[str]:
     """The lines of a block: titles, a rule, rows."""
     widths = _widths(block, width)
+
+    def side_by_side(cells: Sequence[Sequence[str]]) -> Iterator[str]:
+        for line in zip_longest(*cells, fillvalue=""):
+            padded = map(_Column.pad, block, line, widths)
+            yield _GAP.join(padded).rstrip()
+
     titles = [fold(column.title, size) for column, size in zip(block, widths, strict=True)]
     tallest = max(map(len, titles))
-    # titles stand on the rule, so blank lines go above the short ones
-    raised = [[""] * (tallest - len(lines)) + lines for lines in titles]
-    yield from _side_by_side(block, raised, widths)
+    # titles end at the rule, so blank lines go above the short ones
+    yield from side_by_side([[""] * (tallest - len(lines)) + lines for lines in titles])
     yield "-" * _total(widths)
-    indents = [_HANGING, *[""] * (len(block) - 1)]
     for place in range(len(block[0].cells)):
-        cells = [
-            column.lines(place, size, indent)
-            for column, size, indent in zip(block, widths, indents, strict=True)
-        ]
-        yield from _side_by_side(block, cells, widths)
-
-
-def _side_by_side(
-    block: Sequence[_Column], cells: Sequence[Sequence[str]], widths: Sequence[int]
-) -> Iterator[str]:
-    align = [_left if column.is_text else _right for column in block]
-    for line in zip_longest(*cells, fillvalue=""):
-        padded = (put(text, size) for put, text, size in zip(align, line, widths, strict=True))
-        yield _GAP.join(padded).rstrip()
+        yield from side_by_side(
+            [
+                fold(column.cells[place], size, _HANGING if column is block[0] else "")
+                if column.is_text
+                else [column.cells[place]]
+                for column, size in zip(block, widths, strict=True)
+            ]
+        )
 
 
 def _widths(block: Sequence[_Column], width: float) -> list[int]:
-    """Natural widths, reduced where they are too much: titles of numbers first, then texts."""
+    """Natural widths, reduced if they are too much: titles of numbers first, then texts."""
     widths = [column.natural for column in block]
+    least = [column.least for column in block]
     for texts in (False, True):
-        folding = [place for place, column in enumerate(block) if column.is_text == texts]
         while _total(widths) > width:
-            able = [place for place in folding if widths[place] > block[place].least]
-            if not able:
+            places = [
+                place
+                for place, column in enumerate(block)
+                if column.is_text == texts and widths[place] > least[place]
+            ]
+            if not places:
                 break
-            widths[max(able, key=widths.__getitem__)] -= 1
+            widths[max(places, key=widths.__getitem__)] -= 1
     return widths
-
-
-def _least(block: Sequence[_Column]) -> list[int]:
-    return [column.least for column in block]
 
 
 def _total(widths: Sequence[int]) -> int:
     return sum(widths) + len(_GAP) * (len(widths) - 1)
-
-
-def _left(text: str, width: int) -> str:
-    return text + " " * (width - cell_len(text))
-
-
-def _right(text: str, width: int) -> str:
-    return " " * (width - cell_len(text)) + text

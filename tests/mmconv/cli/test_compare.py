@@ -140,7 +140,7 @@ async def test_what_is_amiss_with_a_run_is_told_before_the_tables(
     told = [
         "WARNING: beta: 108 of 108 verdicts (100.0 %) could not be read: "
         "scores that need them are missing.",
-        "WARNING: beta: R1, direct (1-10), lacks 6 of 6 scores (100.0 %).",
+        "WARNING: beta: R1, direct (1-10): 6 of 6 scores (100.0 %) are missing.",
     ]
     before, _ = typed(*arguments).stdout.split("Runs of convbench", 1)
     assert before.splitlines()[2::2] == told

@@ -62,8 +62,8 @@ def test_a_run_is_not_exported_with_other_data(desk: Desk, written: list[list[An
     with pytest.raises(DataError) as caught:
         exported(desk.folder)
     assert caught.value.problems == (
-        f"the run was finished, and {desk.store} has no answer to 2 of its calls today",
-        "riddles.jsonl is not the file that the run was made from",
+        f"the run was finished, and {desk.store} has no reply to 2 of its calls now",
+        "riddles.jsonl has changed since the run",
     )
     assert written == []
 
@@ -76,7 +76,7 @@ def test_data_that_differ_in_what_is_not_asked_are_scored_first(
     desk.write(*({**riddle, "source": "folklore"} for riddle in riddles()))
     with pytest.raises(DataError) as caught:
         exported(desk.folder)
-    assert caught.value.problems == ("riddles.jsonl is not the file that the run was made from",)
+    assert caught.value.problems == ("riddles.jsonl has changed since the run",)
     assert "let `mmconv score` of the folder make its results" in str(caught.value)
     assert written == []
     desk.score()

@@ -208,7 +208,7 @@ class TestClosedFolder:
 
     def test_of_scores(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         closed = OSError(errno.EROFS, "Read-only file system", str(folder.absolute() / "x"))
-        monkeypatch.setattr(OrderedLines, "__enter__", raising(closed))
+        monkeypatch.setattr("mmconv.report.writing.ordered_lines", raising(closed))
         told = str(typed("score", str(folder)).exception)
         assert told == f"cannot write into {folder.absolute()}: Read-only file system"
 
@@ -216,7 +216,7 @@ class TestClosedFolder:
         self, folder: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         gone = PermissionError(errno.EACCES, "Permission denied", "/elsewhere/data.jsonl")
-        monkeypatch.setattr(OrderedLines, "__enter__", raising(gone))
+        monkeypatch.setattr("mmconv.report.writing.ordered_lines", raising(gone))
         assert typed("score", str(folder)).exception is gone
 
     @pytest.mark.parametrize(

@@ -239,13 +239,13 @@ def test_what_another_model_answered_is_not_taken_for_a_runs_own(here: Path) -> 
         assert isinstance(error, DataError)
         return str(error)
 
-    other = "the model of the role candidate is not the one that the run was made with"
-    assert f"has no answer to 3 of its calls today\n  {other}" in refused("show", str(folder), "1")
+    other = "the model of the role candidate has changed"
+    assert f"has no reply to 3 of its calls now\n  {other}" in refused("show", str(folder), "1")
     # by now the store has the answers of another run, of the same file
     run(f"hf/{here}/model")
     scores = (folder / "scores.jsonl").read_bytes()
     for command in (("show", "1"), ("show",), ("score",)):
         told = refused(command[0], str(folder), *command[1:])
         assert f"1 problem\n  {other}" in told
-        assert "Put back what has changed" in told
+        assert "Restore what has changed" in told
     assert (folder / "scores.jsonl").read_bytes() == scores

@@ -213,7 +213,7 @@ def test_the_results_of_a_run_are_not_shown_beside_other_data(typed: Type, run: 
     page = (run / "report.html").read_bytes()
     told = typed("report", run)
     assert told.code == 2
-    assert "data.jsonl is not the file that the run was made from" in told.err
+    assert "data.jsonl has changed since the run" in told.err
     assert f"{run.absolute() / 'report.html'} exists and may contain them: move it away" in told.err
     assert (run / "report.html").read_bytes() == page
     (run / "report.html").unlink()

@@ -114,7 +114,7 @@ async def test_trials_that_are_all_alike_are_told(
         return await evaluate(chosen.model_copy(update={"models": roles}), tmp_path / runs)
 
     lossy = await with_lost_calls(0.3, "lossy")
-    assert lossy.shortfall.failed
+    assert lossy.quality.failed
     assert all(ALIKE in table.notes for table in lossy.tables)
 
     really, drawn = FakeBackend.generate, iter(range(100))

@@ -71,18 +71,18 @@ async def test_a_name_that_makes_no_folder_is_refused(tmp_path: Path) -> None:
             await evaluation.run(evaluation.runner())
 
 
-@pytest.mark.parametrize("slow", ["Records.__exit__", "tell_trials"])
+@pytest.mark.parametrize("slow", ["report.writing.remove_tables", "engine.run.trial_notes"])
 async def test_records_are_written_and_read_while_the_loop_serves_others(
     slow: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done_in: list[threading.Thread] = []
-    do = resolve_name(f"mmconv.engine.run:{slow}")
+    do = resolve_name(f"mmconv.{slow}")
 
     def noted(*arguments: object) -> object:
         done_in.append(threading.current_thread())
         return do(*arguments)
 
-    monkeypatch.setattr(f"mmconv.engine.run.{slow}", noted)
+    monkeypatch.setattr(f"mmconv.{slow}", noted)
     async with open_evaluation(spec(tmp_path), Place(out=tmp_path / "runs")) as evaluation:
         await evaluation.run(evaluation.runner(), page=False)
     [thread] = done_in
@@ -125,7 +125,7 @@ async def test_what_answered_in_other_versions_is_told(
     assert not changed
     installed(torch="2.1", transformers="5.1", vllm="0.3")
     _, [told] = await run()
-    asked = "what is answered was asked with transformers 5.0 (5.1 now); the rest may differ."
+    asked = "earlier replies were made with transformers 5.0 (5.1 now)."
     assert told == f"{folder}: {asked}"
     assert (await run())[1] == ()
 
@@ -161,8 +161,7 @@ async def test_a_stopped_run_leaves_earlier_scores_with_what_they_were_made_from
     for stopped in (True, False):
         _, [told] = await run(stopped=stopped)
         assert told == (
-            f"{folder}: data.jsonl is not the file that the run was made from. "
-            "The results there will be replaced."
+            f"{folder}: data.jsonl has changed since the run. The results there will be replaced."
         )
         assert (hashes() == scored) == stopped
         assert (find_unfinished(folder) is not None) == stopped

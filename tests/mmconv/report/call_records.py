@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mmconv.report.page.dialogues import Record
+from mmconv.report.data_quality import Record
 
 
 def said(role: str, text: str) -> Record:

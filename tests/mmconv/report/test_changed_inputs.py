@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mmconv.core.errors import DataError
-from mmconv.report.changed_inputs import check_exported, tell_changed
+from mmconv.report.changed_inputs import check_exported, describe_changes
 from mmconv.run_folder.saved_run import read_manifest
 
 
@@ -17,11 +17,10 @@ def test_options_of_other_defaults_are_named_and_new_ones_are_not(
     folder, _ = copies
     saved = read_manifest(folder)
     today = saved.model_copy(update={"options": {**saved.options, "new": 1}})
-    assert tell_changed(folder, today) == ()
+    assert describe_changes(folder, today) == ()
     today = saved.model_copy(update={"options": {**saved.options, "max_tokens": 77}})
-    assert tell_changed(folder, today) == (
-        f"{folder}: the option max_tokens was 1024 when the run was made, and is 77 today. "
-        "The results there will be replaced.",
+    assert describe_changes(folder, today) == (
+        f"{folder}: option max_tokens was 1024 and is 77 now. The results there will be replaced.",
     )
 
 
@@ -31,4 +30,4 @@ def test_a_run_of_which_a_sample_is_gone_is_not_exported(copies: tuple[Path, Pat
     check_exported(folder, today, 0, "store.sqlite")
     with pytest.raises(DataError) as caught:
         check_exported(folder, today.model_copy(update={"gone": ("3",)}), 0, "store.sqlite")
-    assert caught.value.problems == ("the data no longer give 1 sample of the run: 3",)
+    assert caught.value.problems == ("the data no longer have 1 sample of the run: 3",)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from mmconv.report.costs import tell_unmetered
+from mmconv.report.costs import unknown_price
 
 
 def test_no_more_calls_are_told_to_be_without_tokens_than_there_are() -> None:
-    told = [tell_unmetered(*counts) for counts in ((2, 9), (4, 0))]
+    told = [unknown_price(*counts) for counts in ((2, 9), (4, 0))]
     assert told == [
-        f"price not known: {part} calls without tokens" for part in ("2 of 9", "4 of 4")
+        f"price unknown: {part} calls without token counts" for part in ("2 of 9", "4 of 4")
     ]

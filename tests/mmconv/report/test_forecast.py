@@ -77,14 +77,14 @@ def test_calls_that_the_store_holds_are_told_and_cost_nothing() -> None:
     fourth = call("fourth", *both[0], *both[1], compares=both)
     plan = Plan(order=0, sample="1", condition="free", calls=(first, second, third, fourth))
     before = estimated(plan, {})
-    assert (before["calls"], before["stored"], before["to ask"]) == (4, 0, 4)
+    assert (before["calls"], before["cached"], before["to request"]) == (4, 0, 4)
     one = {"first": Reply(text="w" * 40)}
     row = estimated(plan, one)
-    assert (row["calls"], row["stored"], row["to ask"]) == (4, 1, 3)
+    assert (row["calls"], row["cached"], row["to request"]) == (4, 1, 3)
     assert row["output tokens"] == 3 * ANSWER_TOKENS
     assert row["input tokens"] == 2 + 10 + (10 + ANSWER_TOKENS)
     alike = estimated(plan, one | {"second": Reply(text="w" * 40)})
-    assert (alike["calls"], alike["stored"], alike["to ask"]) == (3, 2, 1)
+    assert (alike["calls"], alike["cached"], alike["to request"]) == (3, 2, 1)
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_a_shipped_model_with_a_price_is_told_where_one_without_goes_by_its_name
     calls = (Call(id="only", model="judge", messages=(asked,)),)
     forecast.add(Plan(order=0, sample="1", condition="free", calls=calls), {})
     namesake = (
-        "judge: openai/gpt-4o has no price here. gpt-4o is shipped with one, as openai/gpt-4o-"
+        "judge: openai/gpt-4o has no price. The model file `gpt-4o` has one, for openai/gpt-4o-"
     )
     assert any(note.startswith(namesake) for note in forecast.table.notes) == told
 
@@ -118,29 +118,29 @@ def test_a_shipped_model_with_a_price_is_told_where_one_without_goes_by_its_name
         (
             {},
             16_000,
-            "which is a guess: its model file has no about.image_tokens.",
+            "a guess (its model file has no about.image_tokens).",
         ),
         (
             {"options": {"max_side": 1000}},
             1000,
-            "the judge is sent: one for 750 pixels, which is a guess",
+            "sent to the judge: one for 750 pixels, a guess",
         ),
         (
             {"options": {"max_pixels": 120_000}},
             160,
-            "the judge is sent: one for 750 pixels, which is a guess",
+            "sent to the judge: one for 750 pixels, a guess",
         ),
         (
             {"options": {"min_pixels": 48_000_000}},
             64_000,
-            "the judge is sent: one for 750 pixels, which is a guess",
+            "sent to the judge: one for 750 pixels, a guess",
         ),
         (
             {"about": {"image_tokens": {"patch": 28}}, "options": {"max_side": 280}},
             80,
-            "the judge is sent: one for each 28 x 28 pixels.",
+            "sent to the judge: one for each 28 x 28 pixels.",
         ),
-        ({"about": {"image_tokens": {"each": 576}}}, 576, "the judge is sent: 576."),
+        ({"about": {"image_tokens": {"each": 576}}}, 576, "sent to the judge: 576."),
     ],
 )
 def test_an_image_counts_in_the_size_that_is_sent_by_its_models_own_rule(

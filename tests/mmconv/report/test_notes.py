@@ -6,14 +6,14 @@ import pytest
 
 from mmconv.core.config import ModelSpec, RunSpec
 from mmconv.core.run_stats import OTHERS
-from mmconv.report.notes import other_models, stand_ins
+from mmconv.report.notes import fake_model_notes, other_models
 
 
 @pytest.mark.parametrize(
     ("provider", "told"),
     [
-        ("fake", ("FAKE: stand-ins without a model sat as judge (m). ",)),
-        ("simulated", ("FAKE: stand-ins without a model sat as judge (m). ",)),
+        ("fake", ("FAKE MODELS: judge (m). ",)),
+        ("simulated", ("FAKE MODELS: judge (m). ",)),
         ("pocket", ()),
     ],
 )
@@ -22,7 +22,7 @@ def test_models_that_make_up_their_replies_are_told(provider: str, told: tuple[s
         "candidate": ModelSpec(provider="openai", model="gpt-4o"),
         "judge": ModelSpec(provider=provider, model="judge", name="m"),
     }
-    found = stand_ins(RunSpec(benchmark="convbench", models=roles))
+    found = fake_model_notes(RunSpec(benchmark="convbench", models=roles))
     assert len(found) == len(told)
     assert all(note.startswith(start) for note, start in zip(found, told, strict=True))
 
@@ -65,8 +65,8 @@ def test_an_alias_of_the_model_that_was_asked_is_no_other(asked: str, answered: 
 @pytest.mark.parametrize(("asked", "answered"), OTHER)
 def test_another_model_than_the_one_that_was_asked_is_told(asked: str, answered: str) -> None:
     assert told_of(asked, {answered: 1200}) == [
-        f"OTHER MODEL: candidate (mine) was asked for as {asked}, and its server says that "
-        f"{answered} (1,200 replies) answered."
+        f"OTHER MODEL: candidate (mine) requested {asked}, and the server reports replies by "
+        f"{answered} (1,200 replies)."
     ]
 
 
@@ -74,15 +74,15 @@ def test_several_models_that_answered_are_told_and_builds_of_one_are_not() -> No
     counts = {"a, fingerprint 1": 3, "a, fingerprint 2": 4}
     assert told_of("a", counts) == told_of("a", counts | {OTHERS: 900}) == []
     assert told_of("a", counts | {"a by X": 9}) == [
-        "SEVERAL MODELS: candidate (mine) was answered, as its server says, by a by X (9 replies), "
-        "a (7 replies): these numbers are of all of them together."
+        "SEVERAL MODELS: the server of candidate (mine) reports replies by a by X (9 replies), a "
+        "(7 replies). These numbers mix them."
     ]
     many = {f"m{number}": 1 for number in range(7)}
-    assert "m4 (1 reply), and 2 more: these" in told_of("a", many)[0]
+    assert "m4 (1 reply), and 2 more. These" in told_of("a", many)[0]
 
 
 def test_replies_that_were_not_counted_by_name_are_told_with_the_others() -> None:
-    more = "and 1,900 more replies by names that were not counted"
+    more = "and 1,900 more replies by other names"
     several = told_of("a", {"a": 3, "b": 2, OTHERS: 1900})[0]
-    assert f"by a (3 replies), b (2 replies), {more}: these" in several
-    assert told_of("a", {"b": 3, OTHERS: 1900})[0].endswith(f"b (3 replies), {more} answered.")
+    assert f"by a (3 replies), b (2 replies), {more}. These" in several
+    assert told_of("a", {"b": 3, OTHERS: 1900})[0].endswith(f"b (3 replies), {more}.")

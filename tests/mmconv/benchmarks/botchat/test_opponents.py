@@ -18,7 +18,7 @@ from mmconv.cli.judging import calibrate_command as command
 from mmconv.core.config import RunSpec
 from mmconv.core.errors import ConfigError, DataError
 from mmconv.core.types import Table
-from mmconv.report.changed_inputs import tell_changed
+from mmconv.report.changed_inputs import describe_changes
 from mmconv.report.comparison.differences import compare
 from mmconv.report.page.provenance import provenance
 from mmconv.run_folder.saved_run import read_finished
@@ -152,7 +152,7 @@ async def test_another_text_of_an_opponent_is_other_data(data: Path, tmp_path: P
     message = "the opponent second differs: 1 of its dialogues are others in first than in fourth"
     with pytest.raises(ConfigError, match=message):
         compare([runs[0], runs[2]])
-    [changed] = tell_changed(runs[1], read_finished(runs[2]).manifest)
+    [changed] = describe_changes(runs[1], read_finished(runs[2]).manifest)
     assert "the dialogues of second are not those that the run was made against" in changed
     warned = compare([runs[0], runs[2]], despite=("data",)).warnings
     assert any(message in each for each in warned)

@@ -74,7 +74,7 @@ def test_replies_whose_tokens_nobody_told_are_counted_if_they_were_asked_now() -
         (ModelStats(input_tokens=1000, output_tokens=100), "$0.002"),
         (
             ModelStats(requested=1200, unmetered=1100),
-            "price not known: 1,100 of 1,200 calls without tokens",
+            "price unknown: 1,100 of 1,200 calls without token counts",
         ),
         (ModelStats(input_tokens=1000, timed_out=1), "$0.001 without 1 attempt that timed out"),
         (ModelStats(input_tokens=1000, timed_out=9), "$0.001 without 9 attempts that timed out"),

@@ -18,7 +18,7 @@ from mmconv.core.run_stats import RunStats, StopReason
 from mmconv.core.types import UNASKED, Failure, Skipped
 from mmconv.engine import Runner
 from mmconv.engine import run as evaluation
-from mmconv.report.data_quality import Shortfall
+from mmconv.report.data_quality import DataQuality
 from mmconv.store.merging import MergeReport
 
 
@@ -121,7 +121,7 @@ def test_only_what_may_be_answered_the_next_time_is_worth_asking_again(
         seconds=1.0,
         scores=0,
         unscored={},
-        shortfall=Shortfall(),
+        quality=DataQuality(),
     )
     assert exit_code(ended, store="") == EXIT_FAILURES
     assert f"runs/transcripts.jsonl has the reasons. {advice}" in capsys.readouterr().err

@@ -110,7 +110,7 @@ def test_what_is_no_other_side_is_not_averaged(tmp_path: Path) -> None:
     [
         ("sample,value", ",3", "no sample"),
         ("sample,value", " ,3", "no sample"),
-        ("sample,value", 'a,"7,5"', "value is 7,5, a number with a comma: write it with a point"),
+        ("sample,value", 'a,"7,5"', "value is 7,5; use a decimal point, not a comma"),
         ("sample,value", "a,nan", "value is nan"),
         ("sample,turn,value", "a,last,3", "turn is 'last'"),
     ],
@@ -147,7 +147,7 @@ def test_two_tables_in_a_file_are_not_joined(tmp_path: Path) -> None:
     """A second header would be a unit of its own where values are labels."""
     rows = ("a,good", "b,bad", "", "sample,value", "c,good")
     path = write(tmp_path / "both.csv", "sample,value", *rows)
-    told = r"both\.csv row 5: names the columns again: give each table its own file"
+    told = r"both\.csv row 5: repeats the column names: use one file for each table"
     with pytest.raises(DataError, match=told):
         read_ratings(path)
 

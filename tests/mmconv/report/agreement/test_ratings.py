@@ -39,8 +39,8 @@ def test_what_no_rating_has_cannot_be_chosen_by() -> None:
         with pytest.raises(ConfigError) as refused:
             require_fields(ratings, condition="free")
         assert str(refused.value) == (
-            "--condition free: no rating has a condition to choose by; beside sample, rater and "
-            f"value there is: {there}"
+            "--condition free: no rating has the field condition; fields besides sample, rater "
+            f"and value: {there}"
         )
 
 

@@ -21,9 +21,8 @@ def test_the_notes_say_what_was_compared_and_left_out() -> None:
         "Mean difference, judge - person: above 0 the judge rates higher. Quadratic weights are "
         "the squares of differences between the numbers.",
         "Intervals: 95 % percentiles of 20 draws of 3 whole dialogues (seed 3).",
-        "Every column is over the units that a judge rated. Units that people rated and no judge "
-        "did: 1.",
-        "Units that a judge rated and no person did: 2.",
+        "Every column is over the units that a judge rated. Units that only people rated: 1.",
+        "Units that only a judge rated: 2.",
         "Empty ratings by people, left out: 1.",
     )
 
@@ -38,8 +37,10 @@ def test_later_trials_are_told_for_what_they_are() -> None:
     human = rated("ann", {"1": 1, "2": 3})
     [found] = match(judged, human)
     notes = agreement_table(found, human, replicates=0, seed=0).notes
-    assert notes[-2] == "Units that a judge rated and no person did: 2."
-    assert notes[-1].startswith("Of these, 2 are later trials of samples that people rated: 1#2 is")
+    assert notes[-2] == "Units that only a judge rated: 2."
+    assert notes[-1].startswith(
+        "Of these, 2 are later trials of samples that people rated. A person's"
+    )
 
 
 def test_whose_interval_an_agreement_of_1_has_is_told() -> None:

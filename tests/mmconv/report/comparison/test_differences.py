@@ -205,7 +205,7 @@ async def test_several_runs_are_corrected_and_runs_of_one_model_told_apart(tmp_p
     counted = sum(
         cell.low is not None for row in differences.rows.values() for cell in row.values()
     )
-    assert any(f"have an interval ({counted})" in note for note in differences.notes)
+    assert any(f"over the {counted} differences" in note for note in differences.notes)
 
 
 def rate(run: Path, values: Callable[[int, int], float]) -> None:
@@ -255,7 +255,10 @@ def test_differences_are_marked_that_stay_significant_among_all_of_their_table(
     assert not any("reasoning" in finding for finding in findings)
     [perception] = [each for each in findings if "perception" in each]
     assert perception == "beta is better than alpha in perception: +3.00 [2.53, 3.47]."
-    assert any(note.startswith("differs: the columns") and "(5)" in note for note in table.notes)
+    assert any(
+        note.startswith("differs: significant") and "the 5 differences" in note
+        for note in table.notes
+    )
 
 
 async def test_a_table_without_a_significant_difference_says_so(tmp_path: Path) -> None:
@@ -264,7 +267,7 @@ async def test_a_table_without_a_significant_difference_says_so(tmp_path: Path) 
     assert DIFFERS not in table.columns
     told = [note for note in table.notes if "Holm" in note]
     assert len(told) == 1
-    assert told[0].endswith("none is apart from 0 at the 5 % level.")
+    assert told[0].startswith("No difference is significant at the 5 % level after Holm")
 
 
 async def test_runs_that_score_dialogues_otherwise_share_only_what_is_the_same(
@@ -285,7 +288,7 @@ def test_differences_of_the_same_numbers_count_once(copies: tuple[Path, Path]) -
     table = by_name(compare([first, second]))["differences"]
     told = {name for name, row in table.rows.items() if row["direct (1-10)"].low is not None}
     assert told == {"R1", "R2", "S1", "S3"}
-    assert any(note.startswith("differs: ") and "(3)" in note for note in table.notes)
+    assert any(note.startswith("differs: ") and "the 3 differences" in note for note in table.notes)
     assert ONCE in table.notes
 
 

@@ -249,7 +249,7 @@ async def test_runs_without_a_grading_are_named_where_they_are_not(
     direct = await make_run("convbench", tmp_path, BETA, options={"grading": ["direct"]})
     tables = by_name(make_leaderboard([both, direct]))
     assert [*tables["leaderboard_pairwise"].rows] == ["alpha"]
-    assert "Without such numbers: beta." in tables["leaderboard_pairwise"].notes
+    assert "Without these numbers: beta." in tables["leaderboard_pairwise"].notes
     assert {*tables["leaderboard_direct"].rows} == {"alpha", "beta"}
 
 
@@ -285,8 +285,8 @@ async def test_a_price_is_not_known_of_calls_that_told_no_tokens(
     assert role["total_unmetered"] == calls
     spent = by_name(make_leaderboard(runs))["leaderboard_runs"]
     assert "candidate: US dollars" not in spent.rows["alpha"]
-    told = f"candidate: price not known: {calls} of {calls} calls without tokens."
-    assert [note for note in spent.notes if "price not known" in note] == [f"alpha: {told}"]
+    told = f"candidate: price unknown: {calls} of {calls} calls without token counts."
+    assert [note for note in spent.notes if "price unknown" in note] == [f"alpha: {told}"]
 
 
 def _without_tokens(make: type[Reply], **told: Any) -> Reply:

@@ -111,7 +111,7 @@ def test_what_names_a_candidate_and_what_cannot_change_its_replies_are_not_told(
 
 def test_other_files_behind_the_same_settings_are_told() -> None:
     assert told(run("a", fingerprint="a"), run("b", fingerprint="b")) == [
-        "candidate: the settings are the same, but the files or the backend are not."
+        "candidate: the settings are the same, but the files or the backend differ."
     ]
     served = [run(port, model(base_url=f"http://localhost:{port}/v1")) for port in ("1", "2")]
     assert told(*served) == [

@@ -6,7 +6,8 @@ from random import Random
 
 import pytest
 
-from mmconv.report.comparison.ranks import LEVEL, rank_ranges
+from mmconv.report.comparison.differences import LEVEL
+from mmconv.report.comparison.leaderboard import rank_ranges
 from mmconv.stats import Column, Quantity, contrast
 
 SAMPLES = [str(number) for number in range(40)]

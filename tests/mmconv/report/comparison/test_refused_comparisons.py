@@ -54,7 +54,7 @@ async def test_other_data_judges_and_prompts_are_refused_unless_the_user_says_so
     assert given in str(refused.value)
     with pytest.raises(ConfigError, match="prompts differ"):
         compare([first, second], despite=("data", "judge"))
-    with pytest.raises(ConfigError, match="own code is not the same in alpha and beta"):
+    with pytest.raises(ConfigError, match="code of the benchmark differs between alpha and beta"):
         compare([first, second], despite=("data", "judge", "prompts"))
     for table in compare([first, second], despite=("data", "judge", "prompts", "code")).tables:
         assert sum(note.startswith("WARNING: ") for note in table.notes) == 4
@@ -84,7 +84,7 @@ async def test_runs_that_were_judged_otherwise_are_refused(
     judging = JUDGING[benchmark]
     assert judging.keys() <= description.judging <= description.options.model_fields.keys()
     second = await make_run(benchmark, tmp_path, BETA, options=judging)
-    with pytest.raises(ConfigError, match="the judging is not the same in alpha and beta") as told:
+    with pytest.raises(ConfigError, match="judging options differ between alpha and beta") as told:
         compare([first, second])
     assert str(told.value).count("options.") == len(judging)
     with pytest.raises(ConfigError, match="--allow-mismatch judge compares"):
@@ -146,9 +146,7 @@ def test_of_data_the_file_that_changed_is_named(copies: tuple[Path, Path]) -> No
     change(copies[0] / "manifest.json", edited)
     assert told().startswith("the data differ: notes.jsonl in alpha, no such file in beta. ")
     change(copies[1] / "manifest.json", other)
-    assert told().startswith(
-        "the data differ: notes.jsonl has other contents in alpha than in beta"
-    )
+    assert told().startswith("the data differ: the content of notes.jsonl in alpha and in beta")
 
 
 async def test_runs_of_other_trials_are_refused(tmp_path: Path, copies: tuple[Path, Path]) -> None:
@@ -218,7 +216,7 @@ def test_the_settings_in_which_a_judge_differs_are_named(copies: tuple[Path, Pat
     assert f"{told}their settings are the same, but the files or the backend" in refused()
     change(second / "spec.json", moved)
     address = f"{told}base_url is not set and http://localhost:8933/v1"
-    assert f"{address}. If that is the same server, which has moved: " in refused()
+    assert f"{address}. If the same server has moved: " in refused()
     assert "options.identity" in refused()
     change(second / "spec.json", warmer)
     assert f"{address}, sampling.judge.temperature is the benchmark's own and 0.7" in refused()
@@ -238,7 +236,7 @@ async def test_a_judge_that_was_answered_by_another_model_is_refused(tmp_path: P
     answered_by(second, "j-2024-08-06, fingerprint c")
     compare([first, second])
     answered_by(second, "j-2025-11-20")
-    told = "as its server says, by j-2024-08-06 in alpha, by j-2025-11-20 in beta"
+    told = "server of the judge reports other models: j-2024-08-06 in alpha, j-2025-11-20 in beta"
     with pytest.raises(ConfigError, match=told):
         compare([first, second])
 

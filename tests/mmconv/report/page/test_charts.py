@@ -1,7 +1,8 @@
-"""Charts: which numbers a page opens with, of one run and of several."""
+"""Charts: the first numbers of a page, of one run and of several, and how they are drawn."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,9 @@ import pytest
 from mmconv.benchmarks.shared.options import Display, display_of
 from mmconv.core.types import Cell, Table
 from mmconv.report.comparison.differences import compare
-from mmconv.report.page.charts import MOST_LINES, STAR, run_charts
+from mmconv.report.page.charts import HOLLOW, MOST_LINES, Chart, Plot, colours_of, run_charts
 from mmconv.report.page.content import comparison_content, run_content
+from mmconv.report.page.grids import STAR
 from tests.mmconv.report.page_runs import simulated_run
 from tests.mmconv.report.runs import ALPHA, BETA, make_run
 
@@ -35,9 +37,9 @@ async def test_a_run_has_places_for_turns_and_colours_for_conditions(tmp_path: P
     )
     assert gains.places == ["reasoning", "creation", "overall"]
     # a condition has one colour in all pictures
-    assert set(gains.plot().legend) < set(direct.plot().legend)
-    assert 'class="zero"' in gains.plot().svg
-    assert 'class="zero"' not in direct.plot().svg
+    assert set(gains.dots().legend) < set(direct.dots().legend)
+    assert 'class="zero"' in gains.dots().svg
+    assert 'class="zero"' not in direct.dots().svg
     assert all(plot.svg for plot in content.overview.plots)
     assert len(content.findings) <= 3
 
@@ -120,3 +122,68 @@ async def test_many_runs_are_places_instead_of_colours(tmp_path: Path) -> None:
     first, *_ = comparison_content(compare(runs), {}).charts
     assert first.places == [model.name for model in models]
     assert first.is_drawn
+
+
+def drawn(*cells: Cell, places: tuple[str, ...] = ("a", "b", "c"), signed: bool = False) -> Chart:
+    """A chart of one series."""
+    at = zip(((place, "free") for place in places), cells, strict=False)
+    return Chart("Title", table({}, signed=signed), {"free": "series-2"}, dict(at))
+
+
+def interval(value: float, low: float, high: float) -> Cell:
+    return Cell(value=value, low=low, high=high)
+
+
+def texts(plot: Plot, anchor: str) -> list[str]:
+    return re.findall(rf'text-anchor="{anchor}">([^<]*)<', plot.svg)
+
+
+def test_a_number_without_an_interval_is_hollow_and_the_caption_says_so() -> None:
+    both = drawn(interval(2.0, 1.0, 3.0), Cell(value=2.0)).dots()
+    assert (both.note, drawn(interval(2.0, 1.0, 3.0)).dots().note) == (HOLLOW, "")
+    fills = re.findall(r"<circle [^>]*style=\"fill:([^;\"]*)", both.svg)
+    assert fills == ["var(--series-2)", "none"]
+    assert both.words == "free, a: 2.00 (1.00 to 3.00); free, b: 2.00"
+
+
+def test_a_dot_is_at_its_value_between_the_ticks() -> None:
+    svg = drawn(interval(2.0, 1.0, 3.0)).dots().svg
+    x = {text: float(at) for at, text in re.findall(r'<text x="([\d.]+)"[^>]*>([^<]*)<', svg)}
+    [centre] = re.findall(r'cx="([\d.]+)"', svg)
+    [ends] = re.findall(r'class="interval-line" x1="([\d.]+)" x2="([\d.]+)"', svg)
+    assert [float(centre), *map(float, ends)] == [x["2.0"], x["1.0"], x["3.0"]]
+
+
+def test_differences_show_where_zero_is() -> None:
+    plot = drawn(interval(2.0, 1.0, 3.0), signed=True).dots()
+    assert "0" in texts(plot, "middle")
+    assert 'class="zero"' in plot.svg
+    minus = drawn(interval(-2.0, -3.0, -1.0)).dots()
+    assert "\N{MINUS SIGN}2.0" in texts(minus, "middle")
+
+
+def test_a_long_name_is_in_lines_and_never_markup() -> None:
+    name = "Llama-3.2-11B-Vision-Instruct, " + "\N{CJK UNIFIED IDEOGRAPH-4E2D}" * 20
+    assert texts(drawn(Cell(value=2.0), places=(name,)).dots(), "end") == [
+        "Llama-3.2-11B-Vision-",
+        "Instruct,",
+        "\N{CJK UNIFIED IDEOGRAPH-4E2D}" * 13,
+        "\N{CJK UNIFIED IDEOGRAPH-4E2D}" * 7,
+    ]
+    evil = drawn(Cell(value=2.0), places=("<script> & $x$",)).dots()
+    assert texts(evil, "end") == ["&lt;script&gt; &amp; $x$"]
+
+
+def test_equal_values_and_single_ones_are_drawn() -> None:
+    for cells in ((Cell(value=5.0),), (Cell(value=0.0), Cell(value=0.0))):
+        plot = drawn(*cells).dots()
+        assert len(re.findall("<circle", plot.svg)) == len(cells)
+        assert texts(plot, "middle")
+
+
+def test_plots_use_the_colours_of_the_page_and_load_nothing() -> None:
+    for plot in (drawn(SCORE, Cell(value="x")).dots(), drawn(SCORE).bars(8.0)):
+        assert "var(--series-2)" in plot.svg
+        assert not re.search(r"#[0-9a-f]{6}\b|https?:|<style| id=", plot.svg)
+        assert plot.words.startswith("free, a: 7.00 (6.00 to 8.00)")
+    assert len({*colours_of([*"abcdef"]).values()}) == 5

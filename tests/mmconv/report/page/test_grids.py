@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from mmconv.core.types import Cell, Table
+from mmconv.report.page.content import cost_table
 from mmconv.report.page.grids import grid
-from mmconv.report.page.sections import cost_table
 from mmconv.run_folder.layout import ModelSummary
 
 
@@ -57,7 +57,7 @@ def test_numbers_of_tokens_have_separators_and_a_price_is_not_made_up() -> None:
     untold = role.model_copy(update={"requested": 3, "cached": 2, "total_unmetered": 4})
     for each, told in (
         (role, "price not set"),
-        (untold, "price not known: 4 of 5 calls without tokens"),
+        (untold, "price unknown: 4 of 5 calls without token counts"),
     ):
         [line] = grid(cost_table({"judge": each})).lines
         assert told in [cell.value for cell in line.cells if cell]

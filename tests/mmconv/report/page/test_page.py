@@ -108,13 +108,13 @@ async def test_text_benchmarks_have_pages_of_their_tables(benchmark: str, tmp_pa
 async def test_a_run_in_a_bad_state_says_so_before_anything_else(tmp_path: Path) -> None:
     bad = await make_run("convbench", tmp_path / "bad", FAILING)
     text = write_page(bad).read_text(encoding="utf-8")
-    told = text.split('<div class="shortfalls"', 1)[1].split("</div>", 1)[0]
+    told = text.split('<div class="quality-warnings"', 1)[1].split("</div>", 1)[0]
     assert re.search(r"of 2\d\d calls \([\d.]+\u00a0%\) have no reply: \d+ failed", told)
     assert "<li>R1, " in told
-    assert text.index('<div class="shortfalls"') < text.index('<section id="headline"')
+    assert text.index('<div class="quality-warnings"') < text.index('<section id="headline"')
     assert "\n- **warning**: " in (bad / "report.md").read_text(encoding="utf-8")
     good = await make_run("convbench", tmp_path / "good")
-    assert '<div class="shortfalls"' not in write_page(good).read_text(encoding="utf-8")
+    assert '<div class="quality-warnings"' not in write_page(good).read_text(encoding="utf-8")
     assert "**warning**" not in (good / "report.md").read_text(encoding="utf-8")
     compared = compare([good, bad], despite=["data"])
     text = write_comparison(tmp_path / "comparison.html", compared).read_text(encoding="utf-8")
@@ -222,7 +222,7 @@ async def test_pictures_to_enlarge_are_in_the_page_while_there_is_room(
     names = orjson.loads(page.scripts["pictures-0"]).keys()
     assert len(page.samples()) == len(names)
     assert "larger-0" not in page.scripts
-    assert "The larger pictures are in the folder report.samples" in path.read_text("utf-8")
+    assert "The larger images are in the folder report.samples" in path.read_text("utf-8")
     [beside] = path.with_suffix(".samples").iterdir()
     assert beside.stem == str(LARGER)
 
@@ -236,7 +236,7 @@ async def test_pictures_to_enlarge_are_in_the_page_while_there_is_room(
 async def test_pictures_that_are_gone_are_named(tmp_path: Path) -> None:
     path = write_page(await simulated_run(tmp_path), ImageStore())
     text = path.read_text(encoding="utf-8")
-    assert "12 pictures are not shown" in text
+    assert "12 images are not shown" in text
     assert "not in this image store" in text
 
 

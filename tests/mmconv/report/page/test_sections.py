@@ -10,9 +10,8 @@ import pytest
 from mmconv.benchmarks.shared.endings import METRICS as ENDINGS
 from mmconv.benchmarks.shared.options import Display, Ratings, display_of
 from mmconv.core.types import Cell, Table
-from mmconv.report.page.content import Content, run_content
-from mmconv.report.page.losses import Losses
-from mmconv.report.page.sections import detail_sections, heat_map, rating_sections
+from mmconv.report.page.content import Content, detail_sections, rating_sections, run_content
+from mmconv.report.page.grids import heat_map
 from mmconv.run_folder.saved_run import read_finished
 from mmconv.stats import ScoreFrame
 from tests.mmconv.report.page_runs import simulated_run
@@ -85,7 +84,7 @@ def test_a_heat_map_shows_sizes_and_marks_small_ones() -> None:
 
 
 async def test_all_tables_are_there_and_shared_notes_once(content: Content) -> None:
-    sections = {section.id: section for section in detail_sections(content, Losses())}
+    sections = {section.id: section for section in detail_sections(content, {})}
     assert [*sections] == ["ratings", "maps", "losses", "cost", "tables"]
     tables = sections["tables"]
     assert {grid.id for grid in tables.folded} == {table.name for table in content.tables}

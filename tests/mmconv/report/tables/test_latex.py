@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -133,31 +132,6 @@ def test_latex_takes_them_and_complains_about_nothing(tmp_path: Path) -> None:
         assert done.returncode == 0, log[-2000:]
     assert "Overfull" not in log
     assert "Float too large" not in log
-
-
-@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no LaTeX is installed")
-def test_the_first_run_of_latex_knows_how_wide_a_long_table_is(tmp_path: Path) -> None:
-    """Else head and rules would be as wide as the first rows, until LaTeX is run again."""
-    names = [f"sample/{'x' * (number % 30)}" for number in range(2 * PAGE_LINES)]
-    rows = {
-        name + str(n): {"why": Cell(value=f"because of {name}"), "n": Cell(value=float(n), n=n)}
-        for n, name in enumerate(names)
-    }
-    table = Table(name="t", title="t", columns=("why", "n"), rows=rows)
-    source = tmp_path / "long.tex"
-    text = to_latex(table)
-    source.write_text(DOCUMENT % text, "utf-8")
-    subprocess.run(
-        ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", source.name],
-        cwd=tmp_path,
-        capture_output=True,
-        timeout=60,
-        check=True,
-    )
-    # LaTeX notes for each column which part of the table, counted by \kill, is the widest
-    widest = re.findall(r"LT@entry\s+\{(\d+)\}", (tmp_path / "long.aux").read_text("ascii"))
-    assert len(widest) == 3
-    assert max(map(int, widest)) <= text.count(r"\kill")
 
 
 def _long() -> Table:

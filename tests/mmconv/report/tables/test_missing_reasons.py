@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mmconv.core.types import SAME_TEXT, UNASKED, UNPARSED, Failure, Skipped
-from mmconv.report.tables.cells import in_words, tell_largest, tell_reasons
+from mmconv.report.tables.cells import in_words, word_reasons
 
 
 @pytest.mark.parametrize(
@@ -39,8 +39,8 @@ def test_the_most_frequent_goes_first_and_what_has_one_name_is_added_up() -> Non
         "skipped: pairwise_B/turn_1": 3,
         "unparsed": 0,
     }
-    assert tell_reasons(missing) == "5 without a verdict on turn 1, 2 failed (server)"
-    assert tell_reasons({}) == ""
+    assert word_reasons(missing) == "5 without a verdict on turn 1, 2 failed (server)"
+    assert word_reasons({}) == ""
 
 
 def test_reasons_of_each_run_stand_behind_its_label() -> None:
@@ -50,11 +50,4 @@ def test_reasons_of_each_run_stand_behind_its_label() -> None:
         "unpaired: b: unparsed": 2,
     }
     told = "in b: 3 failed (server), 2 with an unreadable verdict; in a: 1 with an unreadable"
-    assert tell_reasons(missing) == f"{told} verdict"
-
-
-def test_of_many_cells_the_largest_counts_are_told_and_the_others_counted() -> None:
-    cells = [{"unparsed": 4, "x": 1}, {"unparsed": 7}, {"y": 2, "z": 1}]
-    assert tell_largest(cells, 2) == "7 with an unreadable verdict, 2 y; fewer for 2 other reasons"
-    assert tell_largest(cells[:2], 1) == "7 with an unreadable verdict; fewer for 1 other reason"
-    assert tell_largest(cells[:2], 2) == "7 with an unreadable verdict, 1 x"
+    assert word_reasons(missing) == f"{told} verdict"

@@ -53,9 +53,9 @@ def test_a_verdict_is_unread_if_none_of_its_replies_can_be_read(tmp_path: Path) 
     with RunFolder(tmp_path / "run").records() as records:
         for order, judged in enumerate(all_judged):
             records.add(finished(order, answered | judged), ())
-    counted = records.shortfall
-    assert (counted.verdicts, counted.unread, counted.again) == (4, 2, 1)
-    assert (counted.calls, counted.failed, counted.skipped) == (13, 2, 0)
+    quality = records.quality
+    assert +quality.judged() == {"read": 1, "read after a retry": 1, "unreadable": 2}
+    assert (quality.calls, quality.failed, quality.skipped) == (13, 2, 0)
 
 
 async def test_tables_of_a_session_before_do_not_stand_beside_new_scores(tmp_path: Path) -> None:

@@ -111,7 +111,7 @@ async def test_a_server_that_has_read_the_data_gives_out_a_report_when_they_are_
     for asked in ({}, {"format": "zip"}):
         answer = await served.client.get(f"/v1/runs/{run}/report", params=asked)
         assert answer.status_code == 200
-    assert "3 pictures are not shown" in (await served.client.get(f"/v1/runs/{run}/report")).text
+    assert "3 images are not shown" in (await served.client.get(f"/v1/runs/{run}/report")).text
 
 
 async def test_a_report_made_while_the_data_are_away_is_made_anew_when_they_are_back(
@@ -124,7 +124,7 @@ async def test_a_report_made_while_the_data_are_away_is_made_anew_when_they_are_
     images.rename(tmp_path / "away")
     later = await serve(data=data)
     without = (await later.client.get(f"/v1/runs/{run}/report")).text
-    assert "3 pictures are not shown" in without
+    assert "3 images are not shown" in without
     assert (await later.client.get(f"/v1/runs/{run}/report")).text == without
     archive = {"format": "zip"}
     lesser = (await later.client.get(f"/v1/runs/{run}/report", params=archive)).content

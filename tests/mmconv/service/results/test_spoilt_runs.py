@@ -102,7 +102,7 @@ async def test_a_picture_that_is_gone_is_no_fault_of_the_run(
     picture.unlink()
     report = await served.client.get(f"/v1/runs/{name}/report")
     assert report.status_code == 200, report.text
-    assert f"1 picture is not shown (image {digest}: its file on the server" in report.text
+    assert f"1 image is not shown (image {digest}: its file on the server" in report.text
     image = await served.client.get(f"/v1/runs/{name}/images/{digest}")
     assert image.status_code == 404
     assert "the server's operator can restore it" in image.json()["error"]["message"]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from mmconv.benchmarks.convbench.options import word_side
 from mmconv.core.types import UNASKED
-from mmconv.report.page.dialogues import Record, dialogue
+from mmconv.report.data_quality import Record
+from mmconv.report.page.dialogues import dialogue
 from tests.mmconv.report.call_records import asked, judged, said
 
 ONE, TWO = said("user", "one?"), said("user", "two?")
@@ -101,7 +102,7 @@ def test_a_failure_is_told_in_the_place_of_the_answer() -> None:
 def test_what_was_not_asked_says_for_want_of_what() -> None:
     skipped = asked("turn_2", None, None, state="skipped", problem="turn_1", finish=None)
     [turn] = dialogue([skipped], word_side)["turns"]
-    assert turn["answers"][0]["problem"] == "not asked, without an answer in turn 1"
+    assert turn["answers"][0]["problem"] == "not requested, without an answer in turn 1"
 
 
 def test_what_has_yet_to_be_asked_is_no_problem() -> None:

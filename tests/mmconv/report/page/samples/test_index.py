@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mmconv.report.page.dialogues import Record
+from mmconv.report.data_quality import Record
 from mmconv.report.page.samples import Index
 
 
