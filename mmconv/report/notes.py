@@ -16,7 +16,6 @@ from mmconv import __version__
 from mmconv.benchmarks.base import Benchmark
 from mmconv.core.config import CANDIDATE, ModelSpec, RunSpec
 from mmconv.core.plans import read_trial
-
 from mmconv.core.run_stats import OTHERS, ModelStats, RunStats
 from mmconv.core.types import BY_HOST, FINGERPRINT
 from mmconv.report.costs import cost
@@ -43,8 +42,8 @@ Answered: TypeAlias = Mapping[str, Mapping[str, int]]
 """Numbers of replies by role and the model that answered."""
 
 ALIKE = (
-    "All trials have the same answers, as at temperature 0: for the candidate they are no more "
-    "evidence than one trial."
+    "All trials have the same answers, as at temperature 0: for the candidate they are evidence "
+    "like a single trial."
 )
 
 

@@ -279,7 +279,7 @@ def _grounds(
 ) -> list[list[Call]]:
     """For each score the judgements without which it would be another, found by leaving each out.
 
-    A benchmark does not say which of its calls a score is read from, and scoring asks nothing.
+    A benchmark does not declare the calls of a score, and scoring sends no request.
     """
     grounds: list[list[Call]] = [[] for _ in scores]
     for call in finished.plan.calls:

@@ -177,7 +177,7 @@ def _problem(call: Record) -> str | None:
 
 
 def _waits(call: Record) -> bool:
-    """Whether the call of an unfinished run has not been requested yet, which is no problem."""
+    """Whether the call of an unfinished run has not been requested yet; that is not a problem."""
     return bool(call["state"] == "skipped" and call["problem"] == UNASKED)
 
 
