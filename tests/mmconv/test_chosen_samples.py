@@ -26,7 +26,7 @@ def test_no_other_sample_takes_the_place_of_one_that_is_gone(desk: Desk) -> None
     before = desk.files()["scores.jsonl"]
     desk.write(*riddles()[1:])
     assert desk.refused().problems == (
-        "the run had 2 samples, and there are 1 today",
+        "the run had 2 samples, and there are 1 now",
         "the data no longer have 1 sample of the run: 1",
         "riddles.jsonl has changed since the run",
     )

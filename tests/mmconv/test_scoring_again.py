@@ -39,7 +39,7 @@ def test_another_prompt_is_named(desk: Desk) -> None:
     desk.run()
     desk.prompt.write_text(JUDGING.replace("Rate", "Judge"), encoding="utf-8")
     lost, cause = desk.refused().problems
-    assert f"no answer to {ROWS} of its calls" in lost
+    assert f"no reply to {ROWS} of its calls" in lost
     assert cause == "the prompt fit has changed"
 
 
@@ -64,7 +64,7 @@ def test_a_sample_that_is_gone_is_told(desk: Desk) -> None:
     desk.run()
     desk.write(*riddles()[:-1])
     assert desk.refused().problems == (
-        "the run had 4 samples, and there are 3 today",
+        "the run had 4 samples, and there are 3 now",
         "the data no longer have 1 sample of the run: 4",
         "riddles.jsonl has changed since the run",
     )
@@ -82,8 +82,8 @@ def test_where_nothing_is_known_to_have_changed_that_is_told(desk: Desk) -> None
     desk.forget()
     desk.change("manifest.json", mmconv="0.0.1")
     _, cause = desk.refused().problems
-    assert cause.startswith("its data files, prompts and models are what they were: ")
-    assert cause.endswith("than the one that made it (0.0.1)")
+    assert cause.startswith("its data files, prompts and models are unchanged: ")
+    assert cause.endswith("other requests than the run's (0.0.1)")
 
 
 @pytest.mark.parametrize("spoilt", ["manifest.json", "summary.json"])
@@ -169,7 +169,7 @@ def test_a_run_that_was_only_scored_keeps_what_it_has(unfinished: Desk) -> None:
     )
     desk.write(*riddles()[:-1])
     lost, *_ = desk.refused().problems
-    assert lost == "the run had 4 samples, and there are 3 today"
+    assert lost == "the run had 4 samples, and there are 3 now"
     desk.data.write_bytes(whole)
     desk.score()
 
@@ -226,7 +226,7 @@ def test_a_finished_run_is_not_shown_with_other_data(desk: Desk) -> None:
             f"the run was finished, and {desk.store} has no reply to 2 of its calls now",
             "riddles.jsonl has changed since the run",
         )
-        assert "what was asked then stands in transcripts.jsonl" in str(caught.value)
+        assert "the requests of the run are in transcripts.jsonl" in str(caught.value)
     # what was asked of the others is what would be asked today
     typed("show", str(desk.folder), "1")
 
@@ -234,7 +234,7 @@ def test_a_finished_run_is_not_shown_with_other_data(desk: Desk) -> None:
 def test_where_answers_are_gone_a_finished_run_is_not_shown_as_unasked(desk: Desk) -> None:
     desk.run()
     desk.forget()
-    with pytest.raises(DataError, match="answers may have been removed"):
+    with pytest.raises(DataError, match="replies may have been removed"):
         typed("show", str(desk.folder))
 
 
@@ -242,7 +242,7 @@ def test_an_unfinished_run_is_shown_while_its_data_are_the_same(unfinished: Desk
     desk = unfinished
     typed("show", str(desk.folder))
     desk.write(*riddles()[:-1], {"id": ROWS, "riddle": "What is that?"})
-    with pytest.raises(DataError, match=r"riddles\.jsonl is not the file"):
+    with pytest.raises(DataError, match=r"riddles\.jsonl has changed"):
         typed("show", str(desk.folder))
 
 
@@ -290,7 +290,7 @@ def test_scoring_tells_who_answered_as_the_store_knows_it(desk: Desk) -> None:
     manifest = orjson.loads((desk.folder / "manifest.json").read_bytes())
     counts = {role: sum(named.values()) for role, named in manifest["answered_by"].items()}
     assert counts == {"candidate": ROWS, "judge": ROWS}
-    [*_, told] = [note for note in manifest["notes"] if note.startswith("SEVERAL MODELS: cand")]
+    [*_, told] = [note for note in manifest["notes"] if note.startswith("SEVERAL MODELS: the server of cand")]
     report = (desk.folder / "report.md").read_text(encoding="utf-8")
     assert told in report
     assert "- **candidate**: echo, answered by " in report

@@ -108,7 +108,7 @@ def test_every_column_is_over_the_units_that_the_judge_rated(desk: Desk) -> None
     assert wide["agreement"]["Fleiss' kappa"][ALL]["value"] == 1
     output = desk.run(judge, ann, ben).stdout
     assert "Every column is over the units that a judge rated." in output
-    assert "Units that people rated and no judge did: 14." in output
+    assert "Units that only people rated: 14." in output
     assert "20 draws of 6 whole dialogues (seed 0)" in output
     assert "Every column is" not in desk.run(judge, *few).stdout
 
@@ -178,7 +178,7 @@ def test_scores_with_a_tag_are_chosen(desk: Desk) -> None:
         )
     )
     person = desk.csv("ann.csv", "sample,value", "1,3")
-    assert "choose some, as by --tag order=1." in desk.refusal(judge, person)
+    assert "for example with --tag order=1." in desk.refusal(judge, person)
     more = ["--replicates", "0", "--tag", "dup=no", "--tag"]
     for order, agreement in (("1", 1), ("2", 0)):
         table = desk.document(judge, person, more=[*more, f"order={order}"])["agreement-duel"]

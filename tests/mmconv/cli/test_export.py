@@ -77,7 +77,7 @@ def test_data_that_differ_in_what_is_not_asked_are_scored_first(
     with pytest.raises(DataError) as caught:
         exported(desk.folder)
     assert caught.value.problems == ("riddles.jsonl has changed since the run",)
-    assert "let `mmconv score` of the folder make its results" in str(caught.value)
+    assert "run `mmconv score` on the folder and export the results" in str(caught.value)
     assert written == []
     desk.score()
     exported(desk.folder)
