@@ -137,7 +137,7 @@ def _data_mismatches(first: FinishedRun, other: FinishedRun) -> Iterator[str]:
     moved = Counter(key[0] for key, digest in left.items() if right.get(key, digest) != digest)
     for name, count in moved.items():
         both = f"{first.label} and {other.label}"
-        yield f"{count} dialogues of the opponent {name} differ between {both}"
+        yield f"the opponent {name} differs between {both}: {count} of its dialogues"
 
 
 def _judge_mismatches(first: FinishedRun, other: FinishedRun) -> Iterator[str]:

@@ -149,7 +149,7 @@ async def test_another_text_of_an_opponent_is_other_data(data: Path, tmp_path: P
     change(whole, reword)
     roles["candidate"] = THIRD.model_copy(update={"name": "fourth"})
     runs.append((await evaluate(against(data, whole, models=roles), tmp_path / "runs")).folder)
-    message = "the opponent second differs: 1 of its dialogues are others in first than in fourth"
+    message = "the opponent second differs between first and fourth: 1 of its dialogues"
     with pytest.raises(ConfigError, match=message):
         compare([runs[0], runs[2]])
     [changed] = describe_changes(runs[1], read_finished(runs[2]).manifest)
