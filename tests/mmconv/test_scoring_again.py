@@ -290,7 +290,9 @@ def test_scoring_tells_who_answered_as_the_store_knows_it(desk: Desk) -> None:
     manifest = orjson.loads((desk.folder / "manifest.json").read_bytes())
     counts = {role: sum(named.values()) for role, named in manifest["answered_by"].items()}
     assert counts == {"candidate": ROWS, "judge": ROWS}
-    [*_, told] = [note for note in manifest["notes"] if note.startswith("SEVERAL MODELS: the server of cand")]
+    [*_, told] = [
+        note for note in manifest["notes"] if note.startswith("SEVERAL MODELS: the server of cand")
+    ]
     report = (desk.folder / "report.md").read_text(encoding="utf-8")
     assert told in report
     assert "- **candidate**: echo, answered by " in report

@@ -149,7 +149,7 @@ async def test_a_judgement_without_a_turn_is_requested_again_and_counted(
     run = run.model_copy(update={"models": {**run.models, "judge": judge}})
     result = await evaluate(run, tmp_path / "runs")
     assert result.stats.models["judge"].requested == 12
-    assert (result.shortfall.incomplete, result.shortfall.verdicts) == (6, 6)
+    assert +result.quality.judged() == {"incomplete": 6}
     lines = (result.folder / "transcripts.jsonl").read_bytes().splitlines()
     judged = [call for call in map(orjson.loads, lines) if call["model"] == "judge"]
     assert {call["parse"] for call in judged} == {"incomplete: lacks 4"}
