@@ -153,7 +153,7 @@ async def test_another_text_of_an_opponent_is_other_data(data: Path, tmp_path: P
     with pytest.raises(ConfigError, match=message):
         compare([runs[0], runs[2]])
     [changed] = describe_changes(runs[1], read_finished(runs[2]).manifest)
-    assert "the dialogues of second are not those that the run was made against" in changed
+    assert "the dialogues of second have changed since the run" in changed
     warned = compare([runs[0], runs[2]], despite=("data",)).warnings
     assert any(message in each for each in warned)
     # manifests had only the names of opponents once
