@@ -25,7 +25,7 @@ from safetensors import SafetensorError
 
 from mmconv.core.config import ModelSpec
 from mmconv.core.errors import ConfigError
-from model_zoo.checkpoints import check_whole, file_at_hand, weight_files
+from model_zoo.checkpoints import check_whole, file_at_hand, is_local, weight_files
 from model_zoo.hf.options import HfOptions, Kind, refuse_adapter
 from model_zoo.hf.prompts import (
     Writer,
@@ -73,6 +73,8 @@ _NOT_IN_BATCHES = (
 
 The last of them fail with more than one row, or without another library.
 """
+
+log = logging.getLogger(__name__)
 
 _DAMAGE_SIGNS = ("PytorchStreamReader", "unexpected EOF")
 """How torch reports a file of weights that is cut short, in its present format and its old one."""
@@ -198,7 +200,8 @@ def load_checkpoint(spec: ModelSpec, options: HfOptions) -> Checkpoint:
     release_memory()
     raise ConfigError(
         f"model {spec.label}: does not fit into memory: {reason}; "
-        "set options.quantization, options.dtype or options.device_map"
+        "set options.quantization, options.dtype or, to spread it over all GPUs, "
+        "options.device_map=auto"
     )
 
 
@@ -239,7 +242,7 @@ def _load(name: str, options: HfOptions) -> Checkpoint:
     _check_quantization(name, config, options)
     auto_class = getattr(_library, _AUTO_CLASSES[kind])
     model, report = auto_class.from_pretrained(
-        source, **arguments, **_placement(options), output_loading_info=True
+        source, **arguments, **_placement(name, options), output_loading_info=True
     )
     _check_complete(name, report["missing_keys"])
     _check_used(name, report["unexpected_keys"])
@@ -287,18 +290,48 @@ def _check_quantization(name: str, config: Any, options: HfOptions) -> None:
             )
 
 
-def _placement(options: HfOptions) -> dict[str, Any]:
+def _placement(name: str, options: HfOptions) -> dict[str, Any]:
     """Where the weights go, and with which type."""
     dtype: Any = "auto" if options.dtype == "auto" else getattr(torch, options.dtype)
     chosen: dict[str, Any] = {"dtype": dtype}
-    accelerator = torch.cuda.is_available() or torch.backends.mps.is_available()
-    if options.device_map is not None or accelerator:
-        chosen["device_map"] = options.device_map or "auto"
+    if options.device_map is not None:
+        chosen["device_map"] = options.device_map
+    elif torch.cuda.device_count() > 1:
+        chosen["device_map"] = _one_gpu(name, options)
+    elif torch.cuda.is_available() or torch.backends.mps.is_available():
+        chosen["device_map"] = "auto"
     if options.attn_implementation is not None:
         chosen["attn_implementation"] = options.attn_implementation
     if options.quantization is not None:
         chosen["quantization_config"] = _quantization(options)
     return chosen
+
+
+def _one_gpu(name: str, options: HfOptions) -> dict[str, int]:
+    """The map that puts all weights on the GPU with the most free memory.
+
+    Raises `ConfigError` if they are larger than that. The size of weights on the hub, or that are
+    converted or quantized, is not known before they are loaded.
+    """
+    count = torch.cuda.device_count()
+    free, gpu = max((torch.cuda.mem_get_info(gpu)[0], gpu) for gpu in range(count))
+    size = 0
+    if options.dtype == "auto" and options.quantization is None and is_local(name):
+        size = sum(file.stat().st_size for file in weight_files(Path(name).expanduser()))
+    if size > free:
+        raise ConfigError(
+            f"model {name}: its weights have {size / 1e9:.1f} GB, and of {count} GPUs none has "
+            f"more than {free / 1e9:.1f} GB free; set options.device_map to auto to spread them "
+            "over all GPUs, or options.quantization"
+        )
+    log.warning(
+        "model %s runs on GPU %d only, and this machine has %d: replicas (provider ray) use the "
+        "others; options.device_map=auto spreads one copy over all of them, which is not faster",
+        name,
+        gpu,
+        count,
+    )
+    return {"": gpu}
 
 
 def _quantization(options: HfOptions) -> Any:

@@ -49,7 +49,8 @@ class HfOptions(BaseModel):
     dtype: Literal["auto", "bfloat16", "float16", "float32"] = "auto"
     """The type of the weights in memory; auto is the checkpoint's own."""
     device_map: str | Mapping[str, int | str] | None = None
-    """Where modules go, as transformers takes it; by default all GPUs, or the CPU without one."""
+    """Where modules go, as transformers takes it: auto spreads them over all GPUs. By default all
+    are on one GPU, or on the CPU without one."""
     attn_implementation: str | None = None
     """The attention that transformers takes: eager, sdpa, flash_attention_2, ..."""
     quantization: Literal["4bit", "8bit"] | None = None

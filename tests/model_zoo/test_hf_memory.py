@@ -14,10 +14,11 @@ import pytest
 
 from mmconv.core.config import ModelSpec
 from mmconv.core.errors import ConfigError, Refused
+from model_zoo.hf import loading
 from model_zoo.hf.backend import HfBackend
 from model_zoo.hf.loading import LOAD_LOCK
 from model_zoo.hf.options import HfOptions
-from tests.model_zoo.hf_support import ask, backend, count_batches, loaded, user
+from tests.model_zoo.hf_support import ask, backend, checkpoint, count_batches, loaded, user
 
 FULL = "CUDA out of memory"
 
@@ -130,8 +131,6 @@ def test_a_full_device_is_known_by_what_it_says(said: str) -> None:
 def test_half_loaded_weights_are_freed_before_memory_is_given_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from model_zoo.hf import loading
-
     class Weights:
         pass
 
@@ -152,3 +151,42 @@ def test_half_loaded_weights_are_freed_before_memory_is_given_back(
     with pytest.raises(ConfigError, match="does not fit into memory: CUDA out of memory; set"):
         loading.load_checkpoint(ModelSpec(provider="hf", model="x"), HfOptions())
     assert released == [True]
+
+
+@pytest.mark.parametrize(
+    ("free", "options", "device_map"),
+    [
+        ([9 * 10**9], {}, "auto"),
+        ([10**9, 9 * 10**9, 10**9], {}, {"": 1}),
+        ([10**9, 9 * 10**9], {"device_map": "auto"}, "auto"),
+        ([10, 20], {"quantization": "8bit"}, {"": 1}),
+        ([], {}, None),
+    ],
+)
+def test_a_checkpoint_goes_to_one_gpu_unless_it_is_to_be_spread(
+    free: list[int],
+    options: dict[str, Any],
+    device_map: object,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    mock_gpus(monkeypatch, free)
+    chosen = loading._placement(str(checkpoint("llama")), HfOptions(**options))
+    assert chosen.get("device_map") == device_map
+    named = [message for message in caplog.messages if "replicas (provider ray)" in message]
+    assert len(named) == isinstance(device_map, dict)
+
+
+def test_a_checkpoint_larger_than_each_gpu_is_not_spread_silently(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    mock_gpus(monkeypatch, [1000, 2000])
+    with pytest.raises(ConfigError, match=r"none has more than .* set options\.device_map to auto"):
+        loading._placement(str(checkpoint("llama")), HfOptions())
+
+
+def mock_gpus(monkeypatch: pytest.MonkeyPatch, free: list[int]) -> None:
+    """Have torch see GPUs with so many bytes free."""
+    monkeypatch.setattr("torch.cuda.device_count", lambda: len(free))
+    monkeypatch.setattr("torch.cuda.is_available", lambda: bool(free))
+    monkeypatch.setattr("torch.cuda.mem_get_info", lambda gpu: (free[gpu], 10**12))
