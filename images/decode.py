@@ -10,7 +10,6 @@ GIF, TIFF and WebP it holds as well as `Limits`: Pillow warns above it and refus
 from __future__ import annotations
 
 import io
-import re
 import struct
 import sys
 from collections.abc import Iterator
@@ -40,15 +39,6 @@ _SIGNATURES = (
     (b"II*\x00", "image/tiff"),
     (b"MM\x00*", "image/tiff"),
 )
-
-# JPEG (ITU-T T.81). The segments that may precede the pixels of a sequential image with Huffman
-# coding. Frames of another kind (progressive, arithmetic, lossless) are not among them.
-_START, _END = b"\xff\xd8", b"\xff\xd9"
-_SCAN = 0xDA
-_SEGMENTS = frozenset({0xC0, 0xC1, 0xC4, _SCAN, 0xDB, 0xDD, 0xFE, *range(0xE0, 0xF0)})
-
-# Among pixels 0xFF is followed by a zero, which escapes it, or begins a restart marker.
-_BEHIND_PIXELS = re.compile(rb"\xff[^\x00\xd0-\xd7]", re.DOTALL)
 
 # The formats' own classes, since `PIL.Image.open` would try every format that Pillow knows.
 _READERS: dict[str, type[ImageFile]] = {
@@ -124,39 +114,6 @@ def read_webp_size(data: bytes) -> tuple[int, int]:
             raise ValueError(f"a WebP file cannot start with the chunk {other!r}")
 
 
-def count_scans(data: bytes) -> int:
-    """The number of scans of a JPEG file, those of embedded previews included.
-
-    Inside a scan 0xFF is always escaped, so that the marker's bytes are the marker.
-    """
-    return data.count(b"\xff\xda")
-
-
-def without_pixels(data: bytes) -> bytes:
-    """A JPEG file without the pixels of its only, sequential scan; any other file as it is.
-
-    Decoders refuse both alike. libjpeg accepts any bytes as pixels as long as an end follows; what
-    it refuses comes before them: sizes and tables. A file without its end, or with anything behind
-    it, is returned as it is.
-    """
-    pixels = _start_of_pixels(data)
-    behind = _BEHIND_PIXELS.search(data, pixels) if pixels else None
-    if behind is None or data[behind.start() :] != _END:
-        return data
-    return data[:pixels] + _END
-
-
-def _start_of_pixels(data: bytes) -> int:
-    """The offset of the pixels of a JPEG's first scan; 0 if anything unknown precedes them."""
-    at = len(_START) if data.startswith(_START) else len(data)
-    while at + 4 <= len(data) and data[at] == 0xFF and data[at + 1] in _SEGMENTS:
-        marker = data[at + 1]
-        at += 2 + int.from_bytes(data[at + 2 : at + 4])
-        if marker == _SCAN:
-            return at
-    return 0
-
-
 def count_gif_frames(data: bytes, most: int) -> int:
     """The number of frames of a GIF file; stops counting above `most`.
 
@@ -200,6 +157,10 @@ def count_tiff_frames(data: bytes, most: int) -> int:
         (entries,) = struct.unpack_from(order + "H", data, at)
         (at,) = struct.unpack_from(order + "I", data, at + 2 + 12 * entries)
     return frames
+
+
+_FRAME_COUNTERS = {"image/gif": count_gif_frames, "image/tiff": count_tiff_frames}
+"""For formats of which Pillow would walk through all frames to count them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,10 +211,9 @@ def inspect(data: bytes, limits: Limits, where: str, sha256: str | None = None) 
     """Check a file and that its whole (first) image decodes; `where` names it in messages.
 
     `sha256` is the file's hash, if the caller has it already. A JPEG is read at an eighth of its
-    size, and without its pixels if they cannot hold an error. Raises `ImageError`.
+    size. Raises `ImageError`.
     """
-    bound(where, "bytes", len(data), limits.max_bytes)
-    media_type, image, frames = _open(without_pixels(data), limits, where)
+    media_type, image, frames = _open(data, limits, where)
     with _damage_named(where), image:
         mode = image.mode
         width, height = image.size
@@ -331,15 +291,21 @@ def _open(data: bytes, limits: Limits, where: str) -> tuple[str, ImageFile, int]
     media_type = read_media_type(data, where)
     with _damage_named(where):
         if media_type == "image/jpeg":
-            bound(where, "scans", count_scans(data), _MOST_SCANS)
+            # Inside a scan 0xFF is always escaped; scans of embedded previews count too.
+            bound(where, "scans", data.count(b"\xff\xda"), _MOST_SCANS)
         if media_type == "image/webp":
             wide, high = read_webp_size(data)
             _bound_size(where, wide, high, limits)
-        counted = _count_frames(data, media_type, limits.max_frames)
+        frames = 0
+        if count_frames := _FRAME_COUNTERS.get(media_type):
+            frames = count_frames(data, limits.max_frames)
         image = _READERS[media_type](io.BytesIO(data))
         _bound_size(where, image.width, image.height, limits)
-        bound(where, "pixels", _tile_pixels(image), limits.max_pixels)
-        frames = int(getattr(image, "n_frames", 1)) if counted is None else counted
+        if isinstance(image, TiffImageFile):
+            # A decoder may allocate a whole tile, which may be larger than the image.
+            tile = image.tag_v2.get(TILEWIDTH, 0) * image.tag_v2.get(TILELENGTH, 0)
+            bound(where, "pixels", int(tile), limits.max_pixels)
+        frames = frames or int(getattr(image, "n_frames", 1))
     if frames > limits.max_frames:
         # They are not counted to the end.
         raise ImageError(
@@ -351,22 +317,6 @@ def _open(data: bytes, limits: Limits, where: str) -> tuple[str, ImageFile, int]
             f"{where}: pixels of mode {image.mode} have no known range; save it with 8 or 16 bits"
         )
     return media_type, image, frames
-
-
-def _tile_pixels(image: ImageFile) -> int:
-    """Pixels that a decoder may allocate for one tile of a TIFF image, which may be larger."""
-    if isinstance(image, TiffImageFile):
-        return int(image.tag_v2.get(TILEWIDTH, 0) * image.tag_v2.get(TILELENGTH, 0))
-    return 0
-
-
-def _count_frames(data: bytes, media_type: str, most: int) -> int | None:
-    """The number of frames, if Pillow would walk through all of them to count; else None."""
-    if media_type == "image/gif":
-        return count_gif_frames(data, most)
-    if media_type == "image/tiff":
-        return count_tiff_frames(data, most)
-    return None
 
 
 def _orientation(image: ImageFile) -> int:

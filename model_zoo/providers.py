@@ -114,4 +114,6 @@ def provider_of(spec: ModelSpec) -> ProviderFunctions:
             f"model {spec.label}: provider {spec.provider} asks no server; leave out base_url, or "
             f"name one of {', '.join(_SERVED)}"
         )
-    return find_provider(spec.provider)
+    # a vLLM that is running already is a server like any other
+    attaches = spec.provider == "vllm" and spec.base_url is not None
+    return find_provider("openai" if attaches else spec.provider)

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from mmconv.core.config import ModelSpec
-from mmconv.core.documents import validate
 from mmconv.core.errors import ConfigError
 from mmconv.core.keys import hash_json
+from model_zoo.base import Fields
 from model_zoo.chat_templates import (
     WITHOUT_TEMPLATE,
     Template,
@@ -41,10 +41,8 @@ _ANSWER_VERSION = 3
 _SPEED_ONLY = frozenset({"device_map", "max_batch_tokens", "max_batch", "threads"})
 
 
-class HfOptions(BaseModel):
+class HfOptions(Fields):
     """Options of a checkpoint that transformers runs in this process."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     dtype: Literal["auto", "bfloat16", "float16", "float32"] = "auto"
     """The type of the weights in memory; auto is the checkpoint's own."""
@@ -83,7 +81,7 @@ class HfOptions(BaseModel):
 
 def read_options(spec: ModelSpec) -> HfOptions:
     """The options of `spec`; a `ConfigError` lists every one that is wrong."""
-    options = validate(HfOptions, spec.options, f"model {spec.label}: options")
+    options = HfOptions.of(spec)
     if options.trust_remote_code:
         require_pinned(spec, options.revision)
     return options

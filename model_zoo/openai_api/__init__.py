@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from mmconv.core.config import ModelSpec, fill_in, secret
-from mmconv.core.documents import validate
 from mmconv.core.errors import ConfigError
 from mmconv.core.keys import hash_json
 from mmconv.core.protocols import Backend, ImageSource
@@ -31,10 +30,10 @@ def fingerprint(spec: ModelSpec) -> str:
 
     The query counts, and headers do not: like the key, they identify the client.
     """
-    options = _options(spec)
+    options = OpenAIOptions.of(spec)
     return hash_json(
         [
-            spec.provider,
+            "openai",
             spec.model,
             options.identity or _url(spec),
             options.policy(),
@@ -57,7 +56,7 @@ def check_key(spec: ModelSpec) -> None:
 
 def guides_output(spec: ModelSpec) -> bool:
     """Whether a call's JSON schema is sent to the server, which then enforces it."""
-    return _options(spec).guided_json
+    return OpenAIOptions.of(spec).guided_json
 
 
 async def open_backend(spec: ModelSpec, images: ImageSource) -> Backend:
@@ -68,7 +67,7 @@ async def open_backend(spec: ModelSpec, images: ImageSource) -> Backend:
     """
     from model_zoo.openai_api.client import ChatClient
 
-    return ChatClient(spec, _endpoint(spec), _options(spec), images)
+    return ChatClient(spec, _endpoint(spec), OpenAIOptions.of(spec), images)
 
 
 async def probe(spec: ModelSpec) -> tuple[str, ...]:
@@ -76,10 +75,6 @@ async def probe(spec: ModelSpec) -> tuple[str, ...]:
     from model_zoo.openai_api.client import list_models
 
     return await list_models(spec, _endpoint(spec))
-
-
-def _options(spec: ModelSpec) -> OpenAIOptions:
-    return validate(OpenAIOptions, spec.options, f"model {spec.label}: options")
 
 
 def _endpoint(spec: ModelSpec) -> Endpoint:
@@ -91,7 +86,7 @@ def _endpoint(spec: ModelSpec) -> Endpoint:
             f"environment variable {variable} holds a key with a line break or another control "
             "character in it; export the key alone and run again"
         )
-    options = _options(spec)
+    options = OpenAIOptions.of(spec)
     headers, of_headers = _filled(spec, "headers", options.headers)
     query, of_query = _filled(spec, "query", options.query)
     if key and "authorization" in map(str.lower, headers):
@@ -144,10 +139,6 @@ def _key(spec: ModelSpec, variable: str | None) -> str:
 def _url(spec: ModelSpec) -> str:
     url = spec.address
     if url is None:
-        if spec.provider != "openai":
-            raise ConfigError(
-                f"model {spec.label}: base_url is missing, such as http://host:8000/v1"
-            )
         return _DEFAULT_URL
     wrong = ConfigError(f"model {spec.label}: base_url must be like http://host:8000/v1")
     try:

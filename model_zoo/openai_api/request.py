@@ -17,11 +17,12 @@ from datetime import date
 from typing import Annotated, Any, Literal, TypeAlias
 
 import orjson
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
+from pydantic import BeforeValidator, Field, field_validator
 
 from images.policy import LEAST_BYTES, Policy, prepare
 from mmconv.core.protocols import ImageSource
 from mmconv.core.types import ANY_OBJECT, Image, Message, Part, Ref, Sampling, SeenImage, Text
+from model_zoo.base import Fields
 
 _OURS = frozenset({"model", "messages", "stream", "n"})
 
@@ -57,13 +58,11 @@ def _as_texts(values: Any) -> Any:
 _Texts: TypeAlias = Annotated[Mapping[str, str], BeforeValidator(_as_texts)]
 
 
-class OpenAIOptions(BaseModel):
+class OpenAIOptions(Fields):
     """Options of a model on an OpenAI-compatible server.
 
     Images within the bounds and types are sent byte for byte, others are scaled or re-encoded.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     identity: str | None = None
     """Names the model in keys instead of the URL, so that its server may move."""

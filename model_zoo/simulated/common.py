@@ -14,19 +14,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict
-
 from mmconv.core.errors import ConfigError, Refused
 from mmconv.core.keys import hash_bytes
 from mmconv.core.types import Message, Reply, Sampling, SeenImage
 
 _NAME = re.compile(r"(direct|pairwise) (?:turn ([123])|overall)(?: without .+)?")
-
-
-class Frozen(BaseModel):
-    """The base of all options."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
 
 class Offline:

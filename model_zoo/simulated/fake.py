@@ -21,12 +21,13 @@ import orjson
 from pydantic import Field, TypeAdapter, ValidationError, field_validator, model_validator
 
 from mmconv.core.config import ModelSpec
-from mmconv.core.documents import read_yaml, validate
+from mmconv.core.documents import read_yaml
 from mmconv.core.errors import ConfigError, Refused, Transient
 from mmconv.core.keys import content_key, hash_json
 from mmconv.core.protocols import ImageSource
 from mmconv.core.types import ANY_OBJECT, Message, Reply, Sampling, Text
-from model_zoo.simulated.common import Frozen, Offline, counted
+from model_zoo.base import Fields
+from model_zoo.simulated.common import Offline, counted
 
 FailingKind = Literal["timeout", "connection", "rate_limit", "server", "malformed"]
 """The failures that can be simulated: those after which a runner retries."""
@@ -60,7 +61,7 @@ _REMARK = "So it seems."
 _TURN = re.compile(r"轮次 (\d+) - 用户:")
 
 
-class FakeOptions(Frozen):
+class FakeOptions(Fields):
     """Options of a fake model; a call with a JSON schema is answered by that alone."""
 
     script: Path | Script | None = None
@@ -113,7 +114,7 @@ def fingerprint(spec: ModelSpec) -> str:
 
     Raises `ConfigError` as `open_backend` does.
     """
-    options = _options(spec)
+    options = FakeOptions.of(spec)
     _speaker(spec.model, options)
     fields = options.model_dump(mode="json", exclude=_NOT_IN_REPLIES)
     script = None if options.script is None else _read_script(options.script)
@@ -127,7 +128,7 @@ def guides_output(spec: ModelSpec) -> bool:
 
 async def open_backend(spec: ModelSpec, images: ImageSource) -> FakeBackend:
     """The fake model; raises `ConfigError` for an unknown model, wrong options or script."""
-    options = _options(spec)
+    options = FakeOptions.of(spec)
     seconds = 0.05 if spec.model == "slow" else 0.0
     rate = 0.2 if spec.model == "failing" else 0.0
     return FakeBackend(
@@ -175,10 +176,6 @@ class FakeBackend(Offline):
         kind = self.options.kinds[int(drawn[8:16], 16) % len(self.options.kinds)]
         wait = self.options.retry_after if kind == "rate_limit" else None
         raise Transient(kind, f"made to fail, attempt {attempt + 1}", retry_after=wait)
-
-
-def _options(spec: ModelSpec) -> FakeOptions:
-    return validate(FakeOptions, spec.options, f"model {spec.label}: options")
 
 
 def _speaker(model: str, options: FakeOptions) -> Speaker:

@@ -30,13 +30,13 @@ from pydantic import Field, model_validator
 
 from images.policy import blank, blur
 from mmconv.core.config import ModelSpec
-from mmconv.core.documents import validate
 from mmconv.core.errors import ConfigError, Refused
 from mmconv.core.keys import hash_json
 from mmconv.core.protocols import Backend, ImageSource, Renderer
 from mmconv.core.types import Message, Reply, Sampling
+from model_zoo.base import Fields
 from model_zoo.providers import DEFAULTS, ProviderFunctions, provider_of
-from model_zoo.simulated.common import Frozen, Offline, counted
+from model_zoo.simulated.common import Offline, counted
 
 LEVELS = ("perception", "reasoning", "creation")
 
@@ -53,7 +53,7 @@ _RESOLUTION = 16**13  # 52 bits of a hash: as many as a float holds exactly
 Rate: TypeAlias = Annotated[float, Field(ge=0, le=1)]
 
 
-class Propagation(Frozen):
+class Propagation(Fields):
     """How often a level fails if the level before it is right, and if it is wrong."""
 
     after_right: Rate = 0.15
@@ -62,7 +62,7 @@ class Propagation(Frozen):
     """How often it fails after an answer that is wrong."""
 
 
-class Alike(Frozen):
+class Alike(Fields):
     """What the draws of a sample, or of an image, have in common; all are shares."""
 
     levels: Rate = 0.0
@@ -75,7 +75,7 @@ class Alike(Frozen):
     """Of the images, those whose samples share all draws."""
 
 
-class CandidateOptions(Frozen):
+class CandidateOptions(Fields):
     """Options of `simulated/candidate`: how often each level fails, given the level before it."""
 
     perception: Rate = 0.4
@@ -94,7 +94,7 @@ class CandidateOptions(Frozen):
         return rates.after_wrong if after_wrong else rates.after_right
 
 
-class Ratings(Frozen):
+class Ratings(Fields):
     """Direct ratings: whole numbers drawn evenly from `spread` below to `spread` above a centre."""
 
     right: int = 8
@@ -117,7 +117,7 @@ class Ratings(Frozen):
         return range(centre - self.spread, centre + self.spread + 1)
 
 
-class Wins(Frozen):
+class Wins(Fields):
     """How often an answer is preferred to the human's, if it is right and if it is wrong."""
 
     right: Rate = 0.8
@@ -126,7 +126,7 @@ class Wins(Frozen):
     """How often an answer that is wrong is preferred."""
 
 
-class JudgeOptions(Frozen):
+class JudgeOptions(Fields):
     """Options of `simulated/judge`: how it rates and compares answers that are right or wrong.
 
     Every verdict is drawn independently, by whether the judged answer is right. A verdict on the
@@ -140,7 +140,7 @@ class JudgeOptions(Frozen):
     """Another seed draws all verdicts again."""
 
 
-class DamagedOptions(Frozen):
+class DamagedOptions(Fields):
     """Options of a model that is damaged on purpose, in its images or its answers or both."""
 
     provider: str
@@ -393,13 +393,12 @@ def _undamaged(spec: ModelSpec, options: DamagedOptions) -> tuple[ProviderFuncti
 
 
 def _options(spec: ModelSpec) -> CandidateOptions | JudgeOptions | DamagedOptions:
-    where = f"model {spec.label}: options"
     if "provider" in spec.options:
-        return validate(DamagedOptions, spec.options, where)
+        return DamagedOptions.of(spec)
     if spec.model == "candidate":
-        return validate(CandidateOptions, spec.options, where)
+        return CandidateOptions.of(spec)
     if spec.model == "judge":
-        return validate(JudgeOptions, spec.options, where)
+        return JudgeOptions.of(spec)
     raise ConfigError(
         f"simulated model {spec.model!r}: choose candidate or judge, or damage another provider's "
         "model: set options.provider"

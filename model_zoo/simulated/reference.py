@@ -25,11 +25,11 @@ from typing import TypeAlias
 from pydantic import Field
 
 from mmconv.core.config import ModelSpec
-from mmconv.core.documents import validate
 from mmconv.core.errors import ConfigError
 from mmconv.core.keys import hash_json
 from mmconv.core.protocols import ImageSource
-from model_zoo.simulated.common import Frozen, OfflineJudge, Task, draw_side
+from model_zoo.base import Fields
+from model_zoo.simulated.common import OfflineJudge, Task, draw_side
 
 Similarity: TypeAlias = Callable[[str, str], float]
 """How much of the second text (the reference) is found in the first one: 0 to 100."""
@@ -55,7 +55,7 @@ _DISCLAIMER = (
 )
 
 
-class ReferenceOptions(Frozen):
+class ReferenceOptions(Fields):
     """Options of the offline judge of overlap."""
 
     focus_weight: float = Field(default=0.3, ge=0, le=1)
@@ -141,7 +141,7 @@ def _options(spec: ModelSpec) -> ReferenceOptions:
     if spec.model not in METRICS:
         known = ", ".join(f"reference/{name}" for name in METRICS)
         raise ConfigError(f"no model reference/{spec.model}; there are {known}")
-    return validate(ReferenceOptions, spec.options, f"model {spec.label}: options")
+    return ReferenceOptions.of(spec)
 
 
 def _similarity(metric: str) -> Similarity:

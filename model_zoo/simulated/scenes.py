@@ -20,11 +20,11 @@ from statistics import fmean
 
 from images.scenes import Check, answer, check
 from mmconv.core.config import ModelSpec
-from mmconv.core.documents import validate
 from mmconv.core.errors import ConfigError
 from mmconv.core.keys import hash_json
 from mmconv.core.protocols import ImageSource
-from model_zoo.simulated.common import Frozen, OfflineJudge, Task, draw_side
+from model_zoo.base import Fields
+from model_zoo.simulated.common import OfflineJudge, Task, draw_side
 
 MODEL = "facts"
 """The one model of this provider."""
@@ -32,7 +32,7 @@ MODEL = "facts"
 _REVISION = 1
 
 
-class SceneJudgeOptions(Frozen):
+class SceneJudgeOptions(Fields):
     """The judge of scenes has no options."""
 
 
@@ -40,7 +40,7 @@ def fingerprint(spec: ModelSpec) -> str:
     """Hash of what decides a reply: the revision of this judge."""
     if spec.model != MODEL:
         raise ConfigError(f"no model scenes/{spec.model}; there is scenes/{MODEL}")
-    validate(SceneJudgeOptions, spec.options, f"model {spec.label}: options")
+    SceneJudgeOptions.of(spec)
     return hash_json(["scenes", _REVISION, MODEL])
 
 

@@ -2,8 +2,9 @@
 
 Requests go over loopback HTTP through `model_zoo.openai_api`, so vLLM may be installed in another
 environment (option `python`) and is never imported here. A model with a `base_url` is a running
-server; it behaves as with provider `openai`, and takes its options. Nothing is installed or
-restarted: if a server dies, the run ends with the cause from its log, and running again resumes it.
+server: `model_zoo.providers` hands it to provider `openai`, whose options it takes. Nothing is
+installed or restarted: if a server dies, the run ends with the cause from its log, and running
+again resumes it.
 """
 
 from __future__ import annotations
@@ -95,12 +96,7 @@ class Served:
 
 
 def fingerprint(spec: ModelSpec) -> str:
-    """A hash of the weights and of the options that change replies, not of how they are run.
-
-    What is served at a `base_url` cannot be seen; its fingerprint is that of provider `openai`.
-    """
-    if spec.base_url is not None:
-        return openai_api.fingerprint(_attached(spec))
+    """A hash of the weights and of the options that change replies, not of how they are run."""
     options = read_options(spec)
     fields = options.model_dump(mode="json", include=set(CHANGING_REPLIES))
     if (template := read_template(options.chat_template)) is not None:
@@ -108,16 +104,9 @@ def fingerprint(spec: ModelSpec) -> str:
     return hash_json(["vllm", checkpoint_fingerprint(spec.model, options.revision), fields])
 
 
-def check_key(spec: ModelSpec) -> None:
-    """Raise `ConfigError` if the server at `spec.base_url` needs a key that is not set."""
-    if spec.base_url is not None:
-        openai_api.check_key(spec)
-
-
 def check_sight(spec: ModelSpec) -> None:
     """Raise `ConfigError` for a checkpoint that takes no images, by its configuration."""
-    if spec.base_url is None:
-        require_sight(spec.model, read_options(spec).revision)
+    require_sight(spec.model, read_options(spec).revision)
 
 
 def check_ready(spec: ModelSpec) -> None:
@@ -127,8 +116,6 @@ def check_ready(spec: ModelSpec) -> None:
     configuration, tokenizer, processor or chat template: without a template vLLM would refuse every
     conversation.
     """
-    if spec.base_url is not None:
-        return
     options = read_options(spec)
     _check_interpreter(spec, options)
     mistral = (Path(spec.model).expanduser() / "params.json").is_file()
@@ -140,21 +127,17 @@ def check_ready(spec: ModelSpec) -> None:
 
 def metadata(spec: ModelSpec) -> dict[str, str]:
     """What a run's manifest records of the model: its chat template, and a hub name's commit."""
-    if spec.base_url is not None:
-        return {}
     options = read_options(spec)
     template = name_template(spec.model, options.revision, options.chat_template)
     commit = commit_at_hand(spec.model, options.revision)
     return {"chat_template": template} | ({"commit": commit} if commit else {})
 
 
-def open_renderer(spec: ModelSpec, images: ImageSource) -> Renderer | None:
+def open_renderer(spec: ModelSpec, images: ImageSource) -> Renderer:
     """Load what writes prompts nearly as vLLM does (see its note), by transformers in this process.
 
-    None for a server at `spec.base_url`. Raises as `model_zoo.hf.open_renderer` does.
+    Raises as `model_zoo.hf.open_renderer` does.
     """
-    if spec.base_url is not None:
-        return None
     options = read_options(spec)
     shared = options.model_dump(include=set(_PROMPT_OPTIONS), exclude_none=True)
     shared["date"] = datetime.datetime.now(datetime.UTC).astimezone().date()
@@ -165,26 +148,14 @@ def open_renderer(spec: ModelSpec, images: ImageSource) -> Renderer | None:
 
 def guides_output(spec: ModelSpec) -> bool:
     """Whether the server holds replies to a call's JSON schema."""
-    if spec.base_url is not None:
-        return openai_api.guides_output(spec)
     return read_options(spec).guided_json
 
 
-async def probe(spec: ModelSpec) -> tuple[str, ...] | None:
-    """The names of the models served at `spec.base_url`, or None if a server is yet to be started.
-
-    Raises as `openai_api.probe` does.
-    """
-    return None if spec.base_url is None else await openai_api.probe(spec)
-
-
 async def open_backend(spec: ModelSpec, images: ImageSource) -> Backend:
-    """Start the servers and wait until they answer, or attach to the one at `spec.base_url`.
+    """Start the servers and wait until they answer.
 
     Raises `ConfigError`, with the root cause in the server's log, if it cannot be started.
     """
-    if spec.base_url is not None:
-        return await openai_api.open_backend(_attached(spec), images)
     options = read_options(spec)
     devices = device_groups(options)
     await asyncio.to_thread(check_ready, spec)
@@ -205,10 +176,6 @@ async def open_backend(spec: ModelSpec, images: ImageSource) -> Backend:
         await _wait_for_all(servers, instance, options.startup_seconds)
         undo.pop_all()
     return backends[0] if len(backends) == 1 else Replicas(backends)
-
-
-def _attached(spec: ModelSpec) -> ModelSpec:
-    return spec.model_copy(update={"provider": "openai"})
 
 
 def _client_spec(spec: ModelSpec, options: VllmOptions, url: str) -> ModelSpec:

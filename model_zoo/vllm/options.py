@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import Field, field_validator
 
 from mmconv.core.config import ModelSpec, environment
-from mmconv.core.documents import validate
 from mmconv.core.errors import ConfigError
+from model_zoo.base import Fields
 from model_zoo.chat_templates import PLAIN, Template
 from model_zoo.checkpoints import LONGEST, SHORTEST, area_bounds, is_local, require_pinned
 
@@ -27,10 +27,8 @@ _MULTI_NODE = ("--nnodes", "--distributed-executor-backend", "--data-parallel-")
 """Arguments by which vLLM may use GPUs of other machines."""
 
 
-class VllmOptions(BaseModel):
+class VllmOptions(Fields):
     """Options of a checkpoint that vLLM serves; vLLM chooses for itself what is not set."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     tensor_parallel_size: int = Field(default=1, gt=0)
     """GPUs that share every layer."""
@@ -118,7 +116,7 @@ CHANGING_REPLIES = (
 
 def read_options(spec: ModelSpec) -> VllmOptions:
     """The options of `spec`; a `ConfigError` lists every one that is wrong."""
-    options = validate(VllmOptions, spec.options, f"model {spec.label}: options")
+    options = VllmOptions.of(spec)
     if options.trust_remote_code:
         require_pinned(spec, options.revision)
     return options

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
-import struct
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 
@@ -13,8 +11,7 @@ from model_zoo.openai_api.endpoint import Endpoint
 
 Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
-WHOLE = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\nX-Said: j\xc3\xa4\r\n\r\nyes."
-LAST = WHOLE.replace(b"X-Said", b"Connection: close\r\nX-Said")
+WHOLE = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nyes."
 
 
 class Server:
@@ -92,17 +89,3 @@ def sending(answer: bytes, *, closing: bool = False) -> Talk:
             writer.close()
 
     return send
-
-
-def resetting(answer: bytes) -> Talk:
-    async def reset(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(answer)
-        await writer.drain()
-        await asyncio.sleep(0.01)
-        no_lingering = struct.pack("ii", 1, 0)
-        writer.get_extra_info("socket").setsockopt(
-            socket.SOL_SOCKET, socket.SO_LINGER, no_lingering
-        )
-        writer.transport.abort()
-
-    return reset

@@ -13,7 +13,7 @@ from aiohttp.test_utils import TestServer
 
 from mmconv.core.config import ModelSpec
 from mmconv.core.errors import BackendError, ConfigError
-from model_zoo import openai_api, vllm
+from model_zoo import openai_api
 from tests.model_zoo.conftest import NoImages
 from tests.model_zoo.openai_support import ask, asked, say_red, spec
 
@@ -67,11 +67,6 @@ async def test_azures_classic_api_is_asked_by_its_key_and_version() -> None:
     async with azure() as url:
         assert await say(spec(base_url=url, options=AZURE)) == "Red."
         assert await openai_api.probe(spec(base_url=url, options=AZURE)) == ("gpt-4o",)
-        attached = spec(provider="vllm", base_url=url, options=AZURE)
-        backend = await vllm.open_backend(attached, NoImages())
-        assert await ask(backend, asked("What colour?")) == "Red."
-        await backend.aclose()
-        assert await vllm.probe(attached) == ("gpt-4o",)
 
 
 @pytest.mark.parametrize("probing", [False, True])

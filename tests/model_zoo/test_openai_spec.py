@@ -84,7 +84,6 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "no port": ({"base_url": "http://host:port/v1"}, "must be like http"),
     "password": ({"base_url": "http://me:secret@host/v1"}, "not hold a user, password or query"),
     "query": ({"base_url": "http://host/v1?key=secret"}, "not hold a user, password or query"),
-    "no URL": ({"provider": "vllm", "base_url": None}, "base_url is missing"),
 }
 
 

@@ -12,6 +12,7 @@ from mmconv.core.config import ModelSpec
 from mmconv.core.errors import ConfigError
 from model_zoo import hf, vllm
 from model_zoo.checkpoints import require_sight
+from model_zoo.providers import provider_of
 from tests.model_zoo.hf_support import checkpoint
 from tests.tiny_checkpoints import FAMILIES
 
@@ -90,8 +91,8 @@ def test_an_option_of_hf_decides_and_a_served_model_is_not_looked_at(tmp_path: P
     hf.check_sight(ModelSpec(provider="hf", model=model, options={"kind": "image-text"}))
     with pytest.raises(ConfigError, match=r"options\.kind is text"):
         hf.check_sight(ModelSpec(provider="hf", model="org/name", options={"kind": "text"}))
-    url = "http://localhost:8000/v1"
-    vllm.check_sight(ModelSpec(provider="vllm", model=model, base_url=url))
+    served = ModelSpec(provider="vllm", model=model, base_url="http://localhost:8000/v1")
+    provider_of(served).check_sight(served)
 
 
 @pytest.mark.parametrize("provider", ["hf", "vllm"])

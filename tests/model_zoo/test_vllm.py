@@ -24,6 +24,7 @@ from mmconv.core.errors import ConfigError, Transient
 from mmconv.core.protocols import Backend, ImageSource
 from mmconv.core.types import Message, Sampling, Text
 from model_zoo import openai_api, vllm
+from model_zoo.providers import provider_of
 from model_zoo.vllm import Served, check_ready, fingerprint, metadata, open_backend
 from model_zoo.vllm.options import VllmOptions, command_line, device_groups
 from model_zoo.vllm.server import ServerProcess
@@ -231,18 +232,18 @@ def test_no_server_outlives_a_killed_parent(python: str, tmp_path: Path) -> None
     wait_until_gone(running, 5)
 
 
-async def test_a_base_url_is_used_as_it_is(python: str) -> None:
+async def test_a_running_server_is_one_of_provider_openai() -> None:
     with mock_server() as url:
         spec = ModelSpec(provider="vllm", model="mock", base_url=url)
-        async with aclosing(await open_backend(spec, ImageStore())) as backend:
+        running = provider_of(spec)
+        async with aclosing(await running.open_backend(spec, ImageStore())) as backend:
             reply = await backend.generate(MESSAGES, Sampling(), affinity="a")
     assert reply.text.startswith("Answer ")
     same = ModelSpec(provider="openai", model="mock", base_url=url)
-    assert fingerprint(spec) == openai_api.fingerprint(same)
+    assert running.fingerprint(spec) == openai_api.fingerprint(same)
+    assert running.metadata(spec) == {}
     with pytest.raises(ConfigError, match="tensor_parallel_size"):
-        await open_backend(
-            spec.model_copy(update={"options": {"tensor_parallel_size": 2}}), ImageStore()
-        )
+        running.fingerprint(spec.model_copy(update={"options": {"tensor_parallel_size": 2}}))
 
 
 @pytest.mark.parametrize(
@@ -344,7 +345,6 @@ def test_a_chat_template_counts_by_its_text(checkpoint: Path) -> None:
     file.write_text("{{ messages }} ")
     assert fingerprint(model(checkpoint, **options)) != before[0]
     assert metadata(model(checkpoint, **options)) != before[1]
-    assert metadata(ModelSpec(provider="vllm", model="m", base_url="http://node:8000/v1")) == {}
 
 
 FLAGS = {
