@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
-from types import FunctionType
+from dataclasses import dataclass, replace
 
 from judges.template import Prompt, Slot
 from mmconv.core.errors import PromptError, Unparsed
@@ -64,7 +62,6 @@ class Judge:
     retries: int = 0
     extraction: Extraction | None = None
     image: bool = False
-    _made: dict[str, Call] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def call(
         self, call_id: str, prompt: Prompt, slots: Mapping[str, Slot], picture: Image | None = None
@@ -86,13 +83,10 @@ class Judge:
             parser=self.parser,
             verdict_last=self.verdict_last,
             prompt=prompt.label,
-            fallbacks=(
-                *self._repeats(call_id, messages, prompt.label),
-                *self._extractions(call_id),
-            ),
+            fallbacks=tuple(self._fallbacks(call_id, messages, prompt.label)),
         )
 
-    def _repeats(self, call_id: str, messages: tuple[Message, ...], label: str) -> Iterator[Call]:
+    def _fallbacks(self, call_id: str, messages: tuple[Message, ...], label: str) -> Iterator[Call]:
         for number in range(1, self.retries + 1):
             yield Call(
                 id=f"{call_id}~retry_{number}",
@@ -103,13 +97,8 @@ class Judge:
                 verdict_last=self.verdict_last,
                 prompt=label,
             )
-
-    def _extractions(self, call_id: str) -> tuple[Call, ...]:
-        """The extraction's call, if there is one: the same for all samples, and made once."""
-        if self.extraction is None:
-            return ()
-        if call_id not in self._made:
-            self._made[call_id] = Call(
+        if self.extraction is not None:
+            yield Call(
                 id=f"{call_id}~extract",
                 model=self.model,
                 messages=self.extraction.prompt.fill({"judgement": Ref(call=call_id)}),
@@ -117,7 +106,6 @@ class Judge:
                 parser=self.extraction.parser,
                 prompt=self.extraction.prompt.label,
             )
-        return (self._made[call_id],)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,27 +142,13 @@ def read_reply(call: Call, reply: Reply) -> Verdict:
     if call.parser is None:
         raise ValueError(f"call {call.id!r} has no parser, so it holds no verdict")
     if reply.finish not in CUT_OFF:
-        return _parse(call.parser, reply.text)
+        return call.parser(reply.text)
     text = _LAST_NUMBER.sub("", reply.text)
     verdict = _parsed(call.parser, text)
     if verdict is None or (call.verdict_last and not _ends_with_verdict(call.parser, text)):
         how = "cut off" if reply.finish == "length" else "held back by a filter"
         raise Unparsed(f"{how} before its verdict")
     return verdict
-
-
-def _parse(parser: Parser, text: str) -> Verdict:
-    """The parser's verdict, with scores that the caller may change."""
-    if not isinstance(parser, FunctionType):  # which may have no hash
-        return parser(text)
-    verdict = _cached(parser, text)
-    return replace(verdict, scores=dict(verdict.scores))
-
-
-@lru_cache(maxsize=1024)
-def _cached(parser: Parser, text: str) -> Verdict:
-    """A reply is read when it arrives, when it is scored and when it is recorded."""
-    return parser(text)
 
 
 def is_settled(call: Call, reply: Reply) -> bool:

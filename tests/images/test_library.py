@@ -168,18 +168,6 @@ def test_bad_bytes_leave_nothing_behind(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_write_that_fails_leaves_nothing_behind(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(_: int) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="No space left"):
-        ImageStore(tmp_path).add_bytes(PNG)
-    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
-
-
 def test_bytes_need_a_folder() -> None:
     with pytest.raises(ConfigError, match="no folder to keep images in"):
         ImageStore().add_bytes(PNG)

@@ -200,17 +200,3 @@ def test_facts_in_memory_do_not_wait_for_a_slow_disk(
         finally:
             told.set()
         assert uploads.read(holding.result().sha256) == OTHER
-
-
-def test_an_image_that_many_hold_and_release_at_once_is_there_for_each(
-    tmp_path: Path, uploads: Uploads
-) -> None:
-    def use(_: int) -> bool:
-        sha256 = uploads.hold(PNG, "x.png").sha256
-        is_whole = uploads.read(sha256) == PNG
-        uploads.release(sha256)
-        return is_whole
-
-    with ThreadPoolExecutor(8) as pool:
-        assert all(pool.map(use, range(400)))
-    assert held_files(tmp_path) == []

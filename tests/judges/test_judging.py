@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pytest
 
@@ -254,23 +254,3 @@ def test_the_first_verdict_of_those_that_lack_least_is_read(texts: str, read: in
     assert [is_settled(each, reply) for each, reply in zip(calls, replies, strict=True)] == [
         text == "0" for text in texts
     ]
-
-
-def test_what_one_reader_makes_of_a_verdict_is_not_what_the_next_one_reads() -> None:
-    call = Call(id="judge", model="judge", messages=(), parser=rating)
-    verdict = read_reply(call, Reply(text="Rating: 7"))
-    assert isinstance(verdict.scores, dict)
-    verdict.scores["rating"] /= 10
-    assert read_reply(call, Reply(text="Rating: 7")).scores == {"rating": 7.0}
-
-
-def test_a_parser_may_be_an_object_without_a_hash() -> None:
-    @dataclass
-    class Points:
-        name: str
-
-        def __call__(self, text: str) -> Verdict:
-            return Verdict(scores={self.name: float(text)})
-
-    call = Call(id="judge", model="judge", messages=(), parser=Points("points"))
-    assert read_reply(call, Reply(text="3")).scores == {"points": 3.0}

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from images.decode import Limits, decode
+from images.policy import blank, blur
 from images.scenes import draw, sample_scene
 from mmconv.core.config import ModelSpec, load_model
 from mmconv.core.errors import ConfigError
@@ -107,26 +107,6 @@ async def shown(provider: list[Looking], **damage: object) -> bytes:
     return provider[-1].shown[-1]
 
 
-def variety(data: bytes) -> int:
-    pixels = decode(data, Limits(), "shown").tobytes()
-    return len({pixels[at : at + 3] for at in range(0, len(pixels), 3)})
-
-
-async def test_a_blank_picture_has_one_colour_and_the_size(provider: list[Looking]) -> None:
-    data = await shown(provider, picture="blank")
-    assert variety(data) == 1
-    assert decode(data, Limits(), "shown").size == (256, 256)
-
-
-async def test_a_blurred_picture_is_smoother_the_larger_the_radius(provider: list[Looking]) -> None:
-    spans = []
-    for radius in (0.01, 0.05, 0.3):
-        data = await shown(provider, picture="blur", radius=radius)
-        red = decode(data, Limits(), "shown").tobytes()[::3]
-        spans.append(max(red) - min(red))
-    assert spans[0] > spans[1] > spans[2] > 0
-
-
 async def test_only_the_turns_named_are_shuffled(provider: list[Looking]) -> None:
     backend = await open_backend(spec(shuffled_turns=[2]), OnePicture())
     texts = [
@@ -157,6 +137,11 @@ def test_fingerprints_tell_of_the_damage_and_of_the_model() -> None:
     ]
     assert len({fingerprint(each) for each in specs}) == len(specs)
     assert fingerprint(specs[0]) == fingerprint(spec(picture="blank"))
+
+
+async def test_the_model_gets_the_damaged_image(provider: list[Looking]) -> None:
+    assert await shown(provider, picture="blank") == blank(PICTURE)
+    assert await shown(provider, picture="blur", radius=0.3) == blur(PICTURE, 0.3)
 
 
 @pytest.mark.usefixtures("provider")

@@ -20,7 +20,6 @@ from model_zoo.simulated.planted import (
     Alike,
     CandidateOptions,
     JudgeOptions,
-    Propagation,
     fingerprint,
     open_backend,
     read_answer,
@@ -296,45 +295,7 @@ def test_means_without_anything_alike_follow_the_chain() -> None:
     assert known.net["rating", "creation", "creation"] == pytest.approx(0.1 / creation)
 
 
-def test_luck_is_all_that_mends_a_creation_that_nothing_causes() -> None:
-    """Half of all creations fail whatever is said before, anew under each condition."""
-    half = Propagation(after_right=0.5, after_wrong=0.5)
-    known = expected(CandidateOptions(creation=half), PERFECT_JUDGE)
-    levels = ("perception", "reasoning", "creation")
-    assert [known.laid["win", "creation", level] for level in levels] == pytest.approx(
-        [0.5, 0.25, 0.25]
-    )
-    assert [known.net["win", "creation", level] for level in levels] == pytest.approx([0, 0, 1])
-
-
 @pytest.mark.parametrize("alike", [Alike(conditions=1.0), Alike(levels=1.0)])
 def test_without_luck_the_rule_for_samples_and_the_net_shares_are_one(alike: Alike) -> None:
     known = expected(CandidateOptions.model_validate({**RATES, "alike": alike}), PERFECT_JUDGE)
     assert known.laid == pytest.approx(known.net)
-
-
-def test_ties_between_levels_change_the_chain_and_not_the_ablations() -> None:
-    loose, tied = (
-        expected(
-            CandidateOptions.model_validate({**RATES, "alike": {"levels": levels}}), PERFECT_JUDGE
-        )
-        for levels in (0.0, 1.0)
-    )
-    assert tied.means["win", "perception", 2] == pytest.approx(loose.means["win", "perception", 2])
-    # One draw for both: whoever fails perception, under 0.4, fails reasoning too, under 0.7.
-    assert tied.means["win", "free", 2] == pytest.approx(0.6)
-
-
-def test_a_judge_that_errs_adds_failures_that_no_turn_mends() -> None:
-    rates = CandidateOptions.model_validate({**RATES, "alike": {"conditions": 1.0}})
-    sure = expected(rates, PERFECT_JUDGE)
-    erring = expected(rates, JudgeOptions.model_validate({"win": {"right": 0.5, "wrong": 0}}))
-    own = ("win", "creation", "creation")
-    assert erring.net[own] > sure.net[own] + 0.2
-    assert erring.laid[own] < erring.net[own]
-
-
-def test_a_model_that_never_fails_has_no_shares() -> None:
-    never = Propagation(after_right=0.0, after_wrong=0.0)
-    known = expected(CandidateOptions(reasoning=never, creation=never), PERFECT_JUDGE)
-    assert known.net == known.laid == {}

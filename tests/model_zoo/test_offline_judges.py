@@ -1,0 +1,282 @@
+"""The judges without a model on their own prompts: ratings, choices, ties, and what they refuse."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from images.scenes import draw_sample
+from judges.judging import Judge
+from judges.parsers import choice, rating
+from judges.template import PromptSet
+from mmconv.core.config import ModelSpec
+from mmconv.core.errors import ConfigError, Refused
+from mmconv.core.types import Image, Message, Role, Sampling, Text
+from model_zoo.providers import provider_of
+from model_zoo.simulated.common import Task, draw_side, read_task
+from tests.model_zoo.conftest import NoImages
+
+PROMPTS = PromptSet("convbench_reference")
+GRADING = [name for name in PROMPTS.names if "_turn_" in name or "_overall" in name]
+DIRECT = [name for name in GRADING if name.startswith("direct_")]
+PAIRWISE = [name for name in GRADING if name.startswith("pairwise_")]
+CHRF = ModelSpec(provider="reference", model="chrf")
+BLEU = ModelSpec(provider="reference", model="bleu")
+FACTS = ModelSpec(provider="scenes", model="facts")
+
+KITES = {
+    "caption": "Three red kites and one blue kite fly over a beach. A sign reads NO DOGS.",
+    "instruction_1": "How many kites are there, and what does the sign say?",
+    "instruction_2": "Why might the beach be a good place for kites?",
+    "instruction_3": "Write a slogan for a kite festival.",
+    "reference_1": "Four kites, three red and one blue. The sign says NO DOGS.",
+    "reference_2": "Wind off the sea meets nothing on the beach that slows it down.",
+    "reference_3": "Four kites, one wind, no leash:\ncome and hold on to the sky.",
+    "focus_points": "1. Does the slogan name kites?\n2. Does it name the beach?",
+}
+DIALOGUE = next(
+    sample.dialogue
+    for sample in (draw_sample("tests", 0, number) for number in range(100))
+    if sample.dialogue.turns[0].task == "list" and sample.dialogue.turns[2].task == "caption"
+)
+SCENE = {
+    "caption": DIALOGUE.caption,
+    **{f"instruction_{n}": turn.instruction for n, turn in enumerate(DIALOGUE.turns, start=1)},
+    **{f"reference_{n}": turn.reference for n, turn in enumerate(DIALOGUE.turns, start=1)},
+    "focus_points": "\n".join(DIALOGUE.focus_points),
+}
+JUDGED = {
+    "judgement_1": "(not judged)",
+    "judgement_2": "Rating: 1",
+    "judgement_3": "Overall, Response B is better.",
+}
+Answers = Mapping[str, str]
+SILENT: Answers = {"1": "no", "2": "no", "3": "no"}
+TRUE_KITES, TRUE = ({turn: data[f"reference_{turn}"] for turn in "123"} for data in (KITES, SCENE))
+HALF = TRUE | {"1": TRUE["1"].partition(" and ")[0]}
+
+
+def answers(prefix: str, texts: Answers) -> dict[str, str]:
+    return {f"{prefix}_{turn}": text for turn, text in texts.items()}
+
+
+async def judged(spec: ModelSpec, name: str, values: Mapping[str, str]) -> str:
+    """The judge's reply to a shipped prompt, filled with what it needs of the values."""
+    prompt = PROMPTS[name]
+    filled = prompt.fill({slot: (values | JUDGED)[slot] for slot in prompt.slots})
+    return await reply_to(spec, filled)
+
+
+async def reply_to(spec: ModelSpec, messages: tuple[Message, ...]) -> str:
+    backend = await provider_of(spec).open_backend(spec, NoImages())
+    text = (await backend.generate(messages, Sampling(), affinity="x")).text
+    await backend.aclose()
+    is_marked = "not comparable with the judgements of language models" in text
+    assert is_marked == (spec.provider == "reference")
+    return text
+
+
+def sample(spec: ModelSpec) -> dict[str, str]:
+    return SCENE if spec.provider == "scenes" else KITES
+
+
+async def rated(spec: ModelSpec, name: str, texts: Answers) -> float:
+    reply = await judged(spec, name, sample(spec) | answers("answer", texts))
+    return rating(reply).scores["rating"]
+
+
+async def chosen(spec: ModelSpec, name: str, a: Answers, b: Answers) -> str | None:
+    values = sample(spec) | answers("a", a) | answers("b", b)
+    return choice(await judged(spec, name, values)).label
+
+
+@pytest.mark.parametrize("name", GRADING)
+def test_a_filled_prompt_is_read_back(name: str) -> None:
+    prompt = PROMPTS[name]
+    values = {slot: f"first line of {slot}\nsecond line" for slot in prompt.slots}
+    if "skipped" in name:
+        return
+    task = read_task(prompt.fill(values))
+    assert (task.texts, task.grading) == (values, name.partition("_")[0])
+    number = next((letter for letter in name if letter.isdecimal()), None)
+    assert task.turns == ((int(number),) if number else (1, 2, 3))
+
+
+@pytest.mark.parametrize("name", [name for name in DIRECT if name != "direct_turn_3"])
+@pytest.mark.parametrize(
+    ("spec", "perfect", "empty"),
+    [
+        (CHRF, TRUE_KITES, dict.fromkeys("123", "")),
+        (BLEU, TRUE_KITES, dict.fromkeys("123", "")),
+        (FACTS, TRUE, SILENT),
+    ],
+    ids=["chrf", "bleu", "facts"],
+)
+async def test_the_reference_is_worth_ten_and_nothing_is_worth_one(
+    spec: ModelSpec, name: str, perfect: Answers, empty: Answers
+) -> None:
+    assert await rated(spec, name, perfect) == 10
+    assert await rated(spec, name, empty) == 1
+
+
+@pytest.mark.parametrize("name", PAIRWISE)
+@pytest.mark.parametrize(("spec", "perfect"), [(CHRF, TRUE_KITES), (FACTS, TRUE)])
+async def test_the_better_side_wins_on_either_side(
+    spec: ModelSpec, name: str, perfect: Answers
+) -> None:
+    assert await chosen(spec, name, perfect, SILENT) == "A"
+    assert await chosen(spec, name, SILENT, perfect) == "B"
+
+
+async def test_only_the_judged_turn_counts() -> None:
+    for turn in "123":
+        answer = {**SILENT, turn: TRUE_KITES[turn]}
+        name = f"direct_turn_{turn}" + ("_without_focus_points" if turn == "3" else "")
+        assert await rated(CHRF, name, answer) == 10
+    assert await rated(CHRF, "direct_overall", {**SILENT, "1": TRUE_KITES["1"]}) == 4
+    assert await rated(FACTS, "direct_turn_2", HALF) == 10
+
+
+async def test_a_nearer_answer_is_rated_higher() -> None:
+    near = {**SILENT, "1": "There are four kites, three of them red. The sign says NO DOGS."}
+    far = {**SILENT, "1": "A sunny day with people who swim."}
+    assert await rated(CHRF, "direct_turn_1", near) > await rated(CHRF, "direct_turn_1", far)
+    quoting = {**SILENT, "1": "reference_1\n" + TRUE_KITES["1"]}  # looks like a slot
+    assert await rated(CHRF, "direct_turn_1", quoting) > 5
+
+
+@pytest.mark.parametrize(
+    ("weight", "answer", "value"),
+    [
+        (0.0, TRUE_KITES["3"], 10),
+        (1.0, TRUE_KITES["3"], 3),  # one of the words slogan, name, kites, beach: 1 + 9 / 4
+        (0.5, TRUE_KITES["3"], 7),
+        (1.0, "a slogan to name beach and KITES", 10),
+        (0.0, "", 1),
+    ],
+)
+async def test_focus_points_are_blended_into_the_creation_turn(
+    weight: float, answer: str, value: float
+) -> None:
+    spec = CHRF.model_copy(update={"options": {"focus_weight": weight}})
+    assert await rated(spec, "direct_turn_3", {**SILENT, "3": answer}) == value
+
+
+async def test_focus_points_without_content_words_do_not_count() -> None:
+    values = KITES | answers("answer", TRUE_KITES) | {"focus_points": "Is it?"}
+    assert rating(await judged(CHRF, "direct_turn_3", values)).scores["rating"] == 10
+
+
+async def test_an_image_is_ignored() -> None:
+    image = Image(sha256="00" * 32, media_type="image/png", width=1, height=1)
+    prompt, values = PROMPTS["direct_turn_1"], KITES | answers("answer", TRUE_KITES)
+    judge = Judge(parser=rating, sampling=Sampling(), image=True)
+    call = judge.call("j", prompt, {slot: values[slot] for slot in prompt.slots}, image)
+    assert rating(await reply_to(CHRF, call.messages)).scores["rating"] == 10
+
+
+async def test_a_rating_falls_with_the_facts_that_are_missing_or_wrong() -> None:
+    part = await rated(FACTS, "direct_turn_1", HALF)
+    wrong = HALF | {"1": f"{HALF['1']}, a pink heart and a pink ring"}
+    assert 10 > part > await rated(FACTS, "direct_turn_1", wrong) > 1
+    overall = await rated(FACTS, "direct_overall", HALF)
+    turns = [await rated(FACTS, f"direct_turn_{turn}", HALF) for turn in (1, 2, 3)]
+    assert overall == pytest.approx(sum(turns) / 3, abs=0.7)
+    assert overall <= 9
+
+
+async def test_the_rationale_names_right_missing_and_wrong_facts() -> None:
+    changed = "A pink heart, " + TRUE["1"].partition(" and ")[2]
+    text = await judged(FACTS, "direct_turn_1", SCENE | answers("answer", {**TRUE, "1": changed}))
+    first_name = " ".join(TRUE["1"].split()[1:3]).strip(",.").casefold()
+    for part in ("wrong: pink heart", f"missing: {first_name}", "right: "):
+        assert part in text
+    exact = await judged(FACTS, "direct_turn_1", SCENE | answers("answer", TRUE))
+    assert "facts right" in exact and "wrong" not in exact
+
+
+async def test_the_better_of_two_faulty_answers_wins() -> None:
+    worse = HALF | {"1": "a pink heart"}
+    assert await chosen(FACTS, "pairwise_turn_1", HALF, worse) == "A"
+    assert await chosen(FACTS, "pairwise_turn_1", worse, HALF) == "B"
+
+
+def drawn(a: str, b: str) -> str:
+    return draw_side(Task(grading="pairwise", turns=(1,), texts={"a_1": a, "b_1": b}))
+
+
+async def test_a_tie_is_drawn_by_the_texts_and_not_by_the_side() -> None:
+    for number in range(20):
+        assert {drawn(f"{number}", "x"), drawn("x", f"{number}")} == {"A", "B"}
+    assert 70 <= [drawn(f"{number}", f"{number}") for number in range(200)].count("A") <= 130
+    for spec, texts in ((CHRF, ("xyz", "qqq")), (FACTS, ("Indeed.", "Quite so."))):
+        one, other = ({**SILENT, "1": text} for text in texts)
+        sides = [
+            await chosen(spec, "pairwise_turn_1", *both) for both in ((one, other), (other, one))
+        ]
+        assert {*sides} == {"A", "B"}
+    both_exact = SCENE | answers("a", TRUE) | answers("b", TRUE)
+    assert "drawn" in await judged(FACTS, "pairwise_overall", both_exact)
+
+
+def say(role: Role, text: str) -> Message:
+    return Message(role=role, parts=(Text(text=text),))
+
+
+@pytest.mark.parametrize("spec", [CHRF, FACTS], ids=["chrf", "facts"])
+@pytest.mark.parametrize(
+    ("messages", "problem"),
+    [
+        ((say("user", "Which is better?"),), "no system message names a task"),
+        ((say("system", "You are a judge."), say("user", "x")), "no system message names a task"),
+        ((say("system", "direct extract"), say("user", "judgement\nx")), "no system message"),
+        ((say("system", "direct turn 4"),), "no system message names a task"),
+        ((say("system", "direct turn 1"), say("system", "direct turn 1")), "no system message"),
+        ((say("system", "direct turn 1"), say("user", "answer_1\nx")), "slot 'reference_1' is mis"),
+    ],
+)
+async def test_other_messages_are_refused(
+    spec: ModelSpec, messages: tuple[Message, ...], problem: str
+) -> None:
+    with pytest.raises(Refused, match=rf"{problem}.* prompts shipped for it") as caught:
+        await reply_to(spec, messages)
+    assert caught.value.kind == "rejected"
+
+
+@pytest.mark.parametrize(
+    ("changed", "problem"),
+    [({"caption": "A cat on a mat."}, "description"), ({"instruction_2": "Why?"}, "instructions")],
+)
+async def test_what_is_no_scene_is_refused(changed: dict[str, str], problem: str) -> None:
+    values = SCENE | answers("a", TRUE) | answers("b", TRUE) | changed
+    with pytest.raises(Refused, match=problem):
+        await judged(FACTS, "pairwise_turn_1", values)
+
+
+@pytest.mark.parametrize(
+    ("provider", "model", "options", "problem"),
+    [
+        ("reference", "ter", {}, "no model reference/ter; there are reference/chrf, "),
+        ("reference", "chrf", {"focus": 1}, "focus is not a field here; there are: focus_weight"),
+        ("scenes", "chrf", {}, "scenes/facts"),
+        ("scenes", "facts", {"weight": 1}, "weight"),
+    ],
+)
+async def test_a_wrong_model_or_option_is_named(
+    provider: str, model: str, options: dict[str, int], problem: str
+) -> None:
+    spec = ModelSpec(provider=provider, model=model, options=options)
+    with pytest.raises(ConfigError, match=problem):
+        provider_of(spec).fingerprint(spec)
+    with pytest.raises(ConfigError, match=problem):
+        await provider_of(spec).open_backend(spec, NoImages())
+
+
+def test_the_fingerprint_identifies_the_judge_and_not_its_name() -> None:
+    weighted = CHRF.model_copy(update={"options": {"focus_weight": 0.5}})
+    specs = [CHRF, BLEU, weighted, FACTS]
+    assert len({provider_of(spec).fingerprint(spec) for spec in specs}) == len(specs)
+    for spec in (CHRF, FACTS):
+        renamed = spec.model_copy(update={"name": "other"})
+        assert provider_of(spec).fingerprint(renamed) == provider_of(spec).fingerprint(spec)
