@@ -77,7 +77,9 @@ class ImageStore:
             )
         facts = self._examine(data, where)
         place = _path(self._folder, facts.sha256)
-        _write(place, data)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_write(place, sync=True) as part:
+            part.write_bytes(data)
         with self._lock:
             self._places[facts.sha256] = place
         return facts.image
@@ -87,7 +89,9 @@ class ImageStore:
 
         Raises `ImageError` if they were never added, are gone, or were changed.
         """
-        place = self._place(sha256)
+        place = self._find(sha256)
+        if place is None:
+            raise ImageError(f"image {sha256}: not in this image store; add its file first")
         data = self._read(place)
         if hash_bytes(data) != sha256:
             raise ImageError(
@@ -127,12 +131,6 @@ class ImageStore:
             check(facts, self._limits, where)
         return facts
 
-    def _place(self, sha256: str) -> Path:
-        place = self._find(sha256)
-        if place is None:
-            raise ImageError(f"image {sha256}: not in this image store; add its file first")
-        return place
-
     def _find(self, sha256: str) -> Path | None:
         with self._lock:
             place = self._places.get(sha256)
@@ -167,13 +165,6 @@ class ImageStore:
 
 def _path(folder: Path, sha256: str) -> Path:
     return folder / sha256[:2] / sha256
-
-
-def _write(place: Path, data: bytes) -> None:
-    """Write so that `place` holds all of `data` or its earlier content, whatever happens."""
-    place.parent.mkdir(parents=True, exist_ok=True)
-    with atomic_write(place, sync=True) as part:
-        part.write_bytes(data)
 
 
 def _unreadable(place: Path, error: OSError) -> ImageError:

@@ -99,7 +99,9 @@ class Uploads:
         for path in self._claims(owner):
             # It may have been discarded meanwhile.
             with suppress(FileNotFoundError):
-                claims.append(_read_claim(path))
+                since = datetime.fromtimestamp(path.stat().st_mtime, UTC)
+                sha256, _, byte_count = path.name.partition("-")
+                claims.append(Claim(sha256=sha256, byte_count=int(byte_count), since=since))
         return sorted(claims, key=lambda claim: (claim.since, claim.sha256), reverse=True)
 
     def owns(self, owner: str, data: bytes) -> bool:
@@ -202,12 +204,6 @@ class Uploads:
             if len(self._facts) > FACTS_KEPT:
                 self._facts.popitem(last=False)
         return facts
-
-
-def _read_claim(path: Path) -> Claim:
-    sha256, _, byte_count = path.name.partition("-")
-    since = datetime.fromtimestamp(path.stat().st_mtime, UTC)
-    return Claim(sha256=sha256, byte_count=int(byte_count), since=since)
 
 
 def _claim(sha256: str, byte_count: int) -> str:

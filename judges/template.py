@@ -94,13 +94,13 @@ class Template:
 class Prompt:
     """A prompt file as read; `digest` is the SHA-256 (hex) of the file's bytes.
 
-    A message without slots is kept as it is sent. `slots` must be filled; they include those that
-    the file's note leaves out, whose values are dropped.
+    `slots` must be filled; they include those that the file's note leaves out, whose values are
+    dropped.
     """
 
     name: str
     digest: str
-    messages: tuple[Template | Message, ...]
+    messages: tuple[Template, ...]
     slots: frozenset[str]
 
     @property
@@ -117,19 +117,16 @@ class Prompt:
         if values.keys() != self.slots:
             problems = _differences(self.slots, frozenset(values))
             raise PromptError(f"prompt {self.name!r}: {problems}")
-        return tuple(
-            message if isinstance(message, Message) else self._filled(message, values)
-            for message in self.messages
-        )
-
-    def _filled(self, template: Template, values: Mapping[str, Slot]) -> Message:
-        pieces: list[str | Part] = []
-        for part in template.parts:
-            if isinstance(part, Gap):
-                pieces.extend(self._encoded(part, values[part.name]))
-            else:
-                pieces.append(part)
-        return Message(role=template.role, parts=_without_empty(join_texts(pieces)))
+        messages = []
+        for template in self.messages:
+            pieces: list[str | Part] = []
+            for part in template.parts:
+                if isinstance(part, Gap):
+                    pieces += self._encoded(part, values[part.name])
+                else:
+                    pieces.append(part)
+            messages.append(Message(role=template.role, parts=_without_empty(join_texts(pieces))))
+        return tuple(messages)
 
     def _encoded(self, gap: Gap, value: Slot) -> Sequence[str | Part]:
         """The value of a slot, piece by piece."""
@@ -209,7 +206,7 @@ class PromptSet:
 
 def parse_prompt(text: str, name: str) -> Prompt:
     """Read the text of a prompt file; raises `PromptError` naming the prompt and the line."""
-    messages: list[Template | Message] = []
+    messages: list[Template] = []
     role: Role | None = None
     left_out: set[str] = set()
     body: list[str] = []
@@ -223,14 +220,14 @@ def parse_prompt(text: str, name: str) -> Prompt:
                 _check_slots(line, name, number)
             continue
         if role is not None:
-            messages.append(_message(role, "\n".join(body)))
+            messages.append(Template(role=role, parts=_parts("\n".join(body))))
         role, body = cast(Role, heading[1]), []
     if role is None:
         raise PromptError(
             f"prompt {name!r}, line 1: no role heading anywhere; "
             "a message starts below a line '# system', '# user' or '# assistant'"
         )
-    messages.append(_message(role, "\n".join(body)))
+    messages.append(Template(role=role, parts=_parts("\n".join(body))))
     parts = [part for message in messages for part in message.parts]
     used = frozenset(part.name for part in parts if isinstance(part, Gap))
     if both := sorted(used & left_out):
@@ -238,14 +235,6 @@ def parse_prompt(text: str, name: str) -> Prompt:
     return Prompt(
         name=name, digest=hash_bytes(text.encode()), messages=tuple(messages), slots=used | left_out
     )
-
-
-def _message(role: Role, body: str) -> Template | Message:
-    parts = _parts(body)
-    texts = tuple(part for part in parts if isinstance(part, Text))
-    if len(texts) == len(parts):
-        return Message(role=role, parts=texts)
-    return Template(role=role, parts=parts)
 
 
 @cache

@@ -8,7 +8,6 @@ manifest.
 from __future__ import annotations
 
 import datetime
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,7 +16,7 @@ from pydantic import AfterValidator
 
 from mmconv.core.errors import ConfigError
 from mmconv.core.keys import hash_bytes
-from model_zoo.checkpoints import file_at_hand, is_local
+from model_zoo.checkpoints import file_at_hand, is_local, read_fields
 
 PLAIN = "plain"
 """The option that replaces a template by a plain transcript of the turns."""
@@ -78,7 +77,13 @@ def find_template(model: str, revision: str | None = None) -> str | None:
     """The chat template in a checkpoint's files; of a hub name in those downloaded before."""
     for name in _PLACES:
         file = file_at_hand(model, name, revision)
-        if file is not None and file.is_file() and (template := _template_in(file)):
+        if file is None or not file.is_file():
+            continue
+        if name == _JINJA:
+            template: str | None = file.read_text(encoding="utf-8")
+        else:
+            template = default_template(read_fields(file).get(_TEMPLATE))
+        if template:
             return template
     return None
 
@@ -121,7 +126,7 @@ def lacks_template(model: str) -> bool:
         return False
     if (folder / "tekken.json").exists() or model_type(model) in _FROM_CODE:
         return False
-    has_code = any("auto_map" in _read(folder / name) for name in ("config.json", *_PLACES))
+    has_code = any("auto_map" in read_fields(folder / name) for name in ("config.json", *_PLACES))
     return not has_code and find_template(model) is None
 
 
@@ -137,20 +142,4 @@ def without_template(model: str, *, plain: bool) -> str:
 
 def model_type(model: str, revision: str | None = None) -> str | None:
     """The architecture that a checkpoint's configuration names; None if it was not downloaded."""
-    file = file_at_hand(model, "config.json", revision)
-    return None if file is None else _read(file).get("model_type")
-
-
-def _template_in(file: Path) -> str | None:
-    if file.name == _JINJA:
-        return file.read_text(encoding="utf-8")
-    return default_template(_read(file).get(_TEMPLATE))
-
-
-def _read(file: Path) -> Mapping[str, Any]:
-    """A JSON file's mapping; empty if there is none, which is reported when it is loaded."""
-    try:
-        document = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return document if isinstance(document, dict) else {}
+    return read_fields(file_at_hand(model, "config.json", revision)).get("model_type")

@@ -210,6 +210,15 @@ def check_files(model: str, *, images: bool | None = None) -> None:
         )
 
 
+def read_fields(file: Path | None) -> Mapping[str, Any]:
+    """A JSON file's object; empty if there is none, which is reported when it is loaded."""
+    try:
+        document = json.loads(file.read_text(encoding="utf-8")) if file else {}
+    except (OSError, ValueError):
+        return {}
+    return document if isinstance(document, dict) else {}
+
+
 def _read_json(file: Path) -> dict[str, Any]:
     text = file.read_text(encoding="utf-8", errors="replace")
     try:
@@ -228,19 +237,18 @@ def area_bounds(model: str, revision: str | None = None) -> dict[str, int] | Non
 
     None if it bounds edges, as most do, or if its file was not downloaded.
     """
-    for file in filter(None, (file_at_hand(model, name, revision) for name in _PROCESSORS)):
-        with suppress(OSError, ValueError, LookupError, TypeError, AttributeError):
-            document = json.loads(file.read_text(encoding="utf-8"))
-            return _bounds(document.get("image_processor") or document)
+    for name in _PROCESSORS:
+        document = read_fields(file_at_hand(model, name, revision))
+        processor = document.get("image_processor") or document
+        # the families that merge patches (Qwen2-VL and later, GLM-4V) bound areas by these names
+        if "merge_size" in processor:
+            size = processor.get("size") or {}
+            with suppress(LookupError, ValueError, TypeError):
+                return {
+                    edge: int(processor.get(old) or size[edge]) for edge, old in _OLD_NAMES.items()
+                }
+            return None
     return None
-
-
-def _bounds(processor: Mapping[str, Any]) -> dict[str, int] | None:
-    # the families that merge patches (Qwen2-VL and later, GLM-4V) bound areas by the edges' names
-    if "merge_size" not in processor:
-        return None
-    size = processor.get("size") or {}
-    return {edge: int(processor.get(old) or size[edge]) for edge, old in _OLD_NAMES.items()}
 
 
 def require_hub(spec: ModelSpec, revision: str | None) -> None:
@@ -265,28 +273,13 @@ def require_hub(spec: ModelSpec, revision: str | None) -> None:
         ) from error
 
 
-def require_pinned(spec: ModelSpec, revision: str | None) -> None:
-    """Raise `ConfigError` if the latest code on the hub would run, whatever its commit."""
-    if not revision and not is_local(spec.model):
-        raise ConfigError(
-            f"model {spec.label}: trust_remote_code runs code from the hub; pin it by options."
-            "revision (a commit hash of the model's repository), or give a local folder"
-        )
-
-
 def require_sight(model: str, revision: str | None = None) -> None:
     """Raise `ConfigError` for a checkpoint whose configuration mentions no images.
 
     A hub name that was not downloaded before and a model with its own code pass.
     """
     file = file_at_hand(model, "config.json", revision)
-    if file is None:
-        return
-    try:
-        config = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return
-    fields = set(_fields(config))
+    fields = set(_fields(read_fields(file)))
     is_known = "model_type" in fields and "auto_map" not in fields
     if is_known and not any(map(_IMAGE_FIELD.search, fields)):
         raise ConfigError(

@@ -135,7 +135,9 @@ class _Reader:
         if self.thing:
             if token in _LINKS:
                 return
-            verdict = _verdict(token)
+            verdict = (
+                _ANSWERS.get(token) or _SIZES.get(token) or _PLACES.get(token) or _number(token)
+            )
             yield ", ".join(filter(None, (self.thing, verdict or self.owner)))
             self.thing = ""
             if verdict:
@@ -175,11 +177,6 @@ class _Reader:
             yield self.group
         elif token in _OTHERS:
             yield _OTHERS[token]
-
-
-def _verdict(token: str) -> str:
-    """The verdict in a word right behind a thing; empty if it is none."""
-    return _ANSWERS.get(token) or _SIZES.get(token) or _PLACES.get(token) or _number(token)
 
 
 def _number(token: str) -> str:

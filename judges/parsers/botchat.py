@@ -54,7 +54,11 @@ class UniEvalParser:
 
     def __call__(self, text: str) -> Verdict:
         """Raises `Unparsed`."""
-        choice = _only(_YES_NO, text, "Choice: Yes or Choice: No")
+        choices = {match[1].lower() for match in _YES_NO.finditer(text)}
+        if len(choices) != 1:
+            found = "both" if choices else "neither"
+            raise Unparsed(f"looked for Choice: Yes or Choice: No; found {found}")
+        choice = choices.pop()
         indexes = {match[1].lower() for match in _INDEX.finditer(text)} - {"none", "n/a"}
         if choice == "no":
             if indexes:
@@ -100,7 +104,10 @@ def authors_human(text: str) -> Verdict:
         if not colon or name.strip():
             continue
         if value.strip() != "None":
-            human = _integer(value) - 1
+            try:
+                human = int(value) - 1
+            except ValueError as error:
+                raise Unparsed(f"the authors' code stops at 'Index:{value[:40]}'") from error
         break
     return Verdict(scores={HUMAN: float(human)})
 
@@ -128,13 +135,6 @@ _AUTHORS_WORDS = {
 }
 
 
-def _only(pattern: re.Pattern[str], text: str, expected: str) -> str:
-    choices = {match[1].lower() for match in pattern.finditer(text)}
-    if len(choices) != 1:
-        raise Unparsed(f"looked for {expected}; found {'both' if choices else 'neither'}")
-    return choices.pop()
-
-
 def _label(match: re.Match[str]) -> str:
     number, word = match.groups()
     if not number:
@@ -150,10 +150,3 @@ def _reason(text: str) -> str:
     """The text after `Reason:`, or the whole reply without such a mark."""
     match = _REASON.search(text)
     return (text if match is None else text[match.end() :]).strip()
-
-
-def _integer(value: str) -> int:
-    try:
-        return int(value)
-    except ValueError as error:
-        raise Unparsed(f"the authors' code stops at 'Index:{value[:40]}'") from error

@@ -85,18 +85,18 @@ class ChecklistParser:
 def list_criteria(checklist: Sequence[Criterion]) -> Data:
     """The checklist as numbered lines with any weights; the data are the list of its file."""
     lines = (
-        f"{number}. {each.text}" + ("" if each.weight is None else f"（权重：{each.weight:g}）")
-        for number, each in enumerate(checklist, start=1)
+        f"{number}. {item.text}" + ("" if item.weight is None else f"（权重：{item.weight:g}）")
+        for number, item in enumerate(checklist, start=1)
     )
-    listed = [each.text if each.weight is None else [each.text, each.weight] for each in checklist]
+    listed = [item.text if item.weight is None else [item.text, item.weight] for item in checklist]
     return Data(value=listed, text="\n".join(lines))
 
 
 def draw_form(checklist: Sequence[Criterion]) -> Data:
     """The JSON form that the judge fills in: an entry per criterion with its weight."""
-    form = {each.text: {REASON: "", RESULT: "", WEIGHT: each.weight} for each in checklist}
+    form = {item.text: {REASON: "", RESULT: "", WEIGHT: item.weight} for item in checklist}
     # replies are cached under this text, in which every weight has been a float: 1.0, not 1
-    text = {each.text: {REASON: "", RESULT: "", WEIGHT: _as_float(each)} for each in checklist}
+    text = {item.text: {REASON: "", RESULT: "", WEIGHT: _as_float(item)} for item in checklist}
     return Data(value=form, text=orjson.dumps(text, option=orjson.OPT_INDENT_2).decode())
 
 
@@ -193,13 +193,10 @@ def _entry(name: str, value: Any) -> _Entry:
     if result not in (MET, UNMET):
         raise Unparsed(f"{name[:40]!r}: {RESULT} is {written!r}, not {MET} or {UNMET}")
     weight = value.get(WEIGHT)
-    if weight is not None and not _is_weight(weight):
+    is_number = isinstance(weight, int | float) and not isinstance(weight, bool)
+    if weight is not None and not (is_number and 0 < weight <= 1):
         raise Unparsed(f"{name[:40]!r}: the weight {weight!r} is not in (0, 1]")
     return _Entry(name=name, reason=reason, met=result == MET, weight=weight)
-
-
-def _is_weight(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= 1
 
 
 def _match(texts: Sequence[str], names: Sequence[str]) -> list[int | None]:

@@ -19,7 +19,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from images.policy import Policy
 from mmconv.core.config import ModelSpec
 from mmconv.core.errors import ConfigError
 from mmconv.core.protocols import ImageSource
@@ -30,7 +29,6 @@ from model_zoo.hf.options import (
     check_sight,
     fingerprint,
     metadata,
-    read_options,
 )
 from model_zoo.loading_threads import load_in_thread
 
@@ -56,8 +54,8 @@ async def open_backend(spec: ModelSpec, images: ImageSource) -> HfBackend:
     Raises `ConfigError` if an option is wrong, a library is missing, or the
     checkpoint cannot be loaded.
     """
-    options = read_options(spec)
-    policy = _policy(options)
+    options = HfOptions.of(spec)
+    policy = options.policy()
     # Importing torch takes seconds, in which a server has other requests to answer.
     checkpoint = await load_in_thread(partial(_load, spec, options))
     from model_zoo.hf.backend import HfBackend
@@ -70,7 +68,7 @@ def open_renderer(spec: ModelSpec, images: ImageSource) -> HfRenderer:
 
     Raises `ConfigError` as `open_backend` does, and for a hub name that was not downloaded before.
     """
-    options = read_options(spec)
+    options = HfOptions.of(spec)
     if file_at_hand(spec.model, "config.json", options.revision) is None:
         raise ConfigError(
             f"model {spec.label}: {spec.model} is not in the hub's cache on this machine; download "
@@ -89,11 +87,7 @@ def open_renderer(spec: ModelSpec, images: ImageSource) -> HfRenderer:
         writer, _ = load_writer(spec.model, options, download=False)
     wording = read_wording(options)
     check_wording(spec.label, writer, wording)
-    return HfRenderer(writer=writer, wording=wording, policy=_policy(options), images=images)
-
-
-def _policy(options: HfOptions) -> Policy:
-    return Policy(max_pixels=options.max_pixels, min_pixels=options.min_pixels)
+    return HfRenderer(writer=writer, wording=wording, policy=options.policy(), images=images)
 
 
 def _load(spec: ModelSpec, options: HfOptions) -> Checkpoint:

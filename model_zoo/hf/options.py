@@ -9,10 +9,11 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from images.policy import Policy
 from mmconv.core.config import ModelSpec
 from mmconv.core.errors import ConfigError
 from mmconv.core.keys import hash_json
-from model_zoo.base import Fields
+from model_zoo.base import CheckpointFields
 from model_zoo.chat_templates import (
     WITHOUT_TEMPLATE,
     Template,
@@ -29,7 +30,6 @@ from model_zoo.checkpoints import (
     checkpoint_fingerprint,
     commit_at_hand,
     file_at_hand,
-    require_pinned,
     require_sight,
 )
 
@@ -41,7 +41,7 @@ _ANSWER_VERSION = 3
 _SPEED_ONLY = frozenset({"device_map", "max_batch_tokens", "max_batch", "threads"})
 
 
-class HfOptions(Fields):
+class HfOptions(CheckpointFields):
     """Options of a checkpoint that transformers runs in this process."""
 
     dtype: Literal["auto", "bfloat16", "float16", "float32"] = "auto"
@@ -53,10 +53,6 @@ class HfOptions(Fields):
     """The attention that transformers takes: eager, sdpa, flash_attention_2, ..."""
     quantization: Literal["4bit", "8bit"] | None = None
     """Done by bitsandbytes when the weights are loaded."""
-    revision: str | None = None
-    """A commit of the model's repository on the hub."""
-    trust_remote_code: bool = False
-    """Runs code that the checkpoint brings; a hub name needs a revision with it."""
     min_pixels: int | None = Field(default=None, gt=0)
     """The least area, in pixels, that an image is scaled to before the processor gets it."""
     max_pixels: int | None = Field(default=None, gt=0)
@@ -78,18 +74,18 @@ class HfOptions(Fields):
     threads: int | None = Field(default=None, gt=0)
     """Threads of torch on the CPU at most."""
 
+    def policy(self) -> Policy:
+        """The image policy; raises `ConfigError` if its bounds contradict each other."""
+        return Policy(max_pixels=self.max_pixels, min_pixels=self.min_pixels)
 
-def read_options(spec: ModelSpec) -> HfOptions:
-    """The options of `spec`; a `ConfigError` lists every one that is wrong."""
-    options = HfOptions.of(spec)
-    if options.trust_remote_code:
-        require_pinned(spec, options.revision)
-    return options
+    def takes_images(self) -> bool | None:
+        """Whether the model takes images by its kind; None if its configuration decides."""
+        return None if self.kind == "auto" else self.kind == "image-text"
 
 
 def fingerprint(spec: ModelSpec) -> str:
     """A hash of the checkpoint's content and of the options that change replies."""
-    options = read_options(spec)
+    options = HfOptions.of(spec)
     fields = options.model_dump(mode="json", exclude=set(_SPEED_ONLY))
     fields["chat_template"] = read_template(options.chat_template)
     checkpoint = checkpoint_fingerprint(spec.model, options.revision)
@@ -98,16 +94,11 @@ def fingerprint(spec: ModelSpec) -> str:
 
 def check_sight(spec: ModelSpec) -> None:
     """Raise `ConfigError` for a model that takes no images, by its options or its configuration."""
-    options = read_options(spec)
-    if takes_images(options) is False:
+    options = HfOptions.of(spec)
+    if options.takes_images() is False:
         raise ConfigError(f"it takes no images: options.kind is {options.kind}")
     if options.kind == "auto":
         require_sight(spec.model, options.revision)
-
-
-def takes_images(options: HfOptions) -> bool | None:
-    """Whether the options say that the model takes images; None if its configuration decides."""
-    return None if options.kind == "auto" else options.kind == "image-text"
 
 
 def check_ready(spec: ModelSpec) -> None:
@@ -115,8 +106,8 @@ def check_ready(spec: ModelSpec) -> None:
 
     Also for one with an adapter that would be left out.
     """
-    options = read_options(spec)
-    check_files(spec.model, images=takes_images(options))
+    options = HfOptions.of(spec)
+    check_files(spec.model, images=options.takes_images())
     refuse_adapter(spec.model, options.revision)
     if options.chat_template is None and lacks_template(spec.model):
         require_template(spec.model, model_type(spec.model))
@@ -144,7 +135,7 @@ def metadata(spec: ModelSpec) -> dict[str, str]:
 
     Also the date, if the template writes one, and of a hub name the commit that was downloaded.
     """
-    options = read_options(spec)
+    options = HfOptions.of(spec)
     template = read_template(options.chat_template)
     texts = {"chat_template": name_template(spec.model, options.revision, template)}
     if asks_the_date(template or find_template(spec.model, options.revision)):

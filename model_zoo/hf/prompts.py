@@ -32,7 +32,7 @@ from mmconv.core.errors import ConfigError, MmconvError, Refused, UserCodeError
 from mmconv.core.types import Image, Message, Text
 from model_zoo.chat_templates import PLAIN, default_template, on_day, read_template
 from model_zoo.checkpoints import check_files, is_local
-from model_zoo.hf.options import HfOptions, Kind, require_template, takes_images
+from model_zoo.hf.options import HfOptions, Kind, require_template
 
 # most of its loaders are untyped
 _library: Any = transformers
@@ -139,7 +139,7 @@ def load_writer(name: str, options: HfOptions, *, download: bool = True) -> tupl
     a checkpoint that has no chat template and needs one; transformers' errors pass through.
     """
     source, arguments = origin(name, options)
-    check_files(source, images=takes_images(options))
+    check_files(source, images=options.takes_images())
     if not download:
         arguments["local_files_only"] = True
     config = _library.AutoConfig.from_pretrained(source, **arguments)
@@ -151,15 +151,11 @@ def load_writer(name: str, options: HfOptions, *, download: bool = True) -> tupl
         processor = None if tokenizer is processor else processor
     else:
         tokenizer = _library.AutoTokenizer.from_pretrained(source, **arguments)
-    if options.chat_template is None and not _has_template(processor, tokenizer):
+    templates = (getattr(part, "chat_template", None) for part in (processor, tokenizer))
+    if options.chat_template is None and not any(map(default_template, templates)):
         require_template(name, config.model_type)
     writer = Writer(tokenizer=tokenizer, processor=processor, one_image=takes_one_image(config))
     return writer, kind
-
-
-def _has_template(processor: Any | None, tokenizer: Any) -> bool:
-    templates = (getattr(part, "chat_template", None) for part in (processor, tokenizer))
-    return any(map(default_template, templates))
 
 
 def detect_kind(config: Any) -> Kind:
@@ -272,7 +268,8 @@ def render(writer: Writer, messages: Sequence[Message], wording: Wording) -> Ren
     _check_variables(wording.variables, template)
     if template is None:
         inline = "" if writer.one_image else mark
-        return Rendered(text=_transcript(messages, inline), special_tokens=True)
+        turns = [_TURN_MARKS[message.role] + _plain(message, inline) for message in messages]
+        return Rendered(text=" ".join([*turns, "Answer:"]), special_tokens=True)
     as_parts = speaker is writer.processor
     dated = on_day(template, wording.day)
     conversation = _conversation(messages, mark, as_parts)
@@ -375,11 +372,6 @@ def _check_complete(text: str, messages: Sequence[Message], mark: str) -> None:
                     f"the chat template leaves out the text of a {message.role} message"
                     f"{_advice(message.role)}",
                 )
-
-
-def _transcript(messages: Sequence[Message], mark: str) -> str:
-    lines = [_TURN_MARKS[message.role] + _plain(message, mark) for message in messages]
-    return " ".join([*lines, "Answer:"])
 
 
 def encode(

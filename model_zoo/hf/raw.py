@@ -56,12 +56,16 @@ class HfRenderer:
         if self.complete:
             rendered = replace(rendered, special_tokens=False)
         tensors = encode(self.writer, rendered, pictures, self.size)
+        tokenizer = self.writer.tokenizer
+        # the special tokens that it adds to every text
+        alone = tokenizer("")["input_ids"] if rendered.special_tokens else []
+        added = [token for token in alone if token in tokenizer.all_special_ids]
         count = len(pictures)
         pixels = _of_images(tensors) if count else {}
         runs = _placeholders(self.writer, tensors) if count else []
         return RawPrompt(
             text=rendered.text,
-            added=_added(self.writer.tokenizer) if rendered.special_tokens else (),
+            added=tuple(tokenizer.convert_ids_to_tokens(added)),
             tokens=int(tensors["input_ids"].shape[1]),
             image_tokens=sum(runs),
             images=tuple(
@@ -75,12 +79,6 @@ class HfRenderer:
             ),
             tensors={name: tuple(value.shape) for name, value in pixels.items()},
         )
-
-
-def _added(tokenizer: Any) -> tuple[str, ...]:
-    """The special tokens that a tokenizer adds to every text."""
-    ids = [token for token in tokenizer("")["input_ids"] if token in tokenizer.all_special_ids]
-    return tuple(tokenizer.convert_ids_to_tokens(ids))
 
 
 def _of_images(tensors: Tensors) -> dict[str, torch.Tensor]:

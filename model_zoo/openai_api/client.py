@@ -103,13 +103,10 @@ class Session:
             raise Refused("connection", self._endpoint.excerpt(str(error))) from error
         # UnicodeError: a name that no host can have
         except (aiohttp.ClientError, UnicodeError) as error:
-            raise self._unreached(error) from error
+            message = f"{self._endpoint.url}: {str(error) or type(error).__name__}"
+            raise Transient("connection", self._endpoint.excerpt(message)) from error
         except TimeoutError as error:
             raise Transient("timeout", f"no reply in {self._timeout:g} s") from error
-
-    def _unreached(self, error: Exception) -> Transient:
-        message = f"{self._endpoint.url}: {str(error) or type(error).__name__}"
-        return Transient("connection", self._endpoint.excerpt(message))
 
     async def _send(self, method: str, path: str, body: bytes | None) -> Answer:
         """Send a request; if the server hangs up at once on a reused connection, resend it.

@@ -213,7 +213,14 @@ class DataUris:
 
     async def get(self, images: Iterable[Image]) -> list[DataUri]:
         """The images' data URIs, in their order; raises `ImageError` if one cannot be read."""
-        return [self._look_up(image.sha256) or await self._make(image) for image in images]
+        uris = []
+        for image in images:
+            if image.sha256 in self._ready:
+                self._ready.move_to_end(image.sha256)
+                uris.append(self._ready[image.sha256])
+            else:
+                uris.append(await self._make(image))
+        return uris
 
     async def aclose(self) -> None:
         """Wait for images under way and drop everything."""
@@ -221,12 +228,6 @@ class DataUris:
         self._threads.shutdown()
         self._ready.clear()
         self._size = 0
-
-    def _look_up(self, sha256: str) -> DataUri | None:
-        uri = self._ready.get(sha256)
-        if uri is not None:
-            self._ready.move_to_end(sha256)
-        return uri
 
     async def _make(self, image: Image) -> DataUri:
         task = self._under_way.get(image.sha256)

@@ -11,7 +11,6 @@ stopped. No dataset that mmconv writes uses these series.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from random import Random
@@ -26,7 +25,6 @@ from images.scenes import (
     SIZES,
     Dialogue,
     Scene,
-    Thing,
     draw_sample,
     label_map,
     pixels,
@@ -99,13 +97,12 @@ def pieces(text: str) -> list[str]:
     return re.findall(PATTERN, text)
 
 
-def build_tokenizer(library: Any, vocabulary: Sequence[str]) -> Any:
-    """The tokenizer as a class of transformers; `library` is transformers itself."""
+def build_processor(library: Any) -> Any:
+    """Tokenizer and image processor together; `library` is transformers."""
     from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 
-    core = Tokenizer(
-        models.WordLevel({word: number for number, word in enumerate(vocabulary)}, UNKNOWN)
-    )
+    ids = {word: number for number, word in enumerate(words())}
+    core = Tokenizer(models.WordLevel(ids, UNKNOWN))
     core.pre_tokenizer = pre_tokenizers.Split(Regex(PATTERN), behavior="isolated")
     core.decoder = decoders.Fuse()
     tokenizer = library.PreTrainedTokenizerFast(
@@ -118,25 +115,19 @@ def build_tokenizer(library: Any, vocabulary: Sequence[str]) -> Any:
         clean_up_tokenization_spaces=False,
     )
     tokenizer.chat_template = CHAT_TEMPLATE
-    return tokenizer
-
-
-def build_processor(library: Any) -> Any:
-    """Tokenizer and image processor together; `library` is transformers."""
-    tokenizer = build_tokenizer(library, words())
-    pictures = library.CLIPImageProcessor(
+    images = library.CLIPImageProcessor(
         size={"shortest_edge": SIDE},
         crop_size={"height": SIDE, "width": SIDE},
         image_mean=_MEAN,
         image_std=_DEVIATION,
     )
     return library.LlavaProcessor(
-        pictures,
+        images,
         tokenizer,
         patch_size=PATCH,
         vision_feature_select_strategy="default",
         num_additional_image_tokens=1,
-        chat_template=tokenizer.chat_template,
+        chat_template=CHAT_TEMPLATE,
     )
 
 
@@ -176,11 +167,6 @@ def build_model(library: Any, tokenizer: Any) -> Any:
     return library.LlavaForConditionalGeneration(config)
 
 
-def normalise(values: Any) -> Any:
-    """Pixels 0-255 as the image processor hands them to the model."""
-    return (values / 255 - _MEAN[0]) / _DEVIATION[0]
-
-
 @dataclass(frozen=True, slots=True)
 class Views:
     """Pictures (rows, 3, SIDE, SIDE) and, per patch and aspect, what it shows (rows, patches, 4).
@@ -210,7 +196,7 @@ def views(scenes: list[Scene]) -> Views:
     values = torch.frombuffer(bytearray(flat), dtype=torch.uint8)
     pictures = values.view(len(scenes), SIDE, SIDE, 3).permute(0, 3, 1, 2).float()
     patches = torch.from_numpy(np.stack([_patches(scene) for scene in scenes]))
-    return Views(normalise(pictures), patches)
+    return Views((pictures / 255 - _MEAN[0]) / _DEVIATION[0], patches)
 
 
 def _patches(scene: Scene) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
@@ -218,18 +204,16 @@ def _patches(scene: Scene) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
     cells = labels.reshape(GRID, PATCH, GRID, PATCH).swapaxes(1, 2).reshape(GRID * GRID, -1)
     cover = np.stack([(cells == place).mean(axis=1) for place in range(1, 6)], axis=1)
     shown = np.where(cover.max(axis=1) < _COVERED, 0, cover.argmax(axis=1) + 1)
-    aspects = np.array([(0, 0, 0, 0), *(_aspects(thing) for thing in scene.things)])
-    aspects[1:, 3] = np.arange(1, len(aspects))
-    return aspects[shown].astype(np.int64)
-
-
-def _aspects(thing: Thing) -> tuple[int, int, int, int]:
-    return (
-        COLOURS.index(thing.colour) + 1,
-        SHAPES.index(thing.shape) + 1,
-        SIZES.index(thing.size) + 1,
-        0,
-    )
+    aspects = [
+        (
+            COLOURS.index(thing.colour) + 1,
+            SHAPES.index(thing.shape) + 1,
+            SIZES.index(thing.size) + 1,
+            place,
+        )
+        for place, thing in enumerate(scene.things, start=1)
+    ]
+    return np.array([(0, 0, 0, 0), *aspects])[shown].astype(np.int64)
 
 
 def texts(dialogues: list[Dialogue], known: Ids, turns: int, learnt: list[set[int]]) -> Texts:
@@ -291,14 +275,6 @@ def conversing(number: int, size: int, known: Ids) -> tuple[Views, Texts]:
         dialogues.append(other if misread else sample.dialogue)
         learnt.append({2, 3} if misread else {1, 2, 3})
     return views(scenes), texts(dialogues, known, 3, learnt)
-
-
-def validation(size: int, known: Ids) -> tuple[Views, Texts]:
-    """Whole dialogues with pictures, the same ones every time, for the log of the training."""
-    samples = [draw_sample("pocket-validation", 0, row) for row in range(size)]
-    learnt = [{1, 2, 3}] * size
-    dialogues = [sample.dialogue for sample in samples]
-    return views([sample.scene for sample in samples]), texts(dialogues, known, 3, learnt)
 
 
 def misreading(scene: Scene, random: Random) -> Scene:

@@ -9,14 +9,14 @@ transformers saves and loads it. There are three stages:
 2. language: the decoder alone learns the later turns of dialogues, from what was said before;
 3. joint: both together, first turns and whole dialogues with images.
 
-Nothing is evaluated here by generation: exact answers are counted with the true text before them.
+The log shows the loss; `python -m tests.bench.pocket` counts the exact answers of a checkpoint.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -30,16 +30,12 @@ from torch.utils.data import DataLoader, Dataset
 
 from mmconv.core.atomic_writes import atomic_write
 from model_zoo.pocket import recipe
-from model_zoo.pocket.recipe import ASPECTS, IGNORED, Texts, Views, build_model, build_processor
+from model_zoo.pocket.recipe import ASPECTS, IGNORED, Texts, build_model, build_processor
 
 _library: Any = transformers
 
 SAVED_EVERY = 100
-VALIDATED_EVERY = 200
-"""Steps from one checkpoint, or count of exact answers, to the next."""
-
-VALIDATION = 300
-"""Dialogues that exact answers are counted on."""
+"""Steps from one checkpoint to the next."""
 
 _WARM_UP = 200
 """Steps of growing learning rate at the beginning of a stage."""
@@ -109,53 +105,20 @@ class Pupil(nn.Module):
             scores.flatten(0, 1), texts.labels[:, 1:].flatten(), ignore_index=IGNORED
         )
 
-    @torch.no_grad()
-    def exact(self, views: Views, texts: Texts, with_pictures: bool) -> list[float]:
-        """Shares of the answers 1, 2, 3 that come out exactly, the true text before them given."""
-        features = self.features(views.pictures) if with_pictures else None
-        chosen = self.predictions(texts, features)[:, :-1].argmax(-1)
-        labels = texts.labels[:, 1:]
-        wrong = (chosen != labels) & (labels != IGNORED)
-        # an answer's labels stand together; each begins where an unlearnt token came before
-        begins = (labels != IGNORED) & (texts.labels[:, :-1] == IGNORED)
-        answer = begins.cumsum(1)
-        return [
-            float(1 - (wrong & (answer == number)).any(1).float().mean()) for number in (1, 2, 3)
-        ]
-
-    @torch.no_grad()
-    def patches_read(self, views: Views) -> float:
-        """Share of the patches on things of which every aspect is read right."""
-        normed = self.norm(self.features(views.pictures))
-        read = torch.stack([head(normed).argmax(-1) for head in self.heads], dim=-1)
-        shown = views.patches[..., 0] > 0
-        return float((read == views.patches).all(-1)[shown].float().mean())
-
 
 @dataclass(frozen=True, slots=True)
-class _Numbered(Dataset[Batch]):
-    """A stage's batches by number, so that a worker process can draw them ahead."""
-
-    draw: Callable[[int], Batch]
-    steps: int
-
-    def __getitem__(self, number: int) -> Batch:
-        torch.set_num_threads(1)
-        return self.draw(number)
-
-    def __len__(self) -> int:
-        return self.steps
-
-
-@dataclass(frozen=True, slots=True)
-class Examples:
-    """The batches of a stage by number, and its loss."""
+class Examples(Dataset[Batch]):
+    """The batches of a stage by number, which a worker process draws ahead, and its loss."""
 
     stage: Stage
     known: Mapping[str, int]
 
-    def draw(self, number: int) -> Batch:
+    def __len__(self) -> int:
+        return self.stage.steps
+
+    def __getitem__(self, number: int) -> Batch:
         """The batch of step `number`."""
+        torch.set_num_threads(1)
         known, size = dict(self.known), self.stage.size
         if self.stage.name == "sight":
             return recipe.sight(number, size)
@@ -178,9 +141,7 @@ class Examples:
         return total
 
 
-def train_stage(
-    pupil: Pupil, examples: Examples, folder: Path, report: Callable[[str], None]
-) -> None:
+def train_stage(pupil: Pupil, examples: Examples, folder: Path) -> None:
     """Train one stage to its end, from its last checkpoint in `folder` if there is one."""
     stage = examples.stage
     path = folder / f"{stage.name}.pt"
@@ -188,9 +149,10 @@ def train_stage(
         pupil.parameters(), stage.rate, betas=(0.9, 0.98), weight_decay=0.02
     )
     begin = _restore(path, pupil, optimiser)
-    held_out = recipe.validation(VALIDATION, dict(examples.known))
     start = time.monotonic()
-    for number, batch in _batches(examples, begin):
+    steps = range(begin, stage.steps)
+    loader = DataLoader(examples, batch_size=None, sampler=steps, num_workers=1, prefetch_factor=4)
+    for number, batch in zip(steps, loader, strict=True):
         for group in optimiser.param_groups:
             group["lr"] = stage.rate * _share_of_rate(number, stage.steps)
         with torch.autocast("cpu", dtype=torch.bfloat16):
@@ -205,29 +167,7 @@ def train_stage(
             seconds = time.monotonic() - start
             rate = (done - begin) * stage.size / seconds
             progress = f"loss {float(loss.detach()):.3f}, {rate:.0f} samples/s"
-            report(f"{stage.name} {done}/{stage.steps}: {progress}")
-        if done % VALIDATED_EVERY == 0 or done == stage.steps:
-            report(f"{stage.name} {done}: {_validate(pupil, stage, held_out)}")
-
-
-def _validate(pupil: Pupil, stage: Stage, held_out: tuple[Views, Texts]) -> str:
-    views, texts = held_out
-    if stage.name == "sight":
-        return f"patches read {pupil.patches_read(views):.3f}"
-    exact = pupil.exact(views, texts, with_pictures=stage.name == "joint")
-    return "exact " + " ".join(f"{share:.3f}" for share in exact)
-
-
-def _batches(examples: Examples, begin: int) -> Iterator[tuple[int, Batch]]:
-    steps = range(begin, examples.stage.steps)
-    loader = DataLoader(
-        _Numbered(examples.draw, examples.stage.steps),
-        batch_size=None,
-        sampler=steps,
-        num_workers=1,
-        prefetch_factor=4,
-    )
-    yield from zip(steps, loader, strict=True)
+            click.echo(f"{time.strftime('%H:%M:%S')} {stage.name} {done}/{stage.steps}: {progress}")
 
 
 def _share_of_rate(number: int, steps: int) -> float:
@@ -293,13 +233,14 @@ def train(out: Path, stages: list[Stage]) -> Path:
     sight, language, joint = stages
     pupils = {}
     for stage in (sight, language):
-        pupils[stage.name] = _fresh(processor)
-        train_stage(pupils[stage.name], Examples(stage, known), out, _report)
+        torch.manual_seed(SEED)
+        pupils[stage.name] = Pupil(build_model(_library, processor.tokenizer))
+        train_stage(pupils[stage.name], Examples(stage, known), out)
     pupil = pupils["sight"]
     pupil.model.model.language_model.load_state_dict(
         pupils["language"].model.model.language_model.state_dict()
     )
-    train_stage(pupil, Examples(joint, known), out, _report)
+    train_stage(pupil, Examples(joint, known), out)
     return save(pupil, processor, out / "weights")
 
 
@@ -311,15 +252,6 @@ def save(pupil: Pupil, processor: Any, folder: Path) -> Path:
     model.config.save_pretrained(folder)
     processor.save_pretrained(folder)
     return folder
-
-
-def _fresh(processor: Any) -> Pupil:
-    torch.manual_seed(SEED)
-    return Pupil(build_model(_library, processor.tokenizer))
-
-
-def _report(line: str) -> None:
-    click.echo(f"{time.strftime('%H:%M:%S')} {line}")
 
 
 if __name__ == "__main__":

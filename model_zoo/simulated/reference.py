@@ -16,7 +16,7 @@ reply says so. It looks at no image.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from statistics import fmean
@@ -106,7 +106,10 @@ class ReferenceJudge(OfflineJudge):
 
     def _choose(self, task: Task) -> str:
         texts = task.texts
-        a, b = (self._grounding(side, task.turns, texts) for side in "ab")
+        a, b = (
+            fmean(self.similarity(texts[f"{side}_{n}"], _context(n, texts)) for n in task.turns)
+            for side in "ab"
+        )
         winner, how = "A" if a > b else "B", ""
         if a == b:
             winner, how = draw_side(task), " Equal, so drawn by the hash of the texts."
@@ -116,11 +119,6 @@ class ReferenceJudge(OfflineJudge):
         scores = f"Assistant A {a:.1f}, Assistant B {b:.1f} of 100."
         closing = f"Overall, Response {winner} is better."
         return f"{_DISCLAIMER}\n{measured}: {scores}{how}\n\n{closing}"
-
-    def _grounding(self, side: str, turns: Sequence[int], texts: Mapping[str, str]) -> float:
-        return fmean(
-            self.similarity(texts[f"{side}_{turn}"], _context(turn, texts)) for turn in turns
-        )
 
 
 check_prompt = ReferenceJudge.check_prompt

@@ -38,7 +38,6 @@ from model_zoo.vllm.options import (
     command_line,
     device_groups,
     processor_bounds,
-    read_options,
 )
 from model_zoo.vllm.server import ServerProcess, free_ports
 
@@ -97,7 +96,7 @@ class Served:
 
 def fingerprint(spec: ModelSpec) -> str:
     """A hash of the weights and of the options that change replies, not of how they are run."""
-    options = read_options(spec)
+    options = VllmOptions.of(spec)
     fields = options.model_dump(mode="json", include=set(CHANGING_REPLIES))
     if (template := read_template(options.chat_template)) is not None:
         fields["chat_template"] = template
@@ -106,7 +105,7 @@ def fingerprint(spec: ModelSpec) -> str:
 
 def check_sight(spec: ModelSpec) -> None:
     """Raise `ConfigError` for a checkpoint that takes no images, by its configuration."""
-    require_sight(spec.model, read_options(spec).revision)
+    require_sight(spec.model, VllmOptions.of(spec).revision)
 
 
 def check_ready(spec: ModelSpec) -> None:
@@ -116,7 +115,7 @@ def check_ready(spec: ModelSpec) -> None:
     configuration, tokenizer, processor or chat template: without a template vLLM would refuse every
     conversation.
     """
-    options = read_options(spec)
+    options = VllmOptions.of(spec)
     _check_interpreter(spec, options)
     mistral = (Path(spec.model).expanduser() / "params.json").is_file()
     if not mistral and not any(flag.startswith(_FILES_ELSEWHERE) for flag in options.extra_args):
@@ -127,7 +126,7 @@ def check_ready(spec: ModelSpec) -> None:
 
 def metadata(spec: ModelSpec) -> dict[str, str]:
     """What a run's manifest records of the model: its chat template, and a hub name's commit."""
-    options = read_options(spec)
+    options = VllmOptions.of(spec)
     template = name_template(spec.model, options.revision, options.chat_template)
     commit = commit_at_hand(spec.model, options.revision)
     return {"chat_template": template} | ({"commit": commit} if commit else {})
@@ -138,7 +137,7 @@ def open_renderer(spec: ModelSpec, images: ImageSource) -> Renderer:
 
     Raises as `model_zoo.hf.open_renderer` does.
     """
-    options = read_options(spec)
+    options = VllmOptions.of(spec)
     shared = options.model_dump(include=set(_PROMPT_OPTIONS), exclude_none=True)
     shared["date"] = datetime.datetime.now(datetime.UTC).astimezone().date()
     local = spec.model_copy(update={"provider": "hf", "options": shared})
@@ -148,7 +147,7 @@ def open_renderer(spec: ModelSpec, images: ImageSource) -> Renderer:
 
 def guides_output(spec: ModelSpec) -> bool:
     """Whether the server holds replies to a call's JSON schema."""
-    return read_options(spec).guided_json
+    return VllmOptions.of(spec).guided_json
 
 
 async def open_backend(spec: ModelSpec, images: ImageSource) -> Backend:
@@ -156,7 +155,7 @@ async def open_backend(spec: ModelSpec, images: ImageSource) -> Backend:
 
     Raises `ConfigError`, with the root cause in the server's log, if it cannot be started.
     """
-    options = read_options(spec)
+    options = VllmOptions.of(spec)
     devices = device_groups(options)
     await asyncio.to_thread(check_ready, spec)
     instance = f"mmconv-{token_hex(8)}"

@@ -12,9 +12,9 @@ from pydantic import Field, field_validator
 
 from mmconv.core.config import ModelSpec, environment
 from mmconv.core.errors import ConfigError
-from model_zoo.base import Fields
+from model_zoo.base import CheckpointFields
 from model_zoo.chat_templates import PLAIN, Template
-from model_zoo.checkpoints import LONGEST, SHORTEST, area_bounds, is_local, require_pinned
+from model_zoo.checkpoints import LONGEST, SHORTEST, area_bounds, is_local
 
 HOST = "127.0.0.1"
 CONCURRENCY = 128
@@ -27,7 +27,7 @@ _MULTI_NODE = ("--nnodes", "--distributed-executor-backend", "--data-parallel-")
 """Arguments by which vLLM may use GPUs of other machines."""
 
 
-class VllmOptions(Fields):
+class VllmOptions(CheckpointFields):
     """Options of a checkpoint that vLLM serves; vLLM chooses for itself what is not set."""
 
     tensor_parallel_size: int = Field(default=1, gt=0)
@@ -52,10 +52,6 @@ class VllmOptions(Fields):
     """Caches what was computed of a conversation for its next turn."""
     quantization: str | None = None
     """A method that vLLM knows, such as fp8 or bitsandbytes."""
-    revision: str | None = None
-    """A commit of the model's repository on the hub."""
-    trust_remote_code: bool = False
-    """Runs code that the checkpoint brings; a hub name needs a revision with it."""
     chat_template: Template | None = None
     """Replaces the checkpoint's template: a file named *.jinja, or a Jinja text."""
     replicas: int = Field(default=1, gt=0)
@@ -112,14 +108,6 @@ CHANGING_REPLIES = (
     "guided_json",
     "extra_body",
 )
-
-
-def read_options(spec: ModelSpec) -> VllmOptions:
-    """The options of `spec`; a `ConfigError` lists every one that is wrong."""
-    options = VllmOptions.of(spec)
-    if options.trust_remote_code:
-        require_pinned(spec, options.revision)
-    return options
 
 
 def command_line(

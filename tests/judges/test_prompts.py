@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
+from importlib import resources
+
 import pytest
 
 from judges.parsers import extracted_choice, extracted_rating
 from judges.template import Prompt, PromptSet
 from mmconv.core.errors import Unparsed
 from mmconv.core.types import Parser, Text
-from tests.judges.samples import GOLDEN, SLOTS, prompts, rendered
+from tests.judges.samples import GOLDEN, VALUES, prompts, rendered
 
 PROMPTS = [
     pytest.param(folder, prompt, id=f"{folder}/{prompt.name}") for folder, prompt in prompts()
 ]
-
-
-@pytest.mark.parametrize("benchmark", SLOTS)
-def test_the_table_names_every_shipped_prompt(benchmark: str) -> None:
-    assert set(PromptSet(benchmark).names) == set(SLOTS[benchmark])
-
-
-@pytest.mark.parametrize(("folder", "prompt"), PROMPTS)
-def test_slots(folder: str, prompt: Prompt) -> None:
-    assert prompt.slots == SLOTS[folder][prompt.name]
 
 
 @pytest.mark.parametrize(("folder", "prompt"), PROMPTS)
@@ -33,9 +25,11 @@ def test_golden(folder: str, prompt: Prompt) -> None:
     )
 
 
-def test_no_golden_file_is_left_over() -> None:
+def test_every_prompt_has_a_golden_file() -> None:
     written = {f"{file.parent.name}/{file.stem}" for file in GOLDEN.glob("*/*.txt")}
-    assert written == {f"{folder}/{name}" for folder, names in SLOTS.items() for name in names}
+    assert written == {f"{folder}/{prompt.name}" for folder, prompt in prompts()}
+    folders = (path for path in (resources.files("judges") / "prompts").iterdir() if path.is_dir())
+    assert {path.name for path in folders} == VALUES.keys()
 
 
 @pytest.mark.parametrize(("folder", "prompt"), PROMPTS)
@@ -46,7 +40,7 @@ def test_no_blank_lines_around_a_message(folder: str, prompt: Prompt) -> None:
         assert not isinstance(last, Text) or last.text == last.text.rstrip("\n")
 
 
-GRADING = [name for name in SLOTS["convbench"] if "_turn_" in name or "_overall" in name]
+GRADING = [name for name in PromptSet("convbench").names if "_turn_" in name or "_overall" in name]
 
 
 @pytest.mark.parametrize("name", GRADING)

@@ -5,6 +5,8 @@ Beside that what tests of several models share.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from mmconv.core.types import Message, Part, Role, Text
@@ -31,3 +33,15 @@ def message(role: Role, *parts: str | Part) -> Message:
     return Message(
         role=role, parts=tuple(Text(text=part) if isinstance(part, str) else part for part in parts)
     )
+
+
+@pytest.fixture
+def snapshot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The empty folder of `org/name` in a cache of the hub's library, at revision 0123abc."""
+    constants = pytest.importorskip("huggingface_hub.constants")
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    repository = tmp_path / "models--org--name"
+    (repository / "snapshots" / "0123abc").mkdir(parents=True)
+    (repository / "refs").mkdir()
+    (repository / "refs" / "main").write_text("0123abc")
+    return repository / "snapshots" / "0123abc"

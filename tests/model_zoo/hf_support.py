@@ -7,6 +7,7 @@ import atexit
 import functools
 import gc
 import hashlib
+import json
 import tempfile
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -84,6 +85,26 @@ async def backend(family: str, **options: Any) -> AsyncIterator[HfBackend]:
         yield opened
     finally:
         await opened.aclose()
+
+
+def named(folder: Path, **options: Any) -> ModelSpec:
+    """A checkpoint in a folder, with the options of `spec`."""
+    return spec("llama", **options).model_copy(update={"model": str(folder)})
+
+
+@asynccontextmanager
+async def opened(folder: Path, **options: Any) -> AsyncIterator[HfBackend]:
+    model = await open_backend(named(folder, **options), PICTURES)
+    try:
+        yield model
+    finally:
+        await model.aclose()
+
+
+def set_fields(folder: Path, file: str, **fields: Any) -> None:
+    """Set fields of a file of JSON."""
+    path = folder / file
+    path.write_text(json.dumps(json.loads(path.read_text()) | fields))
 
 
 def loaded(model: HfBackend) -> Any:

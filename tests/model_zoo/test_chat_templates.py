@@ -94,16 +94,7 @@ def test_nothing_is_known_of_what_is_not_at_hand(tmp_path: Path) -> None:
     assert not lacks_template(str(tmp_path))
 
 
-def test_a_hub_name_is_looked_up_among_what_was_downloaded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    constants = pytest.importorskip("huggingface_hub.constants")
-    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
-    repository = tmp_path / "models--org--name"
-    snapshot = repository / "snapshots" / "0123abc"
-    snapshot.mkdir(parents=True)
-    (repository / "refs").mkdir()
-    (repository / "refs" / "main").write_text("0123abc")
+def test_a_hub_name_is_looked_up_among_what_was_downloaded(snapshot: Path) -> None:
     checkpoint(snapshot, {"chat_template.jinja": OWN})
     assert find_template("org/name") == OWN
 

@@ -268,21 +268,14 @@ def test_every_verdict_can_be_read_and_they_vary(prompt: str, parser: Parser) ->
     assert verdicts(prompt) == verdicts(prompt)
 
 
-def test_the_first_machine_may_be_any_chat_or_none() -> None:
+def test_any_chat_may_be_the_first_machine_and_every_turn_is_scored() -> None:
     prompt, parser = ASKED["the first machine"]
     assert {parser(text).scores[HUMAN] for text in verdicts(prompt)} == {0, 1, 2, 3}
-
-
-def test_every_turn_is_scored() -> None:
     prompt, parser = ASKED["scores by turn"]
     for text in verdicts(prompt):
         scores = parser(text).scores
         assert {name.partition("/")[0] for name in scores} == {"1", "2"}
         assert all(1 <= scores[f"{turn}/{name}"] <= 5 for turn in "12" for name in ("IS", "Adp"))
-
-
-def test_nothing_asked_is_nothing_said() -> None:
-    assert verdict("Describe the picture.", SCALE, Random(0)) == ""
 
 
 SCHEMAS: dict[str, tuple[dict[str, Any], set[str]]] = {

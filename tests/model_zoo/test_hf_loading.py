@@ -18,7 +18,7 @@ from mmconv.core.config import ModelSpec
 from mmconv.core.errors import ConfigError, UserCodeError
 from model_zoo.hf import fingerprint
 from model_zoo.hf.loading import LoadLock
-from model_zoo.hf.options import read_options
+from model_zoo.hf.options import HfOptions
 from tests.model_zoo.hf_support import ask, backend, checkpoint, loaded, spec, user
 
 TOGETHER = ("llava", "llama", "qwen2-vl", "llava", "t5", "llama")
@@ -119,7 +119,7 @@ def test_checkpoints_that_load_at_once_are_whole() -> None:
 
     def load(family: str) -> str:
         asked = spec(family)
-        return _digest(load_checkpoint(asked, read_options(asked)).model)
+        return _digest(load_checkpoint(asked, HfOptions.of(asked)).model)
 
     alone = {family: load(family) for family in set(TOGETHER)}
     with ThreadPoolExecutor(len(TOGETHER)) as threads:
@@ -139,7 +139,7 @@ def test_a_checkpoint_that_lacks_weights_is_refused(tmp_path: Path) -> None:
     save_file(weights, file, {"format": "pt"})
     asked = spec("llava").model_copy(update={"model": str(tmp_path / "partial")})
     with pytest.raises(ConfigError, match=r"1 of its weights .* would be random"):
-        load_checkpoint(asked, read_options(asked))
+        load_checkpoint(asked, HfOptions.of(asked))
 
 
 @pytest.mark.parametrize("old", [False, True])
@@ -160,7 +160,7 @@ def test_weights_that_cannot_be_read_are_named(tmp_path: Path, old: bool) -> Non
     file.write_bytes(file.read_bytes()[:-1000])
     asked = spec("llama").model_copy(update={"model": str(tmp_path / "cut")})
     with pytest.raises(ConfigError, match=rf"^{file}: .*; copy or download it again$"):
-        load_checkpoint(asked, read_options(asked))
+        load_checkpoint(asked, HfOptions.of(asked))
 
 
 @pytest.mark.parametrize("trusts", [False, True])
@@ -176,7 +176,7 @@ def test_weights_of_other_shapes_than_the_configuration_are_refused(
         update={"model": str(tmp_path / "misfit")}
     )
     with pytest.raises(ConfigError, match=r"^model misfit: the shapes of its weights differ"):
-        load_checkpoint(asked, read_options(asked))
+        load_checkpoint(asked, HfOptions.of(asked))
 
 
 async def test_inputs_go_where_weights_are_that_are_not_kept_aside() -> None:
@@ -208,7 +208,7 @@ def test_4_bit_weights_are_multiplied_in_what_the_device_has(
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", supported)
     asked = spec("llama", quantization="4bit", dtype=dtype)
-    model = load_checkpoint(asked, read_options(asked)).model
+    model = load_checkpoint(asked, HfOptions.of(asked)).model
     chosen = model.config.quantization_config.bnb_4bit_compute_dtype
     assert chosen == getattr(torch, computes_in)
 
@@ -309,7 +309,7 @@ def test_flash_attention_is_a_package_of_its_own() -> None:
         pytest.skip("flash-attn is installed")
     asked = spec("llama", attn_implementation="flash_attention_2")
     with pytest.raises(ConfigError, match=r"run: pip install flash-attn --no-build-isolation$"):
-        load_checkpoint(asked, read_options(asked))
+        load_checkpoint(asked, HfOptions.of(asked))
 
 
 @pytest.mark.parametrize("error", [AttributeError, TypeError, AssertionError, RuntimeError])
@@ -327,7 +327,7 @@ def test_code_that_a_checkpoint_brings_is_told_from_a_bug(
     monkeypatch.setattr(transformers.AutoModelForCausalLM, "from_pretrained", fails)
     asked = spec("llama", trust_remote_code=trusts)
     with pytest.raises(UserCodeError if trusts else error) as told:
-        loading.load_checkpoint(asked, read_options(asked))
+        loading.load_checkpoint(asked, HfOptions.of(asked))
     if trusts:
         assert str(told.value).startswith("model llama: the code that the checkpoint brings fails")
         assert f"{error.__name__}: its own words" in str(told.value)
@@ -345,7 +345,7 @@ def test_a_model_of_that_kind_that_does_not_fit_is_no_fault_of_its_code(
     monkeypatch.setattr(loading, "_load", full)
     asked = spec("llama", trust_remote_code=True)
     with pytest.raises(ConfigError, match="does not fit into memory"):
-        loading.load_checkpoint(asked, read_options(asked))
+        loading.load_checkpoint(asked, HfOptions.of(asked))
 
 
 @pytest.mark.parametrize(("family", "takes"), [("llama", False), ("gemma3", True)])
@@ -355,4 +355,4 @@ def test_whether_a_model_takes_token_types_is_known_once_it_is_loaded(
     from model_zoo.hf.loading import load_checkpoint
 
     asked = spec(family)
-    assert load_checkpoint(asked, read_options(asked)).token_types is takes
+    assert load_checkpoint(asked, HfOptions.of(asked)).token_types is takes

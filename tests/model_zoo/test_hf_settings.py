@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +13,20 @@ import transformers
 
 from mmconv.core.types import Reply
 from model_zoo import hf
-from model_zoo.hf import decoding, open_backend
+from model_zoo.hf import decoding
 from model_zoo.hf.backend import HfBackend
 from model_zoo.hf.decoding import stream_seed
-from tests.model_zoo.hf_support import PICTURES, ask, backend, checkpoint, loaded, spec, user
+from tests.model_zoo.hf_support import (
+    PICTURES,
+    ask,
+    backend,
+    checkpoint,
+    loaded,
+    named,
+    opened,
+    set_fields,
+    user,
+)
 
 # most of its loaders are untyped
 library: Any = transformers
@@ -31,25 +39,6 @@ ASKED = user("What is it?")
 def copy(tmp_path: Path) -> Path:
     """A Llama's folder, to be changed."""
     return shutil.copytree(checkpoint("llama"), tmp_path / "copy")
-
-
-@asynccontextmanager
-async def opened(folder: Path, **options: Any) -> AsyncIterator[HfBackend]:
-    model = await open_backend(named(folder, **options), PICTURES)
-    try:
-        yield model
-    finally:
-        await model.aclose()
-
-
-def named(folder: Path, **options: Any) -> Any:
-    return spec("llama", **options).model_copy(update={"model": str(folder)})
-
-
-def told(folder: Path, file: str, **fields: Any) -> None:
-    """Set fields of a file of JSON."""
-    path = folder / file
-    path.write_text(json.dumps(json.loads(path.read_text()) | fields))
 
 
 async def reply_of(folder: Path, **sampling: Any) -> Reply:
@@ -65,7 +54,9 @@ def call(folder: Path) -> None:
 
 
 def declare(folder: Path) -> None:
-    told(folder, "tokenizer_config.json", max_length=24, truncation=True, padding="max_length")
+    set_fields(
+        folder, "tokenizer_config.json", max_length=24, truncation=True, padding="max_length"
+    )
 
 
 @pytest.mark.parametrize("save", [call, declare])
@@ -150,7 +141,7 @@ async def test_the_tokenizers_own_end_ends_a_reply_beside_the_settings(copy: Pat
         ids = await said_ids(model, 12)
         whole = loaded(model).stop_ids
         name = loaded(model).tokenizer.convert_ids_to_tokens(ids[5])
-    told(copy, "tokenizer_config.json", eos_token=name)
+    set_fields(copy, "tokenizer_config.json", eos_token=name)
     async with opened(copy) as model:
         assert loaded(model).stop_ids == whole | {ids[5]}
         reply = await ask(model, ASKED, max_tokens=12)
@@ -187,9 +178,9 @@ async def test_settings_that_are_in_a_batchs_way_change_no_reply(copy: Path, set
     async with opened(copy) as model:
         ends = (await said_ids(model, 6))[5]
     # one that the reply holds, so that a least length would change it
-    told(copy, "generation_config.json", eos_token_id=[2, ends])
+    set_fields(copy, "generation_config.json", eos_token_id=[2, ends])
     plain = await two_replies(copy)
-    told(copy, "generation_config.json", **{setting: IN_THE_WAY[setting]})
+    set_fields(copy, "generation_config.json", **{setting: IN_THE_WAY[setting]})
     assert await two_replies(copy) == plain
 
 
@@ -198,7 +189,7 @@ async def test_stop_strings_of_the_settings_end_a_reply_as_a_requests_do(copy: P
         whole = await ask(model, ASKED, max_tokens=40)
         stop = whole.text[3:6]
         asked = await ask(model, ASKED, max_tokens=40, stop=(stop,))
-    told(copy, "generation_config.json", stop_strings=[stop])
+    set_fields(copy, "generation_config.json", stop_strings=[stop])
     async with opened(copy) as model:
         own, _ = await asyncio.gather(
             ask(model, ASKED, max_tokens=40), ask(model, LONG, max_tokens=40)

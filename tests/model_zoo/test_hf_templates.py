@@ -8,12 +8,22 @@ from typing import Any
 
 import pytest
 
-from mmconv.core.config import ModelSpec
 from mmconv.core.errors import ConfigError
 from model_zoo.chat_templates import default_template, find_template
 from model_zoo.hf import check_ready, metadata, open_backend
 from model_zoo.hf.prompts import render
-from tests.model_zoo.hf_support import PICTURES, ask, backend, checkpoint, loaded, said, spec, user
+from tests.model_zoo.hf_support import (
+    PICTURES,
+    ask,
+    backend,
+    checkpoint,
+    loaded,
+    named,
+    opened,
+    said,
+    spec,
+    user,
+)
 from tests.tiny_checkpoints import FAMILIES
 
 PLAIN = tuple(name for name, family in FAMILIES.items() if not family.template)
@@ -32,10 +42,6 @@ def bare(tmp_path: Path) -> Path:
     return tmp_path / "bare"
 
 
-def named(folder: Path, **options: str) -> ModelSpec:
-    return spec("llama", **options).model_copy(update={"model": str(folder)})
-
-
 async def test_it_is_refused_before_its_weights_are_read(bare: Path) -> None:
     (bare / "model.safetensors").unlink()
     refusal = rf"^model {bare}: has no chat template, .*options\.chat_template=plain$"
@@ -47,13 +53,9 @@ async def test_it_is_refused_before_its_weights_are_read(bare: Path) -> None:
 
 @pytest.mark.parametrize("given", ["plain", OWN])
 async def test_it_answers_where_an_option_says_how(bare: Path, given: str) -> None:
-    chosen = named(bare, chat_template=given)
-    check_ready(chosen)
-    model = await open_backend(chosen, PICTURES)
-    try:
+    check_ready(named(bare, chat_template=given))
+    async with opened(bare, chat_template=given) as model:
         assert (await ask(model, user("What?"), said("That."), user("Why?"))).output_tokens
-    finally:
-        await model.aclose()
 
 
 @pytest.mark.parametrize("family", PLAIN)
@@ -106,9 +108,6 @@ async def test_of_several_templates_the_default_is_used(tmp_path: Path) -> None:
     (tmp_path / "several" / "additional_chat_templates" / "tool_use.jinja").write_text("{{ no }}")
     async with backend("llama") as model:
         expected = await ask(model, user("What?"))
-    model = await open_backend(named(tmp_path / "several"), PICTURES)
-    try:
+    async with opened(tmp_path / "several") as model:
         assert isinstance(loaded(model).tokenizer.chat_template, dict)
         assert (await ask(model, user("What?"))).text == expected.text
-    finally:
-        await model.aclose()

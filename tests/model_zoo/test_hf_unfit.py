@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,9 @@ from tests.model_zoo.hf_support import (
     checkpoint,
     count_batches,
     loaded,
-    spec,
+    named,
+    opened,
+    set_fields,
     user,
 )
 from tests.tiny_checkpoints.parts import decoder_fields
@@ -41,16 +42,6 @@ ASKED = user("What is it?")
 def copy(tmp_path: Path) -> Path:
     """A Llama's folder, to be changed."""
     return shutil.copytree(checkpoint("llama"), tmp_path / "copy")
-
-
-def named(folder: Path, **options: Any) -> Any:
-    return spec("llama", **options).model_copy(update={"model": str(folder)})
-
-
-def told(folder: Path, file: str, **fields: Any) -> None:
-    """Set fields of a file of JSON."""
-    path = folder / file
-    path.write_text(json.dumps(json.loads(path.read_text()) | fields))
 
 
 def with_weights(folder: Path, **more: torch.Tensor) -> None:
@@ -71,7 +62,7 @@ def adapted(folder: Path) -> None:
 
 
 def unknown(folder: Path) -> None:
-    told(folder, "config.json", quantization_config={"quant_method": "modelopt"})
+    set_fields(folder, "config.json", quantization_config={"quant_method": "modelopt"})
 
 
 def beside(folder: Path) -> None:
@@ -119,13 +110,13 @@ async def test_what_would_be_another_model_is_refused(
 
 async def test_weights_that_nothing_needs_are_left_out(copy: Path) -> None:
     with_weights(copy, logit_scale=torch.ones(()), **{"visual.head.weight": torch.ones(2)})
-    model = await open_backend(named(copy), PICTURES)
-    await model.aclose()
+    async with opened(copy):
+        pass
 
 
 async def test_quantized_weights_are_not_quantized_again(copy: Path) -> None:
     quantized = {"quant_method": "bitsandbytes", "load_in_4bit": True}
-    told(copy, "config.json", quantization_config=quantized)
+    set_fields(copy, "config.json", quantization_config=quantized)
     with pytest.raises(ConfigError, match=r"quantized already .*leave options\.quantization out"):
         await open_backend(named(copy, quantization="8bit"), PICTURES)
 
@@ -147,13 +138,10 @@ async def test_a_token_without_an_embedding_is_refused_where_it_is_said(copy: Pa
     tokenizer = library.AutoTokenizer.from_pretrained(copy)
     tokenizer.add_tokens(["<|new|>"])
     tokenizer.save_pretrained(copy)
-    model = await open_backend(named(copy), PICTURES)
-    try:
+    async with opened(copy) as model:
         with pytest.raises(Refused, match=r"holds '<\|new\|>', .* first 320 tokens"):
             await ask(model, user("What is <|new|>?"))
         assert (await ask(model, ASKED)).output_tokens
-    finally:
-        await model.aclose()
 
 
 def saved(folder: Path, kind: str, **fields: Any) -> Path:
@@ -194,15 +182,12 @@ async def test_neighbours_change_no_reply(tmp_path: Path, kind: str) -> None:
         (user("Why?" + " And is it red?" * times), limit)
         for times, limit in ((0, 12), (2, 12), (4, 8), (9, 8), (10, 8), (0, 100), (9, 12))
     ]
-    model = await open_backend(named(saved(tmp_path, kind, **OTHERS[kind])), PICTURES)
-    try:
+    async with opened(saved(tmp_path, kind, **OTHERS[kind])) as model:
         alone = [await ask(model, one, max_tokens=limit) for one, limit in asked]
         sizes = count_batches(model)
         together = await asyncio.gather(
             *[ask(model, one, max_tokens=limit) for one, limit in asked]
         )
-    finally:
-        await model.aclose()
     assert [reply.text for reply in together] == [reply.text for reply in alone]
     assert len({reply.text for reply in alone}) > 2
     assert max(sizes) > 1 or kind in ("RecurrentGemma", "Rwkv")

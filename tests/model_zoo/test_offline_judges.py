@@ -64,7 +64,7 @@ def answers(prefix: str, texts: Answers) -> dict[str, str]:
 async def judged(spec: ModelSpec, name: str, values: Mapping[str, str]) -> str:
     """The judge's reply to a shipped prompt, filled with what it needs of the values."""
     prompt = PROMPTS[name]
-    filled = prompt.fill({slot: (values | JUDGED)[slot] for slot in prompt.slots})
+    filled = prompt.fill({slot: {**values, **JUDGED}[slot] for slot in prompt.slots})
     return await reply_to(spec, filled)
 
 

@@ -83,7 +83,10 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "no scheme": ({"base_url": "host:8000/v1"}, "must be like http"),
     "no port": ({"base_url": "http://host:port/v1"}, "must be like http"),
     "password": ({"base_url": "http://me:secret@host/v1"}, "not hold a user, password or query"),
-    "query": ({"base_url": "http://host/v1?key=secret"}, "not hold a user, password or query"),
+    "query": (
+        {"base_url": "http://host/v1?key=secret"},
+        "not hold a user, password or query.*set the query in options",
+    ),
 }
 
 

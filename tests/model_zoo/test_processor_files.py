@@ -52,16 +52,7 @@ def test_no_file_is_none(tmp_path: Path) -> None:
     assert area_bounds("/no/such/folder") is None
 
 
-def test_a_hub_name_is_looked_up_among_what_was_downloaded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    constants = pytest.importorskip("huggingface_hub.constants")
-    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
-    repository = tmp_path / "models--org--name"
-    snapshot = repository / "snapshots" / "0123abc"
-    snapshot.mkdir(parents=True)
-    (repository / "refs").mkdir()
-    (repository / "refs" / "main").write_text("0123abc")
+def test_a_hub_name_is_looked_up_among_what_was_downloaded(snapshot: Path) -> None:
     (snapshot / "preprocessor_config.json").write_text(json.dumps(FILES["Qwen2-VL"][1]))
     assert area_bounds("org/name") == OWN
     assert area_bounds("org/name", "0123abc") == OWN

@@ -216,8 +216,3 @@ def test_vllm_knows_what_day_it_is(tmp_path: Path) -> None:
     renderer = vllm.open_renderer(served("llama", tmp_path, chat_template=own), PICTURES)
     assert renderer is not None
     assert renderer([user("What?")]).text == f"{year} What?"
-
-
-def test_what_a_server_writes_by_itself_is_not_known() -> None:
-    elsewhere = ModelSpec(provider="vllm", model="org/name", base_url="http://127.0.0.1:1/v1")
-    assert vllm.open_renderer(elsewhere, PICTURES) is None

@@ -96,15 +96,7 @@ def test_an_option_of_hf_decides_and_a_served_model_is_not_looked_at(tmp_path: P
 
 
 @pytest.mark.parametrize("provider", ["hf", "vllm"])
-def test_a_hub_name_is_known_where_it_was_downloaded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, provider: str
-) -> None:
-    constants = pytest.importorskip("huggingface_hub.constants")
-    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
-    snapshot = tmp_path / "models--org--name/snapshots/0123abc"
-    snapshot.mkdir(parents=True)
-    (tmp_path / "models--org--name/refs").mkdir()
-    (tmp_path / "models--org--name/refs/main").write_text("0123abc")
+def test_a_hub_name_is_known_where_it_was_downloaded(snapshot: Path, provider: str) -> None:
     folder(snapshot, {"model_type": "llama"})
     check = hf.check_sight if provider == "hf" else vllm.check_sight
     for options in ({}, {"revision": "0123abc"}):

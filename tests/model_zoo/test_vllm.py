@@ -242,6 +242,7 @@ async def test_a_running_server_is_one_of_provider_openai() -> None:
     same = ModelSpec(provider="openai", model="mock", base_url=url)
     assert running.fingerprint(spec) == openai_api.fingerprint(same)
     assert running.metadata(spec) == {}
+    assert running.open_renderer(spec, ImageStore()) is None
     with pytest.raises(ConfigError, match="tensor_parallel_size"):
         running.fingerprint(spec.model_copy(update={"options": {"tensor_parallel_size": 2}}))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import tomllib
+from contextlib import nullcontext
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -125,27 +126,7 @@ def test_a_batch_follows_from_its_number(processor: Any) -> None:
     assert not torch.equal(recipe.sight(0, 2).pictures, recipe.sight(1, 2).pictures)
 
 
-def test_exact_answers_are_counted_turn_by_turn(processor: Any, pupil: Pupil) -> None:
-    views, texts = recipe.validation(4, processor.tokenizer.get_vocab())
-
-    class Knowing(Pupil):
-        """Predicts every label, but for one token of the second answer in two rows."""
-
-        def __init__(self) -> None:
-            super().__init__(pupil.model)
-
-        def predictions(self, texts: recipe.Texts, features: torch.Tensor | None) -> torch.Tensor:
-            scores = torch.nn.functional.one_hot(texts.ids.roll(-1, 1), 200).float()
-            for row in (0, 2):
-                labels = (texts.labels[row] != IGNORED).int()
-                second = (labels[1:] - labels[:-1] == 1).nonzero()[1]
-                scores[row, second] = 0
-            return scores
-
-    assert Knowing().exact(views, texts, with_pictures=True) == [1.0, 0.5, 1.0]
-
-
-STEPS = {"sight": 3, "language": 2, "joint": 4}
+STEPS = {"sight": 2, "language": 1, "joint": 3}
 
 
 def stages() -> list[Stage]:
@@ -156,7 +137,8 @@ def test_training_stopped_and_resumed_ends_in_the_same_weights(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("model_zoo.pocket.train.SAVED_EVERY", 2)
-    monkeypatch.setattr("model_zoo.pocket.train.VALIDATION", 4)
+    # emulated by most CPUs, which takes five times as long
+    monkeypatch.setattr(torch, "autocast", lambda *_, **__: nullcontext())
     straight = train(tmp_path / "straight", stages())
 
     class Stopped(Exception):
@@ -166,7 +148,7 @@ def test_training_stopped_and_resumed_ends_in_the_same_weights(
 
     def stop(self: Examples, pupil: Pupil, batch: Any) -> torch.Tensor:
         begun.append(self.stage.name)
-        if begun.count("joint") == 4:
+        if begun.count("joint") == 3:
             raise Stopped
         return loss(self, pupil, batch)
 
