@@ -58,7 +58,7 @@ async def test_a_page_without_its_folder_says_that_a_picture_is_the_small_one(
     page = await opened(alone, "#sample=20", expected="ERR_FILE_NOT_FOUND")
     await page.locator(".detail .enlarge").click()
     await expect(page.locator("#enlarged .problem")).to_have_text(
-        "This is the small picture: report.samples/1000001.js is not beside this page."
+        "This is the small image: report.samples/1000001.js is not beside this page."
     )
     assert await width(page) > 0
 

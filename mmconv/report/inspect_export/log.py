@@ -144,7 +144,7 @@ def _score(name: str, conditions: Mapping[str, Sequence[float]]) -> EvalScore:
 
 def _total(spent: Iterable[Mapping[str, ModelUsage]]) -> dict[str, ModelUsage]:
     total: dict[str, ModelUsage] = {}
-    for each in spent:
-        for name, usage in each.items():
+    for usages in spent:
+        for name, usage in usages.items():
             total[name] = total.get(name, ModelUsage()) + usage
     return total

@@ -98,8 +98,8 @@ def _turns(answers: Iterable[Record]) -> list[Record]:
 
     for call in answers:
         messages = call["messages"] or ()
-        prompts = {_contents(each): each for each in messages if each["role"] == "system"}
-        for prompt in prompts.keys() - systems:
+        prompts = {_contents(system): system for system in messages if system["role"] == "system"}
+        for prompt in [prompt for prompt in prompts if prompt not in systems]:
             open_turn()["asked"].append(_written(prompts[prompt]))
         systems |= prompts.keys()
         spoken = [message for message in messages if message["role"] != "system"]

@@ -68,7 +68,7 @@ def to_text(table: Table, width: float = math.inf, elsewhere: str | None = None)
     blocks = [[names]]
     for title in table.columns:
         column = _column(table, title)
-        if len(blocks[-1]) > 1 and _total([each.least for each in (*blocks[-1], column)]) > width:
+        if len(blocks[-1]) > 1 and _total([part.least for part in (*blocks[-1], column)]) > width:
             blocks.append([names])
         blocks[-1].append(column)
     lines = [*fold(table.title, width)]

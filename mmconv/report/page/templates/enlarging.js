@@ -6,14 +6,14 @@ const enlarging = (() => {
   async function open(shown, alt, larger) {
     const dialog = byId("enlarged");
     const image = make("img", { src: shown, alt });
-    const told = make("p", { class: "problem", role: "status" });
-    dialog.replaceChildren(make("form", { method: "dialog" }, make("button", {}, "Close")), image, told);
+    const message = make("p", { class: "problem", role: "status" });
+    dialog.replaceChildren(make("form", { method: "dialog" }, make("button", {}, "Close")), image, message);
     dialog.onclick = () => dialog.close();
     dialog.showModal();
     try {
       image.src = await larger();
     } catch (error) {
-      told.textContent = `This is the small picture: ${error.message}`;
+      message.textContent = `This is the small image: ${error.message}`;
     }
   }
 

@@ -121,9 +121,9 @@ const samples = (() => {
         const value = chosen.score(sample, run, condition, chosen.scale, turn);
         const kind = typeof value === "number" ? null : typeof value === "string" ? "lost" : "none";
         const score = kind === "lost" ? `no score, ${index.reasons[value]}` : value;
-        const told = `${chosen.label(condition)}, ${chosen.turnName(Number(turn))}: ${score}`;
+        const title = `${chosen.label(condition)}, ${chosen.turnName(Number(turn))}: ${score}`;
         const shade = kind ? null : `--shade: ${Math.round(100 * chosen.shade(value))}%`;
-        box.append(make("i", { class: kind, title: kind === "none" ? null : told, style: shade }));
+        box.append(make("i", { class: kind, title: kind === "none" ? null : title, style: shade }));
       }
     }
     return box;
