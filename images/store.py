@@ -11,13 +11,16 @@ import os
 import re
 from collections.abc import MutableMapping
 from pathlib import Path
+from shutil import rmtree
 from stat import S_ISREG
+from tempfile import mkdtemp
 from threading import Lock
 from typing import TypeAlias
+from weakref import finalize
 
 from images.decode import Facts, Limits, bound, check, inspect
 from mmconv.core.atomic_writes import atomic_write
-from mmconv.core.errors import ConfigError, ImageError
+from mmconv.core.errors import ImageError
 from mmconv.core.keys import hash_bytes
 from mmconv.core.types import Image
 
@@ -30,8 +33,8 @@ _State: TypeAlias = tuple[int, int]
 class ImageStore:
     """An `ImageSource` and `ImageSink` that may be used from several threads.
 
-    `folder` takes the images given as bytes. `facts` holds known properties by hash: such an image
-    is hashed and checked against `limits`, but not decoded again.
+    `folder` takes the images given as bytes, by default a temporary one. `facts` holds known
+    properties by hash: such an image is hashed and checked against `limits`, but not decoded again.
     """
 
     def __init__(
@@ -42,6 +45,7 @@ class ImageStore:
         facts: MutableMapping[str, Facts] | None = None,
     ) -> None:
         self._folder = folder
+        self._is_temporary = folder is None
         self._limits = limits or Limits()
         self._facts: MutableMapping[str, Facts] = {} if facts is None else facts
         self._places: dict[str, Path] = {}
@@ -69,16 +73,12 @@ class ImageStore:
     def add_bytes(self, data: bytes, where: str = "uploaded image") -> Image:
         """Check an image without a file, and keep it in the store's folder.
 
-        `where` names it in messages. Raises `ImageError`, and `ConfigError` without a folder.
+        `where` names it in messages. Raises `ImageError`.
         """
-        if self._folder is None:
-            raise ConfigError(
-                f"{where}: this image store has no folder to keep images in; give it one"
-            )
         facts = self._examine(data, where)
-        place = _path(self._folder, facts.sha256)
+        place = _path(self._open_folder(), facts.sha256)
         place.parent.mkdir(parents=True, exist_ok=True)
-        with atomic_write(place, sync=True) as part:
+        with atomic_write(place, sync=not self._is_temporary) as part:
             part.write_bytes(data)
         with self._lock:
             self._places[facts.sha256] = place
@@ -113,6 +113,14 @@ class ImageStore:
         with self._lock:
             if self._places.get(sha256) == kept:
                 del self._places[sha256]
+
+    def _open_folder(self) -> Path:
+        """The folder; a temporary one is removed with the store."""
+        with self._lock:
+            if self._folder is None:
+                self._folder = Path(mkdtemp(prefix="mmconv-images-"))
+                finalize(self, rmtree, self._folder, ignore_errors=True)
+            return self._folder
 
     def _examine(self, data: bytes, where: str) -> Facts:
         sha256 = hash_bytes(data)

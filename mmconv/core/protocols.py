@@ -49,6 +49,10 @@ class ImageSink(Protocol):
     def add_file(self, path: str) -> Image:
         """Check a local file and remember where it is; raises `ImageError`."""
 
+    def add_bytes(self, data: bytes, where: str) -> Image:
+        """Check and keep an image without a file of its own; `where` names it in messages."""
+        ...
+
 
 class Provider(Protocol[Spec]):
     """A module that speaks to one kind of model, as those of `model_zoo` do.

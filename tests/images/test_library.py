@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pytest
 
 from images.decode import Facts, Limits, inspect
 from images.store import ImageStore
-from mmconv.core.errors import ConfigError, ImageError
+from mmconv.core.errors import ImageError
 from mmconv.core.keys import hash_bytes
 from mmconv.core.protocols import ImageSink, ImageSource
 from tests.images.pictures import encode, noise
@@ -168,9 +169,15 @@ def test_bad_bytes_leave_nothing_behind(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_bytes_need_a_folder() -> None:
-    with pytest.raises(ConfigError, match="no folder to keep images in"):
-        ImageStore().add_bytes(PNG)
+def test_bytes_without_a_folder_are_removed_with_the_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    library = ImageStore()
+    image = library.add_bytes(PNG)
+    assert library.read(image.sha256) == PNG
+    del library
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_threads_may_share_it(tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ class Options(BenchmarkOptions):
     """Options under `options:` of a run file."""
 
     data: Path
-    """The dataset: a .jsonl, .json, .csv, .tsv or .xlsx file of records."""
+    """The dataset: a .jsonl, .json, .csv, .tsv, .xlsx or .parquet file of records."""
     sheet: str | None = None
     """The sheet of a workbook, if several have the fields."""
     skip_bad_records: bool = False
@@ -84,10 +84,10 @@ class Options(BenchmarkOptions):
 
 
 class ImageOptions(Options):
-    """Options of a benchmark whose records name images."""
+    """Options of a benchmark whose records have images."""
 
-    images: Path
-    """The folder with the images."""
+    images: Path | None = None
+    """The folder of the images; a .parquet file may hold them itself."""
 
 
 class ChatOptions(Options):

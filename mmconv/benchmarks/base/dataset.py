@@ -100,14 +100,14 @@ def load_dataset(  # noqa: PLR0913 - where the records and their images are
 ) -> Dataset[S]:
     """Read a file of records as samples of this kind; `folder` is where their images are.
 
-    The suffix of the file says its format: .xlsx, .csv, .tsv, .jsonl or .json. Raises `DataError`
-    with all problems in one message; with `skip_bad` only if no record is left. `images` may be
+    The suffix of the file says its format (`scan_records`). Raises `DataError` with all problems
+    in one message; with `skip_bad` only if no record is left. `images` may be
     called from several threads.
     """
     fields = {_column(kind, name): field for name, field in kind.model_fields.items()}
     required = [column for column, field in fields.items() if field.is_required()]
     context = {}
-    if has_images(kind) and folder is not None and images is not None:
+    if has_images(kind) and images is not None:
         context[IMAGES] = ImageFolder(folder, images).open
     columns: dict[str, None] = {}
 

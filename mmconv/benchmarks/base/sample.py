@@ -20,12 +20,13 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from mmconv.benchmarks.data_files.parquet import EmbeddedImage
 from mmconv.benchmarks.data_files.workbooks import SHEET_ERRORS, Formatted
 from mmconv.core.errors import ImageError
 from mmconv.core.types import Image
 
-OpenImage: TypeAlias = Callable[[str], Image]
-"""Opens an image by the name that a record gives it; raises `ImageError` or `ValueError`."""
+OpenImage: TypeAlias = Callable[[Any], Image]
+"""Opens an image: a record's text that names it, or an `EmbeddedImage`; raises `ImageError`."""
 
 IMAGES = "images"
 """The key of the validation context that holds the `OpenImage`."""
@@ -79,14 +80,14 @@ def read_text(value: Any) -> str:
     raise PydanticCustomError("text", "holds {value}, which is not text", {"value": repr(value)})
 
 
-def _open_image(name: Any, info: ValidationInfo) -> Any:
-    if isinstance(name, Image):
-        return name
+def _open_image(value: Any, info: ValidationInfo) -> Any:
+    if isinstance(value, Image):
+        return value
     open_image: OpenImage | None = (info.context or {}).get(IMAGES)
     if open_image is None:
         raise PydanticCustomError("image", "names an image, but no images folder is given")
     try:
-        return open_image(read_text(name))
+        return open_image(value if isinstance(value, EmbeddedImage) else read_text(value))
     except ImageError as error:
         raise PydanticCustomError("image", "{message}", {"message": str(error)}) from error
 
@@ -111,14 +112,14 @@ _NAME = {
 }
 
 ImageFile: TypeAlias = Annotated[Image, BeforeValidator(_open_image), WithJsonSchema(_NAME)]
-"""A field with the file name of an image; the sample holds the `Image`, to put into messages."""
+"""A field with an image: a file name, or bytes in a .parquet file. The sample holds an `Image`."""
 
 ImageFiles: TypeAlias = Annotated[
     tuple[Image, ...],
     BeforeValidator(_open_images),
     WithJsonSchema({"anyOf": [_NAME, {"type": "array", "items": _NAME}]}),
 ]
-"""A field with a file name or a list of file names; [] means no image."""
+"""A field with one image or a list of images; [] means no image."""
 
 
 def has_images(kind: Any) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from mmconv.benchmarks.data_files.parquet import EmbeddedImage
 from mmconv.benchmarks.data_files.records import Record, text
 from mmconv.core.errors import DataError
 
@@ -55,7 +56,7 @@ def read_texts(record: Record) -> tuple[dict[str, str], list[str]]:
     faults: list[str] = []
     for column in COLUMNS:
         try:
-            value = _number(record) if column == ID else text(record, column)
+            value = _read(record, column)
         except DataError as error:
             faults += error.problems
             texts[column] = ""
@@ -72,10 +73,14 @@ def read_texts(record: Record) -> tuple[dict[str, str], list[str]]:
     return texts, faults
 
 
-def _number(record: Record) -> str | None:
-    """The ID as text, however a spreadsheet shows that number."""
-    value = record.fields.get(ID)
-    return f"{value:.15g}" if isinstance(value, float) else text(record, ID)
+def _read(record: Record, column: str) -> str | None:
+    """A column as text: the ID however a spreadsheet shows it, of an image in the file its name."""
+    value = record.fields.get(column)
+    if column == IMAGE and isinstance(value, EmbeddedImage):
+        return value.name
+    if column == ID and isinstance(value, float):
+        return f"{value:.15g}"
+    return text(record, column)
 
 
 def read_id(texts: dict[str, str]) -> str | None:

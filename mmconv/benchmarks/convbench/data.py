@@ -30,6 +30,7 @@ from mmconv.benchmarks.convbench.columns import (
     read_texts,
 )
 from mmconv.benchmarks.data_files.image_folder import ImageFolder
+from mmconv.benchmarks.data_files.parquet import EmbeddedImage
 from mmconv.benchmarks.data_files.records import Record, Unreadable, scan_records
 from mmconv.core.config import RunSpec
 from mmconv.core.errors import DataError, ImageError
@@ -69,7 +70,7 @@ class Source:
     """
 
     data: Path
-    images: Path
+    images: Path | None = None
     sheet: str | None = None
     annotations: Path | None = None
     positions: Path | None = None
@@ -103,7 +104,7 @@ def load_rows(source: Source, spec: RunSpec, library: ImageSink) -> Dataset[Row]
         if row_id is not None and source.positions is not None and int(row_id) not in sides:
             problems.append(f"{source.positions.name} ends at ID {len(sides)}")
         try:
-            image = folder.open(texts[IMAGE]) if texts.get(IMAGE) else None
+            image = folder.open(_image(record, texts)) if texts.get(IMAGE) else None
         except ImageError as error:
             problems.append(str(error))
         if problems or image is None or row_id is None:
@@ -126,6 +127,12 @@ def load_rows(source: Source, spec: RunSpec, library: ImageSink) -> Dataset[Row]
         skip_bad=source.skip_bad,
         threads=True,
     )
+
+
+def _image(record: Record, texts: Texts) -> str | EmbeddedImage:
+    """What names the record's image, or holds it."""
+    value = record.fields[IMAGE]
+    return value if isinstance(value, EmbeddedImage) else texts[IMAGE]
 
 
 def _make_row(row_id: str, image: Image, texts: Texts, position: Side | None) -> Row:
@@ -226,6 +233,7 @@ def _join(record: Record | Unreadable, annotations: _Annotations) -> Record | Un
         f"{column} differs from {where}"
         for column, value in annotation.items()
         if column != ID and texts.get(column, value).strip() != value.strip()
+        if not isinstance(record.fields.get(column), EmbeddedImage)
     ]
     if key in annotations.bad_ids:
         where, problems = annotations.bad_ids[key]

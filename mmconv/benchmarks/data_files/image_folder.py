@@ -1,6 +1,6 @@
-"""The images that records name: found in their folder, and added to a library.
+"""The images of records: in a folder, or inside the data file; they are added to an image store.
 
-How an image is decoded and where it is kept is the library's business.
+How an image is decoded and where it is kept is the store's business.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from threading import Lock
 from unicodedata import normalize
 from urllib.parse import unquote
 
+from mmconv.benchmarks.data_files.parquet import EmbeddedImage
 from mmconv.core.errors import DataError, ImageError
 from mmconv.core.protocols import ImageSink
 from mmconv.core.types import Image
@@ -18,42 +19,52 @@ _SHOWN = 60  # characters of what is no file's name
 
 
 class ImageFolder:
-    """A folder of images: adds them to a library by file name, and says what stands in the way.
+    """Adds the images of records to a store; `path` is the folder of those that are files.
 
     `missing` are the complaints so far about images that are not there. Raises `DataError` for a
-    path that is no folder.
+    path that is not a folder.
     """
 
-    def __init__(self, path: Path, library: ImageSink) -> None:
+    def __init__(self, path: Path | None, store: ImageSink) -> None:
+        self.missing: set[str] = set()
+        self._path = path
+        self._store = store
+        self._locks: dict[str, Lock] = {}
+        self._by_stem: dict[str, str] = {}
+        if path is None:
+            return
         if path.is_file():
             advice = "Name the folder that the images are in."
             raise DataError(str(path), ["this is a file, not a folder"], advice)
         if not path.is_dir():
             raise DataError(str(path), ["there is no such folder"], "Check the images folder.")
-        self.missing: set[str] = set()
-        self._path = path
-        self._library = library
-        self._locks: dict[str, Lock] = {}
         self._by_stem = {_plain(each.stem): each.name for each in sorted(path.iterdir())}
 
-    def open(self, name: str) -> Image:
-        """The image of this name; raises `ImageError` that says what is wrong with it.
+    def open(self, image: str | EmbeddedImage) -> Image:
+        """The image, by its file name if it is a file; raises `ImageError` naming it.
 
-        Threads that open the same image wait for the first one, so it is decoded once.
+        Threads that open the same file wait for the first one, so it is decoded once.
         """
+        if isinstance(image, EmbeddedImage):
+            return self._store.add_bytes(image.read(), image.name)
+        if self._path is None:
+            raise ImageError(f"image {image!r} is a file name; give the images folder (--images)")
+        return self._open_file(self._path, image)
+
+    def _open_file(self, folder: Path, name: str) -> Image:
         inside = PurePath(name)
         if inside.is_absolute() or ".." in inside.parts:
             raise ImageError(f"image {name!r} does not lie inside the images folder")
-        path = self._path / inside
+        path = folder / inside
         try:
             if path.is_dir():
                 raise ImageError(f"image {name} is a folder, not a file")
             if not path.is_file():
-                problem = f"image {name} is not in {self._path.name}{self._hint(inside)}"
+                problem = f"image {name} is not in {folder.name}{self._hint(folder, inside)}"
                 self.missing.add(problem)
                 raise ImageError(problem)
             with self._locks.setdefault(name, Lock()):
-                return self._library.add_file(str(path))
+                return self._store.add_file(str(path))
         except OSError as error:
             # such as the image itself, in base64, in place of its file's name
             short = name if len(name) <= _SHOWN else f"{name[:_SHOWN]}..."
@@ -62,10 +73,10 @@ class ImageFolder:
                 "images folder"
             ) from error
 
-    def _hint(self, missing: PurePath) -> str:
+    def _hint(self, folder: Path, missing: PurePath) -> str:
         """What to say of a file that has the name of a missing one but for one thing."""
         other = self._by_stem.get(_plain(missing.stem))
-        if other is None or not (self._path / other).is_file():
+        if other is None or not (folder / other).is_file():
             return ""
         return f", but {other} is: the {_difference(missing.name, other)} differs"
 

@@ -1,4 +1,4 @@
-"""Records: what .xlsx, .csv, .tsv, .jsonl and .json files hold, and where each one stands.
+"""Records: what .xlsx, .csv, .tsv, .jsonl, .json and .parquet files hold, and where each is.
 
 Every benchmark reads its data through here. Which fields must be there, what they mean and what to
 do about a bad record is the benchmark's business. Nothing is written here.
@@ -18,6 +18,7 @@ from typing import Any
 
 import orjson
 
+from mmconv.benchmarks.data_files.parquet import read_rows
 from mmconv.benchmarks.data_files.text_faults import (
     SAVE_AS_UTF8,
     SEPARATORS,
@@ -68,13 +69,14 @@ def read_records(
 def scan_records(
     path: Path, sheet: str | None = None, *, columns: Collection[str] = ()
 ) -> Iterator[Record | Unreadable]:
-    """Stream a file's records; its suffix says how: .xlsx, .csv, .tsv, .jsonl or .json (a list).
+    """Stream a file's records; its suffix says how: .xlsx, .csv, .tsv, .jsonl, .json or .parquet.
 
     `sheet` names a sheet of an .xlsx file, by default the one that has most of the `columns`, or
     the first if none are given. Columns without a name and rows without a value are passed over. A
-    .json file, and a workbook's texts, are held in memory. Raises `DataError` naming the file, and
-    the row or line, where no further record can be found: a missing file, an unknown suffix or a
-    sheet of what has none at once, the rest while streaming.
+    .json file (a list) and a workbook's texts are held in memory.
+
+    Raises `DataError` naming the file, and the row or line, if no further record can be found: at
+    once for a missing file, an unknown suffix or a sheet, for the rest while streaming.
     """
     if path.is_dir():
         raise DataError(str(path), ["this is a folder"], "Name a file in it.")
@@ -95,10 +97,12 @@ def scan_records(
             return _lines(path)
         case ".json":
             return _items(path)
+        case ".parquet":
+            return _parquet_rows(path)
     raise DataError(
         str(path),
         [f"cannot read files that end in {path.suffix!r}"],
-        "Give an .xlsx, .csv, .tsv, .jsonl or .json file.",
+        "Give an .xlsx, .csv, .tsv, .jsonl, .json or .parquet file.",
     )
 
 
@@ -278,6 +282,11 @@ def _items(path: Path) -> Iterator[Record | Unreadable]:
         while isinstance(item, list) and len(item) == 1:
             item = item[0]
         yield _record(f"{path.name} item {number}", item)
+
+
+def _parquet_rows(path: Path) -> Iterator[Record]:
+    for number, fields in enumerate(read_rows(path), start=1):
+        yield Record(where=f"{path.name} row {number}", fields=fields)
 
 
 def _advise_list(document: Any) -> str:

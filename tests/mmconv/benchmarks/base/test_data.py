@@ -357,7 +357,7 @@ def test_a_cell_names_one_image(desk: Desk, name: str, save: Callable[[Path], No
 @pytest.mark.parametrize(
     ("images", "problem"),
     [
-        (None, "images is needed and not set"),
+        (None, "is a file name; give the images folder"),
         ("gone", "no such folder"),
         ("album.jsonl", "this is a file, not a folder"),
     ],
@@ -371,7 +371,9 @@ def test_the_folder_of_images_must_exist(desk: Desk, images: str | None, problem
 
 def test_options_list_the_folder_of_images_if_samples_have_any() -> None:
     listed = CliRunner().invoke(commands, ["options", f"{__name__}:Albums"]).output
-    assert "[--images; a path; required]" in listed
+    assert "The folder of the images; a .parquet file may hold them itself." in " ".join(
+        listed.split()
+    )
     assert "records need id, question, picture." in " ".join(listed.split())
     other = CliRunner().invoke(commands, ["options", "tests.example_benchmark:Riddles"]).output
     assert "--images" not in other

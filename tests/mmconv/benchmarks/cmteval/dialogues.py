@@ -101,6 +101,9 @@ class NoImages:
     def add_file(self, path: str) -> Any:
         raise AssertionError(f"no image belongs here: {path}")
 
+    def add_bytes(self, data: bytes, where: str) -> Any:
+        raise AssertionError(f"no image belongs here: {where}")
+
 
 def spec(data: Path | Mapping[str, Path], **options: Any) -> RunSpec:
     model = ModelSpec(provider="fake", model="echo")

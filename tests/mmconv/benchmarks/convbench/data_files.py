@@ -44,6 +44,12 @@ def three_rows(folder: Path) -> Source:
     return Source(data=data, images=images)
 
 
+def folder(source: Source) -> Path:
+    """The folder of its images."""
+    assert source.images is not None
+    return source.images
+
+
 def dataset(source: Source, limit: int | None = None) -> Dataset[Row]:
     """What a run takes of these files."""
     spec = RunSpec(benchmark="convbench", models={}, limit=limit)

@@ -13,6 +13,7 @@ from mmconv.benchmarks.convbench.data import Row, Source
 from mmconv.benchmarks.convbench.drafts import DraftFile
 from tests.mmconv.benchmarks.convbench.data_files import (
     dataset,
+    folder,
     left_out,
     load,
     record,
@@ -101,8 +102,8 @@ class TestRefusals:
         assert "Columns that nothing reads: first_turn_answr." in str(error)
 
     def test_all_bad_images_are_listed_at_once(self, source: Source) -> None:
-        (source.images / "2.png").write_bytes(b"no image")
-        (source.images / "4.jpeg").touch()
+        (folder(source) / "2.png").write_bytes(b"no image")
+        (folder(source) / "4.jpeg").touch()
         rows = [record(1), record(2), record(3, image_id="gone.png"), record(4)]
         write_lines(source.data, [*rows, record(5, image_id="../rows.jsonl")])
         error = refusal(source)
@@ -156,7 +157,7 @@ class TestRefusals:
         assert refusal(replace(source, annotations=notes)).problems == ("holds no records",)
 
     def test_a_missing_folder_is_refused(self, source: Source) -> None:
-        assert "no such folder" in str(refusal(replace(source, images=source.images / "x")))
+        assert "no such folder" in str(refusal(replace(source, images=folder(source) / "x")))
         file = refusal(replace(source, images=source.data))
         assert file.problems == ("this is a file, not a folder",)
 
@@ -334,5 +335,5 @@ class TestPositions:
         assert "allow_pickle=False" in str(refusal(bad))
 
     def test_a_missing_file_is_refused(self, source: Source) -> None:
-        missing = replace(source, positions=source.images / "none.npy")
+        missing = replace(source, positions=folder(source) / "none.npy")
         assert "none.npy" in str(refusal(missing))

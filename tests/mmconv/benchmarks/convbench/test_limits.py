@@ -8,6 +8,7 @@ from mmconv.benchmarks.convbench.columns import CAPTION
 from mmconv.benchmarks.convbench.data import Source
 from tests.mmconv.benchmarks.convbench.data_files import (
     dataset,
+    folder,
     left_out,
     load,
     record,
@@ -17,8 +18,8 @@ from tests.mmconv.benchmarks.convbench.data_files import (
 
 
 def test_images_after_the_last_wanted_row_are_not_looked_at(source: Source) -> None:
-    (source.images / "2.png").write_bytes(b"no picture")
-    (source.images / "3.png").unlink()
+    (folder(source) / "2.png").write_bytes(b"no picture")
+    (folder(source) / "3.png").unlink()
     assert [row.id for row in load(source, limit=1)] == ["1"]
     assert "2.png" in str(refusal(source, limit=2))
 
@@ -29,7 +30,7 @@ def test_they_are_neither_where_many_are_looked_at_ahead(source: Source) -> None
 
 
 def test_rows_that_are_left_out_do_not_count(source: Source) -> None:
-    (source.images / "1.png").unlink()
+    (folder(source) / "1.png").unlink()
     write_lines(source.data, [record(1), {"ID": 5}, record(2), record(3), record(4)])
     skipping = replace(source, skip_bad=True)
     assert [row.id for row in load(skipping, limit=2)] == ["2", "3"]
@@ -47,7 +48,7 @@ def test_rows_after_the_last_wanted_one_are_not_complained_of(source: Source) ->
 
 
 def test_only_the_first_rows_are_complained_of_where_one_of_them_is_bad(source: Source) -> None:
-    (source.images / "1.png").unlink()
+    (folder(source) / "1.png").unlink()
     write_lines(source.data, [record(1), record(2), record(3), record(4), {"ID": 5}])
     error = refusal(source, limit=2)
     assert error.problems == ("rows.jsonl line 1 (ID 1): image 1.png is not in pictures",)
@@ -56,7 +57,7 @@ def test_only_the_first_rows_are_complained_of_where_one_of_them_is_bad(source: 
 
 
 def test_no_other_records_are_promised_where_there_are_none(source: Source) -> None:
-    (source.images / "1.png").unlink()
+    (folder(source) / "1.png").unlink()
     assert "goes on with the 2 good records." in str(refusal(source, limit=3))
 
 

@@ -32,6 +32,9 @@ class Sink:
             raise ImageError(f"{path}: empty")
         return Image(sha256=path, media_type="image/png", width=1, height=1)
 
+    def add_bytes(self, data: bytes, where: str) -> Image:
+        raise AssertionError(f"not in a file: {where}")
+
 
 class Meeting(Sink):
     """Takes an image only while another one is being taken."""
