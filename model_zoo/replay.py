@@ -2,8 +2,9 @@
 
 `replay/FILE` reads a .jsonl file of `{"sample", "call", "text"}` with an optional `condition`;
 `call` is the id of a call, such as `turn_1`. `replay/FOLDER` reads a run's folder. The replies of
-a role other than `candidate` need ids of its calls, such as `direct/turn_2`. A call without a reply
-fails. Nothing is requested, and nothing is cached: the file is read again by every command.
+a role other than `candidate` need ids of its calls, such as `direct/turn_2`. The name `reference`
+replays the references of the benchmark's data. A call without a reply fails. Nothing is requested,
+and nothing is cached: the file is read again by every command.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import TypeAlias
 
 import orjson
 
-from mmconv.core.config import ModelSpec
+from mmconv.core.config import REFERENCE, ModelSpec
 from mmconv.core.errors import ConfigError, DataError, Refused
 from mmconv.core.keys import hash_file, hash_json
 from mmconv.core.protocols import ImageSource
@@ -29,12 +30,12 @@ TRANSCRIPTS = "transcripts.jsonl"
 
 def fingerprint(spec: ModelSpec) -> str:
     """The hash of the file: other replies are another model."""
-    return hash_json(["replay", 1, hash_file(_find(spec))])
+    return hash_json(["replay", 1, REFERENCE if spec.is_reference else hash_file(_find(spec))])
 
 
 async def open_backend(spec: ModelSpec, images: ImageSource) -> Absent:
-    """What is called for replies that the file does not have."""
-    return Absent(_find(spec))
+    """What is called for replies that the file or the data do not have."""
+    return Absent("the data" if spec.is_reference else str(_find(spec)))
 
 
 def read_replies(spec: ModelSpec) -> Mapping[Address, Reply]:
@@ -44,18 +45,18 @@ def read_replies(spec: ModelSpec) -> Mapping[Address, Reply]:
 
 
 class Absent:
-    """The backend: every call that comes here has no reply in the file."""
+    """The backend: every call that comes here has no reply in `source`."""
 
     max_concurrency = 64
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, source: str) -> None:
+        self._source = source
 
     async def generate(
         self, messages: Sequence[Message], sampling: Sampling, *, affinity: str
     ) -> Reply:
         """Raise `Refused`."""
-        raise Refused("rejected", f"{self._path} has no reply for this call of {affinity}")
+        raise Refused("rejected", f"{self._source} has no reply for this call of {affinity}")
 
     async def aclose(self) -> None:
         """Nothing is open."""

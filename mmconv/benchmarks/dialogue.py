@@ -23,15 +23,15 @@ from mmconv.benchmarks.base.benchmark import (
     Condition,
     Options,
 )
+from mmconv.benchmarks.base.layouts import Layout
+from mmconv.benchmarks.base.metrics import Delta, Mean, Metric, Select, endings_metrics
 from mmconv.benchmarks.base.results import Results
 from mmconv.benchmarks.base.sample import Fields, ImageFiles, Sample
 from mmconv.benchmarks.convbench.benchmark import OVERALL, ConvBench, Judgement, build_judges
 from mmconv.benchmarks.convbench.data import Row, Side
 from mmconv.benchmarks.convbench.options import GIVEN, GradingName
 from mmconv.benchmarks.convbench.quantities import DIRECT, PAIRWISE
-from mmconv.benchmarks.layouts import Layout
-from mmconv.benchmarks.metrics import Delta, Mean, Metric, Select, endings_metrics
-from mmconv.benchmarks.shared.options import Several
+from mmconv.benchmarks.options import Several
 from mmconv.core.errors import ConfigError, PlanError
 from mmconv.core.turns import Turn, chain
 from mmconv.core.types import Call, Part, Ref, Sampling, Score, Text
@@ -132,6 +132,10 @@ class Dialogue(Benchmark[DialogueSample, DialogueOptions]):
     judging = frozenset(
         {"gradings", "order", "prompts", "judge_sees_images", "judge_retries", "judge_max_tokens"}
     )
+
+    def references(self, sample: DialogueSample, condition: str) -> dict[str, str]:
+        """The reference of each turn that has one."""
+        return {f"turn_{n}": turn.reference for n, turn in _numbered(sample) if turn.reference}
 
     def metadata(self, sample: DialogueSample) -> dict[str, str]:
         """The caption and the references."""

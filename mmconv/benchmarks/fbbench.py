@@ -23,10 +23,18 @@ from judges.parsers.fbbench import OFFICIAL, Criterion
 from mmconv.benchmarks.base import Benchmark, Condition, Options, Results, Sample
 from mmconv.benchmarks.base.benchmark import CANDIDATE_AND_JUDGE
 from mmconv.benchmarks.base.dataset import Dataset, choose_samples
+from mmconv.benchmarks.base.layouts import Build, Labels, Layout
+from mmconv.benchmarks.base.metrics import (
+    Group,
+    Mean,
+    MeanOf,
+    Metric,
+    Official,
+    Select,
+    endings_metrics,
+)
 from mmconv.benchmarks.data_files.records import Record, scan_records
-from mmconv.benchmarks.layouts import Build, Labels, Layout
-from mmconv.benchmarks.metrics import Group, Mean, MeanOf, Metric, Official, Select, endings_metrics
-from mmconv.benchmarks.shared.options import Display
+from mmconv.benchmarks.options import Display
 from mmconv.core.errors import DataError
 from mmconv.core.keys import hash_bytes
 from mmconv.core.protocols import ImageSink

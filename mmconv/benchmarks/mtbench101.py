@@ -20,10 +20,8 @@ from pydantic import Field, model_validator
 from judges import Judge, Slot
 from judges.parsers.mtbench101 import bracketed_rating, first_bracketed_integer, is_out_of_range
 from mmconv.benchmarks.base.benchmark import CANDIDATE_AND_JUDGE, Benchmark, ChatOptions, Condition
-from mmconv.benchmarks.base.results import Result, Results, reduce_scores
-from mmconv.benchmarks.base.sample import Fields, Sample
-from mmconv.benchmarks.layouts import Build, Layout
-from mmconv.benchmarks.metrics import (
+from mmconv.benchmarks.base.layouts import Build, Layout
+from mmconv.benchmarks.base.metrics import (
     Delta,
     Group,
     Mean,
@@ -33,7 +31,9 @@ from mmconv.benchmarks.metrics import (
     Select,
     endings_metrics,
 )
-from mmconv.benchmarks.shared.options import Display, Ratings
+from mmconv.benchmarks.base.results import Result, Results, reduce_scores
+from mmconv.benchmarks.base.sample import Fields, Sample
+from mmconv.benchmarks.options import Display, Ratings
 from mmconv.core.errors import Unparsed
 from mmconv.core.turns import Turn, chain
 from mmconv.core.types import UNPARSED, Call, Cell, Part, Ref, Sampling, Score, Table, Text

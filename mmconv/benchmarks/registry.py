@@ -1,4 +1,4 @@
-"""The shipped benchmarks, a line each; a benchmark's module is imported when it is used."""
+"""The shipped benchmarks and their commands; a module is imported when it is used."""
 
 from __future__ import annotations
 
@@ -35,3 +35,22 @@ def find_class(benchmark: str) -> Any:
 def find_rescorer(benchmark: str) -> Any:
     """The function that makes tables of published judgements, of one of `RESCORED`."""
     return import_module(f"{__package__}.readers.{benchmark}").rescore
+
+
+COMMANDS = {
+    "scenes": ("convbench", "Draw a dataset of images with questions and true answers."),
+    "demo": ("convbench", "Evaluate a small model on drawn images: no data, key or GPU."),
+    "annotate": ("convbench", "Draft missing annotations of a dataset."),
+    "perturb": ("cmteval", "Add typing errors and pinyin to users' messages."),
+    "calibrate": ("botchat", "Fit settings that papers do not publish."),
+}
+"""Command line commands that benchmarks bring -> the benchmark, and the help.
+
+Its module `commands` has them as `NAME_command`. These modules alone may import `mmconv.cli`.
+"""
+
+
+def find_command(name: str) -> tuple[str, str]:
+    """The module and the attribute of one of `COMMANDS`, a click command."""
+    benchmark, _ = COMMANDS[name]
+    return f"{__package__}.{benchmark}.commands", f"{name}_command"

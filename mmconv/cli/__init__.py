@@ -19,6 +19,7 @@ from typing import Any
 import click
 
 from mmconv import __version__
+from mmconv.benchmarks import registry
 from mmconv.cli.shared.basics import describe_file_error, require_utf8, visible
 from mmconv.core.errors import ConfigError, DataError, InputError, MmconvError, UserCodeError
 
@@ -32,19 +33,17 @@ COMMANDS = {
     "export": ("results", "Export a run as a log of another tool (Inspect)."),
     "check": ("evaluating", "Check a configuration and its data, without a call."),
     "options": ("listing", "List a benchmark's model roles, conditions and options."),
-    "scenes": ("datasets", "Draw a dataset of images with questions and true answers."),
     "models": ("listing", "List the models that ship with mmconv."),
     "chat": ("chat", "Chat with a model, with images."),
     "rescore": ("judging", "Score judgements that a benchmark's authors published."),
     "agree": ("judging", "Measure how well a judge agrees with people."),
-    "calibrate": ("judging", "Fit settings that papers do not publish."),
-    "perturb": ("datasets", "Add typing errors and pinyin to users' messages."),
-    "annotate": ("annotate", "Draft missing annotations of a dataset."),
     "serve": ("", "Serve models, judges and benchmarks over HTTP."),
     "merge": ("results", "Merge the caches of shards."),
-    "demo": ("evaluating", "Evaluate a small model on drawn images: no data, key or GPU."),
 }
-"""Command -> the module of this package that has it as NAME_command, and its help."""
+"""Command -> the module of this package that has it as NAME_command, and its help.
+
+Benchmarks bring more: `COMMANDS` of `mmconv.benchmarks.registry`.
+"""
 
 ELSEWHERE = {"serve": ("mmconv.service.command", "command")}
 """Commands of other packages."""
@@ -65,16 +64,18 @@ class LazyGroup(click.Group):
     """
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The commands in the order of a user's work."""
-        return list(COMMANDS)
+        """The commands in the order of a user's work, then those of single benchmarks."""
+        return [*COMMANDS, *registry.COMMANDS]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import the command."""
-        if cmd_name not in COMMANDS:
+        if cmd_name in registry.COMMANDS:
+            module, attribute = registry.find_command(cmd_name)
+        elif cmd_name in COMMANDS:
+            own = f"mmconv.cli.{COMMANDS[cmd_name][0]}", f"{cmd_name}_command"
+            module, attribute = ELSEWHERE.get(cmd_name, own)
+        else:
             return None
-        module, attribute = ELSEWHERE.get(
-            cmd_name, (f"mmconv.cli.{COMMANDS[cmd_name][0]}", f"{cmd_name}_command")
-        )
         # a collection would scan modules that stay
         gc.disable()
         try:
@@ -87,8 +88,9 @@ class LazyGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands without importing them."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+        for title, group in (("Commands", COMMANDS), ("For single benchmarks", registry.COMMANDS)):
+            with formatter.section(title):
+                formatter.write_dl([(name, text) for name, (_, text) in group.items()])
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; show an error in as much detail as the options say."""

@@ -1,9 +1,8 @@
-"""`mmconv run`, `check`, `score` and `demo`: the commands that evaluate."""
+"""`mmconv run`, `check` and `score`: the commands that evaluate."""
 
 from __future__ import annotations
 
 import asyncio
-import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,15 +16,13 @@ from mmconv.cli.shared.options import (
     PLACE_OPTIONS,
     SPEC_OPTIONS,
     TARGET,
-    Renamed,
     read_spec,
     with_options,
 )
 from mmconv.cli.shared.run_folders import open_existing, open_new, place
 from mmconv.cli.shared.session import MAX_FAILURES, evaluate, exit_code, run_new
 from mmconv.cli.shared.table_output import print_tables
-from mmconv.core.config import ModelSpec, RunSpec
-from mmconv.core.documents import validate
+from mmconv.core.config import RunSpec
 from mmconv.core.errors import ConfigError
 from mmconv.core.protocols import ImageSource
 from mmconv.engine.run import Place
@@ -54,7 +51,8 @@ def run_command(target: str, out: Path, store: str, shard: str, **values: Any) -
     `mmconv options BENCHMARK` lists a benchmark's model roles, conditions and options.
 
     A MODEL is a .yaml file, a name listed by `mmconv models`, or provider/model:
-    hf//checkpoints/llava, vllm//checkpoints/x, openai/gpt-4o, reference/chrf.
+    hf//checkpoints/llava, vllm//checkpoints/x, openai/gpt-4o, reference/chrf. With --candidate
+    reference, the human references of the data are evaluated as if a model had written them.
     """
     spec, where, part = read_spec(target, values), place(out, store), Shard.parse(shard)
     budget = None if values["max_cost"] is None else Budget(spec, values["max_cost"])
@@ -140,63 +138,3 @@ async def _check_models(spec: RunSpec, images: ImageSource, *, models: bool, ser
             faults.append(f"{role}: {error}")
     if faults:
         raise ConfigError("\n".join(faults))
-
-
-@click.command(name="demo")
-@click.option(
-    "--out",
-    type=FILE,
-    default=Path("runs/demo"),
-    show_default=True,
-    help="Folder of the images and the run.",
-)
-@click.option(
-    "--limit",
-    cls=Renamed,
-    old="--samples",
-    type=click.IntRange(1),
-    default=80,
-    show_default=True,
-    metavar="N",
-    help="Draw N images.",
-)
-@click.option(
-    "--candidate",
-    default="pocket",
-    show_default=True,
-    help="The model to evaluate: pocket-blind and pocket-confused are damaged on purpose.",
-)
-def demo_command(out: Path, limit: int, candidate: str) -> None:
-    """Evaluate a small model on drawn images: CPU only, no key, no download.
-
-    The model really sees the images, and makes mistakes. The demo compares its reasoning and
-    creation with what it does after perfect perception: the question that mmconv answers.
-    """
-    # neither is needed by a run, which must start fast
-    from mmconv.benchmarks.convbench.scenes import write_scenes
-
-    # a series of its own: neither training nor `mmconv scenes` draws from it
-    data, images = write_scenes(out / "data", limit, series="demo")
-    document = {
-        "benchmark": "convbench",
-        "options": {
-            "data": str(data),
-            "images": str(images),
-            # not pairwise: an answer as good as the reference ties with it
-            "grading": ["direct"],
-            # only an exact answer is rated 10, so that any mistake counts in the attribution
-            "failure_rating": 10,
-        },
-        "models": {
-            "candidate": candidate,
-            "judge": ModelSpec(provider="scenes", model="facts", name="judge of scenes"),
-        },
-    }
-    spec = validate(RunSpec, document, "command line")
-    result = asyncio.run(run_new(spec, Place(out=out)))
-    if result.complete:
-        started = [sys.argv[0]]
-        if Path(started[0]).name == "__main__.py":
-            started = ["python", "-m", "mmconv"]
-        click.echo(f"A transcript: {shlex.join([*started, 'show', str(result.folder), '1'])}")
-    sys.exit(exit_code(result, store=""))

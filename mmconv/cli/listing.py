@@ -9,11 +9,11 @@ from typing import Any, TypeAlias
 import click
 from pydantic import BaseModel
 
+from mmconv.benchmarks.options import Description, describe
 from mmconv.benchmarks.registry import TITLES
-from mmconv.benchmarks.shared.options import Description, describe
 from mmconv.cli.shared.options import BENCHMARKS, SHORT_FORMS
 from mmconv.cli.shared.table_output import form_option, print_tables, terminal_width
-from mmconv.core.config import YAML_FILES, ModelSpec, load_model, model_files
+from mmconv.core.config import REFERENCE, YAML_FILES, ModelSpec, load_model, model_files
 from mmconv.core.documents import read_document
 from mmconv.core.errors import ConfigError
 from mmconv.core.types import Cell, Table
@@ -32,6 +32,7 @@ TERMS = "licence, or price per million tokens"
 MODEL = "model"
 
 NEED_NO_FILE = {
+    REFERENCE: "as a candidate: the human references of the benchmark's data",
     **{
         f"reference/{metric}": f"offline judge of ConvBench: overlap of texts by {name}"
         for metric, name in METRICS.items()

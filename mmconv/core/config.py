@@ -186,6 +186,11 @@ class ModelSpec(_Frozen):
         return secret(self.api_key_env)
 
     @property
+    def is_reference(self) -> bool:
+        """Whether the references of the benchmark's data are replayed as its replies."""
+        return (self.provider, self.model) == ("replay", REFERENCE)
+
+    @property
     def label(self) -> str:
         """The name that tables print: `name` where given, else the last part of `model`.
 
@@ -193,6 +198,9 @@ class ModelSpec(_Frozen):
         """
         return self.name or self.model.rstrip("/").rsplit("/", 1)[-1] or self.provider
 
+
+REFERENCE = "reference"
+"""The name of the model whose replies are the references of the benchmark's data."""
 
 CANDIDATE = "candidate"
 """The role that every benchmark has: the model that is evaluated."""
@@ -343,6 +351,8 @@ def _find_model(name: str) -> tuple[dict[str, Any], str]:
             f"model {name!r} is a path, but neither a .yaml file nor of the form provider/model; "
             f"did you mean hf/{name} (a checkpoint's folder) or {name.rstrip('/')}.yaml?"
         )
+    if name == REFERENCE:
+        return {"provider": "replay", "model": REFERENCE}, name
     shipped = model_files()
     if name in shipped:
         return read_document(shipped[name]), str(shipped[name])

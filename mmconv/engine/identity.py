@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from mmconv.benchmarks.base import Benchmark
-from mmconv.benchmarks.shared.options import file_options
+from mmconv.benchmarks.options import file_options
 from mmconv.core.config import CANDIDATE, RunSpec
 from mmconv.core.keys import hash_json
 from mmconv.run_folder.layout import Shard

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from mmconv.benchmarks.base import Benchmark
-from mmconv.benchmarks.shared.options import options_in_force
+from mmconv.benchmarks.options import options_in_force
 from mmconv.core.config import CANDIDATE, RunSpec, database_url
 from mmconv.core.errors import ConfigError, StoreError
 from mmconv.core.plans import Finished, Plan, name_trial
@@ -195,7 +195,13 @@ class Evaluation:
                         sample=name,
                         condition=condition,
                         calls=calls,
-                        replies=known_replies(self.spec, name, condition, calls),
+                        replies=known_replies(
+                            self.spec,
+                            name,
+                            condition,
+                            calls,
+                            partial(self.benchmark.references, sample, condition),
+                        ),
                     )
                     yield plan, sample
                     order += 1
@@ -361,7 +367,7 @@ class Evaluation:
             about_models=about_models(self.spec),
             answered_by=answered_by,
             options=options_in_force(self.spec.benchmark, self.spec.options),
-            facts=self.benchmark.facts,
+            provenance=self.benchmark.provenance,
             notes=(*other_models(self.spec, answered_by), *self.notes),
             **software(),
         )

@@ -7,7 +7,7 @@ Shipped benchmarks are listed in `mmconv.benchmarks.registry`, shipped providers
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from mmconv.benchmarks.base import Benchmark
@@ -20,7 +20,7 @@ from mmconv.core.protocols import Backend, ImageSink, ImageSource
 from mmconv.core.types import Call, Reply
 from mmconv.engine import Model, RoleModel
 from model_zoo.providers import REPLAY, provider_of
-from model_zoo.replay import read_replies
+from model_zoo.replay import Address, read_replies
 
 
 def find_benchmark(name: str) -> type[Benchmark[Any, Any]]:
@@ -62,12 +62,20 @@ def build_models(spec: RunSpec, build: Callable[[ModelSpec], Model]) -> dict[str
 
 
 def known_replies(
-    spec: RunSpec, sample: str, condition: str, calls: Iterable[Call]
+    spec: RunSpec,
+    sample: str,
+    condition: str,
+    calls: Iterable[Call],
+    references: Callable[[], Mapping[str, str]],
 ) -> dict[str, Reply]:
-    """The replies of models that replay a file, by call id."""
-    replayed = {
-        role: read_replies(model) for role, model in spec.models.items() if model.provider == REPLAY
-    }
+    """The replies, by call id, of models that replay a file or the references of the data."""
+    replayed: dict[str, Mapping[Address, Reply]] = {}
+    for role, model in spec.models.items():
+        if model.is_reference:
+            texts = references().items()
+            replayed[role] = {(sample, None, name): Reply(text=text) for name, text in texts}
+        elif model.provider == REPLAY:
+            replayed[role] = read_replies(model)
     if not replayed:
         return {}
     return {

@@ -178,7 +178,7 @@ def _causes(saved: Manifest | None, today: Manifest) -> list[str]:
 def _changes(saved: Manifest | None, today: Manifest) -> list[str]:
     if saved is None:
         return []
-    prompts = _differing(saved.facts.get("prompts"), today.facts.get("prompts"))
+    prompts = _differing(saved.provenance.get("prompts"), today.provenance.get("prompts"))
     options = [
         f"option {name} was {before} and is {today.options[name]} now"
         for name, before in saved.options.items()
@@ -196,16 +196,16 @@ def _changes(saved: Manifest | None, today: Manifest) -> list[str]:
 
 def _left_out(saved: Manifest | None, today: Manifest) -> Iterator[str]:
     """The first records that are bad now, and were not when the run was made."""
-    before = () if saved is None else saved.facts.get("left_out") or ()
-    new = [record for record in today.facts.get("left_out") or () if record not in before]
+    before = () if saved is None else saved.provenance.get("left_out") or ()
+    new = [record for record in today.provenance.get("left_out") or () if record not in before]
     for record in new[:SHOWN]:
         yield f"{record['where']} is left out now: {'; '.join(record['reasons'])}"
 
 
 def _other_data(saved: Manifest, today: Manifest) -> Iterator[str]:
-    for name in _differing(saved.facts.get("data"), today.facts.get("data")):
+    for name in _differing(saved.provenance.get("data"), today.provenance.get("data")):
         yield f"{name} has changed since the run"
-    for name in _differing(saved.facts.get("opponents"), today.facts.get("opponents")):
+    for name in _differing(saved.provenance.get("opponents"), today.provenance.get("opponents")):
         yield f"the dialogues of {name} have changed since the run"
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-from mmconv.benchmarks.shared.endings import EMPTY, FILTERED, HELD_BACK, TRUNCATED, how_ended
+from mmconv.benchmarks.base.endings import EMPTY, FILTERED, HELD_BACK, TRUNCATED, how_ended
 from mmconv.core.config import CANDIDATE
 from mmconv.core.types import SAME_TEXT, Cell, Table
 from mmconv.run_folder.layout import TRANSCRIPTS

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
-from mmconv.benchmarks.layouts import write_estimate
-from mmconv.benchmarks.shared.options import Display
+from mmconv.benchmarks.base.layouts import write_estimate
+from mmconv.benchmarks.options import Display
 from mmconv.core.types import Cell, Table
 from mmconv.report.comparison.differences import (
     DIFFERENCES,

@@ -98,7 +98,7 @@ class Manifest(BaseModel):
     - `models`: fingerprints by role; `about_models`: more metadata from providers (chat template);
     - `answered_by`: replies by role and by the model that the server names;
     - `options`: those of a shipped benchmark with defaults, without names of files;
-    - `conditions`, `facts`, `notes`: from the benchmark;
+    - `conditions`, `notes`, `provenance` (`facts` in older runs): from the benchmark;
     - `gone`: keys of samples that the run chose and that its data no longer have;
     - `packages`: versions.
     """
@@ -115,7 +115,7 @@ class Manifest(BaseModel):
     about_models: Mapping[str, Mapping[str, str]] = Field(default_factory=dict)
     answered_by: Mapping[str, Mapping[str, int]] = Field(default_factory=dict)
     options: Mapping[str, Any] = Field(default_factory=dict)
-    facts: Mapping[str, Any]
+    provenance: Mapping[str, Any] = Field(validation_alias=AliasChoices("provenance", "facts"))
     notes: tuple[str, ...]
     mmconv: str
     python: str

@@ -17,8 +17,8 @@ from starlette.responses import Response
 from judges import PromptSet
 from mmconv.api import BenchmarkName, DataSet, JudgingInfo, OptionInfo
 from mmconv.benchmarks.base import Options
+from mmconv.benchmarks.options import describe
 from mmconv.benchmarks.registry import CLASSES, TITLES, find_class
-from mmconv.benchmarks.shared.options import describe
 from mmconv.service.access import Asker, Reader, Shared
 from mmconv.service.errors import json_response
 from mmconv.service.runs.requests import description, open_options

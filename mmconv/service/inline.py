@@ -13,11 +13,10 @@ from pydantic import ValidationError
 
 from mmconv.api import VerdictState
 from mmconv.benchmarks.base import Benchmark, Sample
-from mmconv.benchmarks.base.dataset import Dataset
+from mmconv.benchmarks.base.dataset import Choice, Dataset
 from mmconv.benchmarks.base.sample import IMAGES, OpenImage
-from mmconv.benchmarks.choosing import Choice
+from mmconv.benchmarks.options import file_options
 from mmconv.benchmarks.registry import find_class
-from mmconv.benchmarks.shared.options import file_options
 from mmconv.core.config import ModelSpec, RunSpec
 from mmconv.core.errors import InputError
 from mmconv.core.plans import Finished

@@ -17,11 +17,11 @@ from typing import Any, Literal, TypeAlias
 import orjson
 
 from images import ImageStore
+from mmconv.benchmarks.base.metrics import Metric, Ratio
 from mmconv.benchmarks.convbench.benchmark import ConvBench
 from mmconv.benchmarks.convbench.metrics import metrics
 from mmconv.benchmarks.convbench.options import DELTAS, QUANTITIES
 from mmconv.benchmarks.convbench.quantities import DUE, GRADINGS, MEANS, Grading
-from mmconv.benchmarks.metrics import Metric, Ratio
 from mmconv.core.config import ModelSpec, RunSpec
 from mmconv.core.graph import check, resolve
 from mmconv.core.protocols import Backend
@@ -181,7 +181,7 @@ def estimated(scores: Iterable[Score], truth: Expected) -> Iterator[Estimate]:
     yield from estimated_deltas(frame, truth)
     for grading in GRADINGS:
         for name in ("R1", "R2", *QUANTITIES):
-            found = _cell(frame, "scores", name, grading.title)
+            found = _cell(frame, "scores", name, grading.group.title)
             yield _quantity_estimate("score", grading, name, found, truth)
     yield from _attributions(frame, truth)
 
@@ -195,7 +195,7 @@ def estimated_deltas(frame: ScoreFrame, truth: Expected) -> Iterator[Estimate]:
     """The deltas among them."""
     for grading in GRADINGS:
         for name in DELTAS:
-            found = _cell(frame, "deltas", name, grading.title)
+            found = _cell(frame, "deltas", name, grading.group.title)
             yield _quantity_estimate("delta", grading, name, found, truth)
 
 
@@ -256,7 +256,7 @@ def _row(number: int, image: str) -> dict[str, str | int]:
 def _quantity_estimate(
     kind: Kind, grading: Grading, name: str, found: Cell, truth: Expected
 ) -> Estimate:
-    known = grading.scale * true_value(truth, grading, name)
+    known = grading.group.factor * true_value(truth, grading, name)
     return _estimate(kind, grading, name, found, known)
 
 

@@ -236,7 +236,7 @@ async def test_the_engine_makes_the_same_scores_and_tables(tmp_path: Path) -> No
     assert list(read_scores(result.folder / SCORES)) == played
     tables = {table.name: table.rows for table in result.tables}
     shown = {"delta": tables["deltas"], "score": tables["scores"]}
-    titles = {grading.name: grading.title for grading in GRADINGS}
+    titles = {grading.name: grading.group.title for grading in GRADINGS}
     for each in estimated(played, scenario.truth()):
         if each.kind in shown:
             cell = shown[each.kind][each.name][titles[each.grading]]

@@ -21,21 +21,29 @@ from typing import Any, ClassVar, Generic, TypeVar, get_args, get_origin
 from pydantic import Field
 
 from judges import Prompt, PromptSet
+from mmconv.benchmarks.base.compare import Board, Tables, derive_boards
 from mmconv.benchmarks.base.dataset import Dataset, load_dataset
-from mmconv.benchmarks.base.results import NOT_JUDGED, Results, check_scores
-from mmconv.benchmarks.base.sample import Sample, images_of
-from mmconv.benchmarks.layouts import Build, Context, Layout, make_tables
-from mmconv.benchmarks.metrics import Metric, default_metrics, endings_metrics, quantities
-from mmconv.benchmarks.shared.endings import METRICS, endings
-from mmconv.benchmarks.shared.leaderboard import Board, Tables, derive_boards
-from mmconv.benchmarks.shared.options import (
+from mmconv.benchmarks.base.endings import METRICS, endings
+from mmconv.benchmarks.base.layouts import Build, Context, Layout, make_tables
+from mmconv.benchmarks.base.metrics import Metric, default_metrics, endings_metrics, quantities
+from mmconv.benchmarks.base.results import (
+    NOT_JUDGED,
+    Calls,
+    Outcomes,
+    Results,
+    Scale,
+    Scores,
+    check_scores,
+    ends_of,
+)
+from mmconv.benchmarks.base.sample import SHARED_IMAGES, Sample, cluster_of, images_of
+from mmconv.benchmarks.options import (
     BenchmarkOptions,
     Description,
     Display,
     named_conditions,
     read_options,
 )
-from mmconv.benchmarks.shared.scoring import Calls, Outcomes, Scale, Scores, ends_of
 from mmconv.core.config import CANDIDATE, RunSpec
 from mmconv.core.documents import nearest
 from mmconv.core.errors import ConfigError
@@ -62,12 +70,6 @@ PLAIN_NAME = re.compile(r"[\w-][\w.-]*")
 """The names that a file may have."""
 
 _TURN = re.compile(r"turn_(\d+)")
-
-SHARED_IMAGES = (
-    "Samples that show the same images, in any order, are one cluster. Those that share only some "
-    "of several images count as independent, so intervals are too narrow if there are many. Set "
-    "the tag `cluster` of their scores to change that."
-)
 
 
 class Options(BenchmarkOptions):
@@ -211,6 +213,10 @@ class Benchmark(ABC, Generic[SampleT, OptionsT]):
         """Tags of all scores of the sample or of one of its turns; tables can be split by them."""
         return {}
 
+    def references(self, sample: SampleT, condition: str) -> Mapping[str, str]:
+        """People's answers by the call that asks for each; `--candidate reference` gives them."""
+        return {}
+
     def metadata(self, sample: SampleT) -> Mapping[str, str]:
         """Texts that help to read the sample's conversations in the report, by name."""
         values = ((name, getattr(sample, name)) for name in type(sample).model_fields)
@@ -241,6 +247,10 @@ class Benchmark(ABC, Generic[SampleT, OptionsT]):
                 f"{self.name} needs a judge: name one (--judge reference/chrf needs no model), or "
                 "give --no-judge"
             )
+        candidate = self.spec.models.get(CANDIDATE)
+        is_reference = candidate is not None and candidate.is_reference
+        if is_reference and type(self).references is Benchmark.references:
+            raise ConfigError(f"{self.name} has no references; name a model as --candidate")
         _ = self.prompt_set
         self.dataset = self.read_data(images)
 
@@ -278,9 +288,9 @@ class Benchmark(ABC, Generic[SampleT, OptionsT]):
         return (self.options.data,)
 
     @property
-    def facts(self) -> dict[str, Any]:
+    def provenance(self) -> dict[str, Any]:
         """What the manifest records: hashes of data, prompts and user code, and bad records."""
-        facts: dict[str, Any] = {
+        recorded: dict[str, Any] = {
             "data": hash_files(self.data_files),
             "prompts": {} if self.options.generate_only else self.prompt_set.digests(),
             "left_out": self.dataset.left_out,
@@ -290,9 +300,9 @@ class Benchmark(ABC, Generic[SampleT, OptionsT]):
             own -= {sys.modules[kind.__module__] for kind in Benchmark.__mro__}
             # what is typed into a notebook has no file
             files = {Path(file) for module in own if (file := getattr(module, "__file__", None))}
-            facts |= {"code": hash_files(sorted(files)), "least": [*self.least]}
-            facts["scale"] = dict(self.scale) if isinstance(self.scale, Mapping) else self.scale
-        return facts
+            recorded |= {"code": hash_files(sorted(files)), "least": [*self.least]}
+            recorded["scale"] = dict(self.scale) if isinstance(self.scale, Mapping) else self.scale
+        return recorded
 
     @classmethod
     def describe(cls) -> Description:
@@ -361,7 +371,7 @@ class Benchmark(ABC, Generic[SampleT, OptionsT]):
 
     def results(self, sample: SampleT, condition: str, calls: Calls, outcomes: Outcomes) -> Results:
         """What `score` reads."""
-        cluster = _cluster(sample)
+        cluster = cluster_of(sample)
         return Results(
             sample=sample.id,
             condition=condition,
@@ -487,9 +497,3 @@ def _content(calls: Iterable[Call]) -> list[tuple[Any, ...]]:
 def _roles(calls: Iterable[Call]) -> dict[str, str]:
     """The model roles that the calls use, in their order, each with the id of a call."""
     return {each.model: each.id for call in calls for each in (call, *call.fallbacks)}
-
-
-def _cluster(sample: Sample) -> dict[str, str]:
-    """Samples with the same images are one cluster: their scores are not independent."""
-    hashes = {image.sha256 for image in images_of(sample)}
-    return {"cluster": "+".join(sorted(hashes))} if hashes else {}

@@ -2,6 +2,10 @@
 
 Every record that a run will use is checked before anything is paid for, and all problems go into
 one message. Files are read once; the samples are held in memory.
+
+A run takes all samples, the first ones, some drawn at random, or named ones. What is drawn depends
+on the seed and the keys alone: not on the order of the data, the machine or the models. A run that
+is scored again takes the samples that it chose at its start (`RunSpec.chosen`).
 """
 
 from __future__ import annotations
@@ -11,26 +15,29 @@ import re
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import partial
+from heapq import nsmallest
 from pathlib import Path
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from mmconv.benchmarks.base.sample import IMAGES, Sample, has_images, problems_of
-from mmconv.benchmarks.choosing import Choice, KeyOf, choose, key_or_place
 from mmconv.benchmarks.data_files.bad_records import (
     bad_records_list,
     bad_records_note,
     bad_records_table,
+    name_few,
     refusal,
 )
 from mmconv.benchmarks.data_files.image_folder import ImageFolder
 from mmconv.benchmarks.data_files.records import Record, Unreadable, scan_records, text
 from mmconv.core.config import RunSpec
-from mmconv.core.errors import DataError
+from mmconv.core.documents import nearest
+from mmconv.core.errors import ConfigError, DataError
+from mmconv.core.keys import hash_json
 from mmconv.core.protocols import ImageSink
 from mmconv.core.types import Table
 
@@ -44,6 +51,91 @@ ALIKE = 0.9
 THREADS = min(4, os.cpu_count() or 1)
 GROUP = 8  # records that one thread checks at a time: smaller groups contend for the interpreter
 AHEAD = 4  # groups that are checked ahead
+
+
+KeyOf: TypeAlias = Callable[[Record], str | None]
+"""Reads the key of a record's sample; None, or a `DataError`, if it has none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """The samples that a run takes; by default all.
+
+    `limit` is the number of first ones. `keys` are those of drawn or named samples among all
+    `records`; the two never go together. `seed` is what they were drawn by. `earlier` are the keys
+    that the run chose at its start and that the data still have: no others are taken then.
+    """
+
+    limit: int | None = None
+    keys: frozenset[str] | None = None
+    records: int = 0
+    seed: int | None = None
+    earlier: frozenset[str] | None = None
+
+    @property
+    def passed_over(self) -> int:
+        """How many records were neither drawn nor named."""
+        return 0 if self.keys is None else self.records - len(self.keys)
+
+    def takes(self, record: Record | Unreadable, key_of: KeyOf) -> bool:
+        """Whether the record is drawn or named, or none had to be."""
+        return self.keys is None or key_or_place(record, key_of) in self.keys
+
+    def note(self, samples: int) -> Iterator[str]:
+        """A line for all tables if a run takes a part of these many samples."""
+        if self.keys is None:
+            if self.limit is not None and self.limit < samples:
+                first = "first" if self.limit == 1 else f"first {self.limit}"
+                yield f"The {first} of {samples} samples of the data (--limit)."
+        elif self.passed_over:
+            drawn = f"drawn at random (--shuffle {self.seed})"
+            how = "named (--samples)" if self.seed is None else drawn
+            yield f"{len(self.keys)} of {self.records} samples, {how}."
+
+
+def choose(spec: RunSpec, keys: Iterable[str]) -> Choice:
+    """What a run chooses among the samples of these keys, which are read only if needed.
+
+    Raises `ConfigError` that names the keys which no record has.
+    """
+    if spec.chosen is None:
+        return _choose_new(spec, keys)
+    known = dict.fromkeys(keys)
+    earlier = frozenset(key for key in spec.chosen if key in known)
+    named = None if spec.samples is None else tuple(key for key in spec.samples if key in known)
+    choice = _choose_new(spec.model_copy(update={"samples": named}), known)
+    if not earlier:  # a custom benchmark may have other keys, which `Evaluation` checks
+        return choice
+    if choice.keys is None:
+        return replace(choice, earlier=earlier)
+    # bad records are drawn again, to the same number; other data may draw others
+    bad = sorted(choice.keys - earlier)[: len(choice.keys) - len(earlier)]
+    return replace(choice, keys=earlier.union(bad), earlier=earlier)
+
+
+def _choose_new(spec: RunSpec, keys: Iterable[str]) -> Choice:
+    if spec.samples is None and spec.shuffle is None:
+        return Choice(limit=spec.limit)
+    known = dict.fromkeys(keys)
+    if spec.samples is None:
+        drawn = nsmallest(spec.limit or 0, known, key=lambda key: hash_json([spec.shuffle, key]))
+        return Choice(keys=frozenset(drawn), records=len(known), seed=spec.shuffle)
+    if unknown := [key for key in spec.samples if key not in known]:
+        like = (
+            nearest(unknown[0], list(known)) or f"; the first of the data has {next(iter(known))}"
+        )
+        raise ConfigError(f"samples: no sample has the key {name_few(unknown)}{like}")
+    return Choice(keys=frozenset(spec.samples), records=len(known))
+
+
+def key_or_place(record: Record | Unreadable, key_of: KeyOf) -> str:
+    """The key of a record's sample, or the record's place if it has none."""
+    if isinstance(record, Unreadable):
+        return record.where
+    try:
+        return key_of(record) or record.where
+    except DataError:
+        return record.where
 
 
 @dataclass(frozen=True, slots=True)

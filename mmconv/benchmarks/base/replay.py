@@ -1,18 +1,27 @@
 """Replay: a plan whose replies exist already, in a file, in another run or in a request.
 
-Parsing, scoring and tables are those of an ordinary run.
+Parsing, scoring and tables are those of an ordinary run. `mmconv.benchmarks.readers` has a reader
+of each published format: from files to replies.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from mmconv.benchmarks.base.benchmark import Benchmark
+from mmconv.benchmarks.base.layouts import Context, make_tables
 from mmconv.benchmarks.base.sample import Sample
-from mmconv.benchmarks.layouts import Context, make_tables
-from mmconv.core.types import Outcome, Reply, Score, Skipped, Table
-from mmconv.stats import ScoreFrame
+from mmconv.benchmarks.data_files.bad_records import bad_records_note, bad_records_table, refusal
+from mmconv.benchmarks.data_files.records import Record, Unreadable
+from mmconv.core.errors import DataError
+from mmconv.core.types import Cell, Outcome, Reply, Score, Skipped, Table
+from mmconv.stats import ScoreFrame, note_intervals
+
+_NOISE = 10
+"""Decimals beyond which a mean's digits are those of its summation, not of the scores."""
 
 NOT_IN_FILE = "not in the file"
 """Why a call has no score: the file has no reply to it."""
@@ -43,3 +52,86 @@ def published_tables(
     context = Context(candidate=candidate, judge="the judge of the files")
     layouts, metrics = [*benchmark.layouts()], [*benchmark.metrics()]
     return make_tables(layouts, metrics, frames, context)
+
+
+@dataclass(slots=True, kw_only=True)
+class Rescoring:
+    """The records of all files: how many are `good`, and what is wrong with those left out.
+
+    A bad record refuses its file; with `skip_bad` it is left out, and every table says so.
+    """
+
+    skip_bad: bool = False
+    good: int = 0
+    left_out: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    _taken: set[Path] = field(default_factory=set)
+
+    def take(
+        self,
+        path: Path,
+        records: Iterable[Record | Unreadable],
+        read: Callable[[Record], object],
+        advice: str,
+    ) -> None:
+        """Read every record of a file; `read` raises `DataError` for a bad one.
+
+        Raises `DataError` with all bad records of the file, for a file without good ones, and for
+        one that was taken before.
+        """
+        if (own := path.resolve()) in self._taken:
+            raise DataError(str(path), ["the same file is given twice"], "Give each file once.")
+        self._taken.add(own)
+        bad: dict[str, tuple[str, ...]] = {}
+        good = 0
+        for record in records:
+            if faults := _faults(record, read):
+                bad[record.where] = faults
+            else:
+                good += 1
+        if not good or (bad and not self.skip_bad):
+            raise refusal(path, bad, good, advice)
+        self.good += good
+        for where, faults in bad.items():
+            # places begin with a file's name, and files of two folders can have the same
+            self.left_out[f"{path.parent}: {where}" if where in self.left_out else where] = faults
+
+    def rescored(self, tables: Iterable[Table]) -> tuple[Table, ...]:
+        """The tables, each with what its brackets are and what was left out, and the list of it."""
+        left_out = tuple(bad_records_note(self.left_out, self.good))
+        noted = (
+            replace(table, notes=(*table.notes, *left_out)) for table in note_intervals(tables)
+        )
+        return (*noted, *bad_records_table(self.left_out))
+
+
+def _faults(record: Record | Unreadable, read: Callable[[Record], object]) -> tuple[str, ...]:
+    if isinstance(record, Unreadable):
+        return (record.fault,)
+    try:
+        read(record)
+    except DataError as error:
+        return error.problems
+    return ()
+
+
+def as_published(tables: Iterable[Table]) -> tuple[Table, ...]:
+    """The tables with their numbers rounded as the authors' code does: by Python's `round`.
+
+    It differs from rounding half up at exact ties only. CMT-Eval's files show it: a dialogue whose
+    turns average 3.125 is stored as 3.12.
+    """
+    return tuple(map(_rounded, tables))
+
+
+def _rounded(table: Table) -> Table:
+    rows = {
+        name: {column: _rounded_cell(cell, table.digits) for column, cell in row.items()}
+        for name, row in table.rows.items()
+    }
+    return replace(table, rows=rows)
+
+
+def _rounded_cell(cell: Cell, digits: int) -> Cell:
+    if not isinstance(cell.value, float):
+        return cell
+    return replace(cell, value=round(round(cell.value, _NOISE), digits))

@@ -1,4 +1,4 @@
-"""What came of the calls of one sample: a benchmark's `score` reads it."""
+"""The results of one sample's calls, which a benchmark's `score` reads, and the scores' scale."""
 
 from __future__ import annotations
 
@@ -6,12 +6,21 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import fsum
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from judges import Reading, read_verdict
-from mmconv.benchmarks.shared.scoring import Scale, ends_of
 from mmconv.core.errors import ConfigError
 from mmconv.core.types import Call, Outcome, Reply, Score, Verdict
+
+Calls: TypeAlias = Mapping[str, Call]
+Outcomes: TypeAlias = Mapping[str, Outcome]
+Scores: TypeAlias = Iterable[Score]
+
+Ends: TypeAlias = tuple[float, float]
+"""The lowest and the highest value that a score can have."""
+
+Scale: TypeAlias = Ends | Mapping[str, Ends | None] | None
+"""The ends of all scores, or those of each by name; None: there are none."""
 
 NOT_JUDGED = "not judged"
 """The reason of scores that need a judge in a run without one; they are not kept."""
@@ -116,6 +125,11 @@ def reduce_scores(
         return results.score(name, None, reason, turn=turn)
     value = min(values) if how == "min" else fsum(values) / len(values)
     return results.score(name, value, turn=turn)
+
+
+def ends_of(scale: Scale, name: str) -> Ends | None:
+    """The ends of the scores of this name, if they have any."""
+    return scale.get(name) if isinstance(scale, Mapping) else scale
 
 
 def check_scores(scores: Sequence[Score], scale: Scale) -> None:

@@ -21,7 +21,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from mmconv.benchmarks.data_files.parquet import EmbeddedImage
-from mmconv.benchmarks.data_files.workbooks import SHEET_ERRORS, Formatted
+from mmconv.benchmarks.data_files.records import as_text
 from mmconv.core.errors import ImageError
 from mmconv.core.types import Image
 
@@ -30,6 +30,13 @@ OpenImage: TypeAlias = Callable[[Any], Image]
 
 IMAGES = "images"
 """The key of the validation context that holds the `OpenImage`."""
+
+
+SHARED_IMAGES = (
+    "Samples that show the same images, in any order, are one cluster. Those that share only some "
+    "of several images count as independent, so intervals are too narrow if there are many. Set "
+    "the tag `cluster` of their scores to change that."
+)
 
 
 class Fields(BaseModel):
@@ -60,24 +67,13 @@ class Sample(Fields):
 
 
 def read_text(value: Any) -> str:
-    """A cell or JSON value as text; numbers are written as a spreadsheet shows them.
-
-    Raises `PydanticCustomError` for anything else: a truth value, a date, a list, a formula's
-    error, a number that the spreadsheet shows in a format of its own.
-    """
+    """A cell or JSON value as text that is not blank; raises `PydanticCustomError`."""
     if value is None or (isinstance(value, str) and not value.strip()):
-        raise PydanticCustomError("empty", "is empty")
-    if isinstance(value, Formatted):
-        raise PydanticCustomError(
-            "formatted",
-            "holds {value}, which the sheet shows in the format {format}; format the cell as text",
-            {"value": f"{value:.15g}", "format": repr(value.format)},
-        )
-    if isinstance(value, str) and value not in SHEET_ERRORS:
-        return value
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return str(value) if isinstance(value, int) else f"{value:.15g}"
-    raise PydanticCustomError("text", "holds {value}, which is not text", {"value": repr(value)})
+        raise PydanticCustomError("text", "is empty")
+    try:
+        return as_text(value)
+    except ValueError as error:
+        raise PydanticCustomError("text", "{problem}", {"problem": str(error)}) from error
 
 
 def _open_image(value: Any, info: ValidationInfo) -> Any:
@@ -141,6 +137,12 @@ def images_of(value: object) -> Iterator[Image]:
             yield from images_of(getattr(value, name))
 
 
+def cluster_of(sample: Sample) -> dict[str, str]:
+    """Samples with the same images are one cluster: their scores are not independent."""
+    hashes = {image.sha256 for image in images_of(sample)}
+    return {"cluster": "+".join(sorted(hashes))} if hashes else {}
+
+
 def problems_of(error: ValidationError) -> tuple[str, ...]:
     """What is wrong with a record, one line for each field: `history[2].user is empty`."""
     errors = error.errors()
@@ -158,7 +160,7 @@ def _problem(place: tuple[int | str, ...], kind: str, message: str) -> str:
     name = name.removeprefix(".")
     if kind == "missing":
         return f"{name} is missing"
-    if kind in ("empty", "formatted", "text"):
+    if kind in ("empty", "text"):
         return f"{name} {message}"
     message = message.removeprefix("Value error, ")
     return f"{name}: {message}" if name and kind != "image" else message

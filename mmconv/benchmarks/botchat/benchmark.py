@@ -26,7 +26,11 @@ from mmconv.benchmarks.base.benchmark import (
     Condition,
     Options,
 )
+from mmconv.benchmarks.base.compare import Board, Tables
 from mmconv.benchmarks.base.dataset import Dataset, load_dataset
+from mmconv.benchmarks.base.endings import endings
+from mmconv.benchmarks.base.layouts import Build, Layout
+from mmconv.benchmarks.base.metrics import Metric
 from mmconv.benchmarks.base.results import Results
 from mmconv.benchmarks.botchat.dialogues import (
     GTEVAL,
@@ -55,11 +59,7 @@ from mmconv.benchmarks.botchat.metrics import (
     score_unieval,
 )
 from mmconv.benchmarks.botchat.tables import boards, layouts
-from mmconv.benchmarks.layouts import Build, Layout
-from mmconv.benchmarks.metrics import Metric
-from mmconv.benchmarks.shared.endings import endings
-from mmconv.benchmarks.shared.leaderboard import Board, Tables
-from mmconv.benchmarks.shared.options import ANY_ROLE, Description, Display, Several
+from mmconv.benchmarks.options import ANY_ROLE, Description, Display, Several
 from mmconv.core.config import CANDIDATE
 from mmconv.core.errors import ConfigError, PlanError, PromptError
 from mmconv.core.protocols import ImageSink
@@ -228,11 +228,11 @@ class BotChat(Benchmark[HumanDialogue, BotChatOptions]):
         return tuple(opponents)
 
     @property
-    def facts(self) -> dict[str, Any]:
+    def provenance(self) -> dict[str, Any]:
         """Also how many samples are compared, and a hash of each stored dialogue of an opponent."""
         stored = {each.name: each.hashes() for each in self.opponents if not each.role}
         prompts = self.prompt_set.digests()
-        return super().facts | {
+        return super().provenance | {
             "prompts": prompts,
             "compared": len(self.compared),
             "opponents": stored,

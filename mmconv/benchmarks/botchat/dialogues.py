@@ -24,8 +24,8 @@ from pydantic_core import PydanticCustomError
 from mmconv.benchmarks.base.sample import Sample
 from mmconv.benchmarks.data_files.bad_records import name_few
 from mmconv.benchmarks.data_files.records import Record, read_records, text
+from mmconv.benchmarks.options import BenchmarkOptions
 from mmconv.benchmarks.registry import TITLES
-from mmconv.benchmarks.shared.options import BenchmarkOptions
 from mmconv.core.errors import DataError
 from mmconv.core.keys import hash_json
 from mmconv.core.plans import read_trial

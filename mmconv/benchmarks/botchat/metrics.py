@@ -26,7 +26,18 @@ from judges.parsers.botchat import (
     authors_comparison,
     authors_human,
 )
-from mmconv.benchmarks.base.results import Result, Results
+from mmconv.benchmarks.base.endings import SHARES, TOKENS
+from mmconv.benchmarks.base.metrics import (
+    ColumnOf,
+    Delta,
+    Group,
+    Mean,
+    Metric,
+    Official,
+    Select,
+    share,
+)
+from mmconv.benchmarks.base.results import Outcomes, Result, Results
 from mmconv.benchmarks.botchat.dialogues import (
     GTEVAL,
     PAIREVAL,
@@ -36,9 +47,6 @@ from mmconv.benchmarks.botchat.dialogues import (
     Line,
     first_repeat,
 )
-from mmconv.benchmarks.metrics import ColumnOf, Delta, Group, Mean, Metric, Official, Select, share
-from mmconv.benchmarks.shared.endings import SHARES, TOKENS
-from mmconv.benchmarks.shared.scoring import Outcomes
 from mmconv.core.errors import Unparsed
 from mmconv.core.types import (
     SAME_TEXT,

@@ -18,6 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judges.parsers.botchat import AUTHORS_UTTERANCES
+from mmconv.benchmarks.base.compare import (
+    CANDIDATE_LABEL,
+    Board,
+    BoardPart,
+    CellPlace,
+    Tables,
+)
+from mmconv.benchmarks.base.layouts import Build, Layout, Parts
 from mmconv.benchmarks.botchat.dialogues import GTEVAL, HUMAN, PAIREVAL, SHORTEST_HUMAN, DupDetect
 from mmconv.benchmarks.botchat.metrics import (
     AUTHORS_COLUMN,
@@ -36,14 +44,6 @@ from mmconv.benchmarks.botchat.metrics import (
     WIN,
     named,
     table_of,
-)
-from mmconv.benchmarks.layouts import Build, Layout, Parts
-from mmconv.benchmarks.shared.leaderboard import (
-    CANDIDATE_LABEL,
-    Board,
-    BoardPart,
-    CellPlace,
-    Tables,
 )
 from mmconv.core.types import Cell, Table
 from mmconv.stats import FEWEST_CLUSTERS, ScoreFrame

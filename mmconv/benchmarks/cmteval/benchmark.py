@@ -30,6 +30,8 @@ from mmconv.benchmarks.base.benchmark import (
     Condition,
 )
 from mmconv.benchmarks.base.dataset import Dataset, choose_samples
+from mmconv.benchmarks.base.layouts import Build, Layout
+from mmconv.benchmarks.base.metrics import Metric
 from mmconv.benchmarks.base.results import Result, Results, reduce_scores
 from mmconv.benchmarks.cmteval.data import (
     IDS,
@@ -59,9 +61,7 @@ from mmconv.benchmarks.cmteval.metrics import (
     metrics,
 )
 from mmconv.benchmarks.data_files.records import Record, Unreadable, scan_records
-from mmconv.benchmarks.layouts import Build, Layout
-from mmconv.benchmarks.metrics import Metric
-from mmconv.benchmarks.shared.options import Display, Ratings, Several
+from mmconv.benchmarks.options import Display, Ratings, Several
 from mmconv.core.config import CANDIDATE
 from mmconv.core.errors import ConfigError, PlanError
 from mmconv.core.keys import hash_file
@@ -165,11 +165,11 @@ class CMTEval(Benchmark[Dialogue, CMTEvalOptions]):
         return (*self._files.values(), *filter(None, (self._references,)))
 
     @property
-    def facts(self) -> dict[str, Any]:
+    def provenance(self) -> dict[str, Any]:
         """The hashes of the data by subset, whatever the files are called."""
         names = (*self._files, "references")
         hashes = dict(zip(names, map(hash_file, self.data_files), strict=False))
-        return {**super().facts, "data": hashes}
+        return {**super().provenance, "data": hashes}
 
     def read_data(self, images: ImageSink) -> Dataset[Dialogue]:
         """The dialogues of all subsets; those of Long-Text with their references."""

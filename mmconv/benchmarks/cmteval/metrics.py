@@ -19,9 +19,8 @@ from statistics import fmean, stdev
 from typing import NamedTuple, TypeAlias
 
 from judges.parsers.cmteval import DIMENSIONS, HIGHEST, LOWEST
-from mmconv.benchmarks.cmteval.data import ACTS, PATTERNS, STRATEGIES, SUBSETS
-from mmconv.benchmarks.layouts import Build, Layout
-from mmconv.benchmarks.metrics import (
+from mmconv.benchmarks.base.layouts import Build, Layout
+from mmconv.benchmarks.base.metrics import (
     ColumnOf,
     Group,
     Mean,
@@ -31,6 +30,7 @@ from mmconv.benchmarks.metrics import (
     Select,
     endings_metrics,
 )
+from mmconv.benchmarks.cmteval.data import ACTS, PATTERNS, STRATEGIES, SUBSETS
 from mmconv.core.types import UNPARSED, Cell, Table
 from mmconv.stats import Column, ScoreFrame
 

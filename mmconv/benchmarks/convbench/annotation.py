@@ -2,9 +2,7 @@
 
 The calls follow the paper's curation stages ii to v (section 3.2): an instruction-conditioned
 caption, polished from a plain description; three reference answers, given in one conversation;
-focus points; categories. What a row has is never asked again, and goes into the prompts of the
-rest. Nothing is asked here, and no file is read or written: see
-`mmconv.benchmarks.convbench.drafts`.
+focus points; categories. What a row has goes into the prompts of the rest.
 """
 
 from __future__ import annotations
@@ -15,16 +13,16 @@ from dataclasses import dataclass, replace
 
 from judges import Judge, PromptSet, read_verdict
 from judges.template import Slot
+from mmconv.benchmarks.base.results import Outcomes
 from mmconv.benchmarks.convbench.categories import LISTS, as_listed, folded
-from mmconv.benchmarks.convbench.columns import (
+from mmconv.benchmarks.convbench.data import (
     CAPTION,
     CATEGORIES,
     DRAFTED,
     FOCUS_POINTS,
     REFERENCES,
+    Row,
 )
-from mmconv.benchmarks.convbench.data import Row
-from mmconv.benchmarks.shared.scoring import Outcomes
 from mmconv.core.errors import PromptError, Unparsed
 from mmconv.core.turns import Turn, chain
 from mmconv.core.types import Call, Failure, Ref, Reply, Sampling, Skipped, Text, Verdict
@@ -176,7 +174,7 @@ def read_categories(text: str) -> Verdict:
         wanted = given.pop()
         found = as_listed(number, wanted)
         if found is None:
-            raise Unparsed(f"{wanted!r} is no category of the {turn} turn")
+            raise Unparsed(f"{wanted!r} is not a category of the {turn} turn")
         chosen.append(found)
     return Verdict(label="\n".join(chosen))
 

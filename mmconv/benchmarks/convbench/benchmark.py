@@ -18,12 +18,20 @@ from typing import Any, TypeAlias
 from judges import Extraction, Judge, PromptSet, parsers
 from mmconv.benchmarks.base.benchmark import CANDIDATE_AND_JUDGE, JUDGE, Benchmark, Condition
 from mmconv.benchmarks.base.dataset import Dataset
+from mmconv.benchmarks.base.layouts import Build, Layout
+from mmconv.benchmarks.base.metrics import Metric
 from mmconv.benchmarks.base.results import Results
-from mmconv.benchmarks.convbench.columns import CAPTION, REFERENCES
-from mmconv.benchmarks.convbench.data import Row, Side, Source, filled_columns, load_rows
+from mmconv.benchmarks.convbench.data import (
+    CAPTION,
+    REFERENCES,
+    Row,
+    Side,
+    Source,
+    filled_columns,
+    load_rows,
+)
 from mmconv.benchmarks.convbench.layouts import boards, layouts
 from mmconv.benchmarks.convbench.metrics import metrics
-from mmconv.benchmarks.convbench.official import Convention, constant_for
 from mmconv.benchmarks.convbench.options import (
     ALONE,
     DISPLAY,
@@ -34,9 +42,8 @@ from mmconv.benchmarks.convbench.options import (
     GradingOptions,
     own_turns,
 )
-from mmconv.benchmarks.layouts import Build, Layout
-from mmconv.benchmarks.metrics import Metric
-from mmconv.benchmarks.shared.options import Description
+from mmconv.benchmarks.convbench.quantities import Convention, constant_for
+from mmconv.benchmarks.options import Description
 from mmconv.core.errors import ConfigError, PlanError
 from mmconv.core.protocols import ImageSink
 from mmconv.core.turns import Turn, chain
@@ -166,10 +173,10 @@ class ConvBench(Benchmark[Row, ConvBenchOptions]):
         return tuple(filter(None, (options.data, options.annotations, options.positions)))
 
     @property
-    def facts(self) -> dict[str, Any]:
+    def provenance(self) -> dict[str, Any]:
         """Also how many rows there are and how many of them are drafts."""
         rows = self.dataset.samples
-        return {**super().facts, "rows": len(rows), "drafts": sum(row.draft for row in rows)}
+        return {**super().provenance, "rows": len(rows), "drafts": sum(row.draft for row in rows)}
 
     def remarks(self) -> Iterator[str]:
         """Offline judges, drafts, missing focus points, unused annotations."""
@@ -196,6 +203,11 @@ class ConvBench(Benchmark[Row, ConvBenchOptions]):
         """The category of the turn, if it has one."""
         category = sample.categories[turn - 1] if turn else None
         return {} if category is None else {"category": category}
+
+    def references(self, sample: Row, condition: str) -> dict[str, str]:
+        """The human's answers to the turns that the candidate answers itself."""
+        turns = own_turns(condition)
+        return {f"turn_{n}": text for n in turns if (text := sample.references[n - 1]) is not None}
 
     def metadata(self, sample: Row) -> dict[str, str]:
         """The caption, the references and the focus points, as far as there are any."""

@@ -1,11 +1,15 @@
-"""ConvBench's rows: the authors' spreadsheet joined with images, A/B sides and annotations."""
+"""ConvBench's rows: the authors' spreadsheet joined with images, A/B sides and annotations.
+
+Columns have the names that the authors' scripts read; `status` is our own.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from mmconv.benchmarks.base.dataset import (
     Dataset,
@@ -15,27 +19,45 @@ from mmconv.benchmarks.base.dataset import (
 )
 from mmconv.benchmarks.base.sample import ImageFile, Sample
 from mmconv.benchmarks.convbench.categories import as_listed
-from mmconv.benchmarks.convbench.columns import (
-    CAPTION,
-    CATEGORIES,
-    COLUMNS,
-    FOCUS_POINTS,
-    ID,
-    IMAGE,
-    INSTRUCTIONS,
-    REFERENCES,
-    REQUIRED,
-    STATUS,
-    read_id,
-    read_texts,
-)
 from mmconv.benchmarks.data_files.image_folder import ImageFolder
 from mmconv.benchmarks.data_files.parquet import EmbeddedImage
-from mmconv.benchmarks.data_files.records import Record, Unreadable, scan_records
+from mmconv.benchmarks.data_files.records import Record, Unreadable, scan_records, text
 from mmconv.core.config import RunSpec
 from mmconv.core.errors import DataError, ImageError
 from mmconv.core.protocols import ImageSink
 from mmconv.core.types import Image
+
+ID: Final = "ID"
+IMAGE: Final = "image_id"
+INSTRUCTIONS: Final = (
+    "The_first_turn_instruction",
+    "The_second_turn_instruction",
+    "The_third_turn_instruction",
+)
+CAPTION: Final = "instruction-conditioned-caption"
+CATEGORIES: Final = (
+    "First_turn_instruction_category",
+    "Second_turn_instruction_category",
+    "Third_turn_instruction_category",
+)
+REFERENCES: Final = ("first_turn_answer", "second_turn_answer", "third_turn_answer")
+FOCUS_POINTS: Final = "third_turn_demands"
+STATUS: Final = "status"
+"""Our own column: "draft" for what a model wrote, "verified" (also if empty) for the rest."""
+
+REQUIRED: Final = (ID, IMAGE, *INSTRUCTIONS)
+"""The columns that every row must fill, whatever the run."""
+
+DRAFTED: Final = (CAPTION, *CATEGORIES, *REFERENCES, FOCUS_POINTS)
+"""The columns that a model can draft."""
+
+COLUMNS: Final = (*REQUIRED, *DRAFTED, STATUS)
+"""All columns that are read."""
+
+_EMPTY_MARKS = frozenset({"nan", "none", "null", "<na>"})
+"""What programs write for an empty cell."""
+
+_STRIPPED = (ID, IMAGE, *CATEGORIES, STATUS)
 
 Triple: TypeAlias = tuple[str | None, str | None, str | None]
 Texts: TypeAlias = dict[str, str]
@@ -86,7 +108,7 @@ def load_rows(source: Source, spec: RunSpec, library: ImageSink) -> Dataset[Row]
     cannot be read or no row is left.
     """
     records = [*scan_records(source.data, source.sheet, columns=REQUIRED)]
-    annotations = _read_annotations(source.annotations)
+    annotations = read_annotations(source.annotations)
     joined = [_join(record, annotations) for record in records]
     sides = {} if source.positions is None else read_sides(source.positions)
     folder = ImageFolder(source.images, library)
@@ -157,14 +179,14 @@ def _make_row(row_id: str, image: Image, texts: Texts, position: Side | None) ->
 def filled_columns(source: Source, columns: Collection[str]) -> set[str]:
     """Those of the columns that any row or annotation fills in."""
     records = [*scan_records(source.data, source.sheet, columns=REQUIRED)]
-    records += _read_annotations(source.annotations).records
+    records += read_annotations(source.annotations).records
     texts = (read_texts(record)[0] for record in records if isinstance(record, Record))
     return {column for each in texts for column, text in each.items() if text and column in columns}
 
 
 @dataclass(slots=True)
-class _Annotations:
-    """The annotations by ID, and what is wrong with those that cannot be used.
+class Annotations:
+    """A file's annotations by ID, each with its place, and what is wrong with the others.
 
     `bad_ids` holds the place and the problems of a bad annotation by ID; they are those of its row.
     `bad` holds the problems of the other ones by place.
@@ -192,8 +214,9 @@ _CONFLICTS = "conflicts with the annotation"
 NOT_VERIFIED = "is a draft that no person has verified"
 
 
-def _read_annotations(path: Path | None) -> _Annotations:
-    annotations = _Annotations()
+def read_annotations(path: Path | None) -> Annotations:
+    """Read an annotations file; raises `DataError` as `scan_records` does."""
+    annotations = Annotations()
     if path is None:
         return annotations
     annotations.records = [*scan_records(path, columns=COLUMNS)]
@@ -219,7 +242,7 @@ def _read_annotations(path: Path | None) -> _Annotations:
     return annotations
 
 
-def _join(record: Record | Unreadable, annotations: _Annotations) -> Record | Unreadable:
+def _join(record: Record | Unreadable, annotations: Annotations) -> Record | Unreadable:
     """The record with the fields that only its annotation has, and its ID as it is compared."""
     if isinstance(record, Unreadable):
         return record
@@ -288,3 +311,51 @@ def read_sides(path: Path) -> Mapping[int, Side]:
             "It must hold one integer per ID: 0 if the model is A, 1 if it is B.",
         )
     return {number: "B" if side else "A" for number, side in enumerate(array.tolist(), start=1)}
+
+
+def read_texts(record: Record) -> tuple[dict[str, str], list[str]]:
+    """The columns that hold more than blanks, and one line per value that cannot be used.
+
+    Names, categories and the status lose stray blanks; what goes into prompts stays as it is. An
+    unusable value is kept as an empty text, so that it does not count as missing too.
+    """
+    texts: dict[str, str] = {}
+    faults: list[str] = []
+    for column in COLUMNS:
+        try:
+            value = _read(record, column)
+        except DataError as error:
+            faults += error.problems
+            texts[column] = ""
+            continue
+        if column in DRAFTED and (value or "").strip().lower() in _EMPTY_MARKS:
+            faults.append(f"{column} holds {value!r}, as programs write an empty cell: empty it")
+            texts[column] = ""
+        elif value is not None and value.strip():
+            texts[column] = value.strip() if column in _STRIPPED else value
+    if texts.get(ID) and read_id(texts) is None:
+        faults.append(f"{ID} is {texts[ID]!r}, which is not a whole number from 1")
+    if texts.get(STATUS, "verified") not in ("draft", "verified", ""):
+        faults.append(f"{STATUS} is {texts[STATUS]!r}; write draft or verified")
+    return texts, faults
+
+
+def _read(record: Record, column: str) -> str | None:
+    """A column as text: the ID however a spreadsheet shows it, of an image in the file its name."""
+    value = record.fields.get(column)
+    if column == IMAGE and isinstance(value, EmbeddedImage):
+        return value.name
+    if column == ID and isinstance(value, float):
+        return f"{value:.15g}"
+    return text(record, column)
+
+
+def read_id(texts: dict[str, str]) -> str | None:
+    """The row's ID without leading zeros; None if it is absent or not a whole number from 1.
+
+    Programs that take a column with a gap for fractions write 2.0 for 2.
+    """
+    written = re.sub(r"\.0+$", "", texts.get(ID, ""))
+    if not (written.isascii() and written.isdecimal()):
+        return None
+    return written.lstrip("0") or None

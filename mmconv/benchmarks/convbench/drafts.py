@@ -1,11 +1,9 @@
 """A drafting job and the file that it writes: an annotations file, one line per row.
 
-The file stands on its own: what an earlier annotations file says of a row stands in the row's line
-too, so that the file can be given as `--annotations` in its place. What the data file says does
-not. A line that is there is never changed, since a person may have verified it; a row has a line
-only when all that it lacked was drafted. Lines are added as drafts come, and put into the rows'
-order at the end. Nothing is asked here, and how drafts are made is told in
-`mmconv.benchmarks.convbench.annotation`.
+The file is complete: it takes over what an earlier annotations file says of a row, so it can be
+given as `--annotations` in its place. A line is never changed, since a person may have verified it.
+A row has a line only if all that it lacked was drafted. Lines are added as drafts come, and sorted
+in the order of the rows at the end.
 """
 
 from __future__ import annotations
@@ -24,9 +22,16 @@ from typing import IO, Literal, TypeAlias
 import orjson
 
 from mmconv.benchmarks.convbench.annotation import Annotator, gaps, read_draft
-from mmconv.benchmarks.convbench.columns import DRAFTED, ID, STATUS, read_id, read_texts
-from mmconv.benchmarks.convbench.data import Row
-from mmconv.benchmarks.data_files.records import Record, Unreadable, scan_records
+from mmconv.benchmarks.convbench.data import (
+    DRAFTED,
+    ID,
+    STATUS,
+    Row,
+    read_annotations,
+    read_id,
+    read_texts,
+)
+from mmconv.benchmarks.data_files.records import Record
 from mmconv.core.atomic_writes import atomic_write
 from mmconv.core.errors import ConfigError, DataError
 from mmconv.core.plans import Finished, Plan
@@ -38,11 +43,10 @@ Status: TypeAlias = Literal["draft", "verified"]
 
 
 class DraftFile:
-    """An annotations file in the making.
+    """An annotations file that drafts are added to; lock it with `held` meanwhile.
 
-    `earlier` is the annotations file that it completes; it may be the same file. Whoever adds lines
-    keeps others away meanwhile, see `held`. Raises `ConfigError` if `path` does not end in .jsonl,
-    and `DataError` if it is there already and a line of it is bad.
+    `earlier` is the annotations file that it completes; it may be the same file. Raises
+    `ConfigError` if `path` does not end in .jsonl, and `DataError` if the file has a bad line.
     """
 
     def __init__(self, path: Path, earlier: Path | None = None) -> None:
@@ -52,7 +56,7 @@ class DraftFile:
         self._lines, faults = _read(path) if path.exists() else ({}, [])
         if faults:
             raise DataError(str(path), faults, "Mend the lines, or give another --out.")
-        # Bad lines of an earlier file have been refused, or left out on request, by the survey.
+        # bad lines of the earlier file were refused, or left out on request, with the dataset
         self._earlier = {} if earlier is None else _read(earlier)[0]
 
     def line(self, row_id: str) -> Texts | None:
@@ -166,21 +170,19 @@ class Drafting:
             self.copied += self.file.copy(row.id)
 
     def arrange(self) -> None:
-        """Put the file's lines, and what is told of rows, into the rows' order."""
+        """Put the file's lines and the rows of messages into the rows' order."""
         self.file.arrange(self._order)
-        self.unreadable = self._arranged(self.unreadable)
-        self.faults = self._arranged(self.faults)
-
-    def _arranged(self, told: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-        return dict(sorted(told.items(), key=lambda each: self._order[each[0]]))
+        for by_row in (self.unreadable, self.faults):
+            ordered = sorted(by_row.items(), key=lambda item: self._order[item[0]])
+            by_row.clear()
+            by_row.update(ordered)
 
 
 @contextmanager
 def held(path: Path) -> Iterator[None]:
-    """Keep the file for this process alone; one that was not there before is not left empty.
+    """Lock the file for this process; a new file is not left empty.
 
-    Raises `ConfigError` if it cannot be written, and if another process holds it: that is found out
-    before the first draft is paid for.
+    Raises `ConfigError` if it cannot be written, or if another process holds it.
     """
     there = path.exists()
     try:
@@ -202,7 +204,7 @@ def held(path: Path) -> Iterator[None]:
 
 
 def _locked(path: Path) -> IO[bytes]:
-    """The file, locked until it is closed; raises `BlockingIOError` where another has locked it."""
+    """The file, locked until it is closed; raises `BlockingIOError` if another has locked it."""
     while True:
         file = path.open("ab")
         try:
@@ -210,7 +212,7 @@ def _locked(path: Path) -> IO[bytes]:
         except OSError:
             file.close()
             raise
-        # Who held it before may have put another file in its place, or taken it away.
+        # the process before may have replaced or removed it
         if path.exists() and os.path.samestat(path.stat(), os.fstat(file.fileno())):
             return file
         file.close()
@@ -219,7 +221,7 @@ def _locked(path: Path) -> IO[bytes]:
 def _append_line(path: Path, line: bytes) -> None:
     """Add a line and have it on disk before returning."""
     with path.open("a+b") as file:
-        # Whoever verified the drafts before may have saved without a last line break.
+        # an editor may have saved it without a last line break
         if file.tell():
             file.seek(-1, os.SEEK_END)
             line = line if file.read(1) == b"\n" else b"\n" + line
@@ -236,7 +238,7 @@ def _replace(path: Path, content: bytes) -> None:
 
 
 def _row_of(line: bytes) -> str | None:
-    """The row that a line annotates; None if a person has spoilt the line meanwhile."""
+    """The row that a line annotates; None if the line was damaged meanwhile."""
     try:
         fields = orjson.loads(line)
     except orjson.JSONDecodeError:
@@ -247,21 +249,8 @@ def _row_of(line: bytes) -> str | None:
 
 
 def _read(path: Path) -> tuple[dict[str, Texts], list[str]]:
-    """The annotations by row, and what is wrong with the lines that are none."""
-    lines: dict[str, Texts] = {}
-    problems = []
-    for record in scan_records(path):
-        if isinstance(record, Unreadable):
-            problems.append(f"{record.where}: {record.fault}")
-            continue
-        texts, faults = read_texts(record)
-        key = read_id(texts)
-        if key is None:
-            faults = faults or [f"no {ID}"]
-        elif key in lines:
-            faults.append(f"an earlier line annotates ID {key}")
-        if key is None or faults:
-            problems += [f"{record.where}: {fault}" for fault in faults]
-        else:
-            lines[key] = texts
-    return lines, problems
+    """The annotations by row, and what is wrong with the other lines."""
+    annotations = read_annotations(path)
+    texts: dict[str, Texts] = {key: texts for key, (_, texts) in annotations.by_id.items()}
+    bad = [*annotations.bad.items(), *annotations.bad_ids.values()] if annotations.records else []
+    return texts, [f"{where}: {problem}" for where, problems in bad for problem in problems]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from mmconv.benchmarks.base.layouts import Build, Layout, Rows, write_estimate
+from mmconv.benchmarks.base.metrics import LARGEST_WIDTH
 from mmconv.benchmarks.convbench.metrics import TIE, Courses
-from mmconv.benchmarks.convbench.official import Convention
 from mmconv.benchmarks.convbench.options import (
     ATTRIBUTED,
     CONDITIONS,
@@ -22,11 +23,10 @@ from mmconv.benchmarks.convbench.quantities import (
     LADDERS,
     MEANS,
     PAIRWISE,
+    Convention,
     Grading,
     gradings,
 )
-from mmconv.benchmarks.layouts import Build, Layout, Rows, write_estimate
-from mmconv.benchmarks.metrics import LARGEST_WIDTH
 from mmconv.core.types import Cell, Table
 from mmconv.stats import FEWEST_CLUSTERS, ScoreFrame
 

@@ -15,7 +15,19 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise, product
 
-from mmconv.benchmarks.convbench.official import OFFICIAL, Convention, OfficialRates
+from mmconv.benchmarks.base.metrics import (
+    ColumnOf,
+    Delta,
+    Group,
+    Mean,
+    Metric,
+    Official,
+    Ratio,
+    Select,
+    Together,
+    endings_metrics,
+    share,
+)
 from mmconv.benchmarks.convbench.options import (
     ALONE,
     DELTAS,
@@ -31,23 +43,11 @@ from mmconv.benchmarks.convbench.quantities import (
     LADDERS,
     MEANINGS,
     MEANS,
+    OFFICIAL,
+    Convention,
     Grading,
     gradings,
 )
-from mmconv.benchmarks.metrics import (
-    ColumnOf,
-    Delta,
-    Group,
-    Mean,
-    Metric,
-    Official,
-    Ratio,
-    Select,
-    Together,
-    endings_metrics,
-    share,
-)
-from mmconv.core.types import Cell
 from mmconv.stats import Column, ScoreFrame
 
 
@@ -389,20 +389,10 @@ def _official(convention: Convention | None) -> Iterator[Official]:
     """The authors' win rates over a constant, in which what is unscored counts as lost."""
     if convention is None:
         return
-    group = Group(title=OFFICIAL, factor=1.0)
-    for name in (*MEANS, *QUANTITIES):
-        yield Official(name, compute=_Rate(convention=convention, name=name), group=group)
-    for name in DELTAS:
-        compute = _Rate(convention=convention, name=name)
-        yield Official(name, compute=compute, group=group, table="deltas")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Rate:
-    convention: Convention
-    name: str
-
-    def __call__(self, frame: ScoreFrame) -> Cell | None:
-        rates = OfficialRates(frame=frame, convention=self.convention)
-        found = (rates.delta if self.name in DELTAS else rates.score)(self.name)
-        return next(iter(found.values()), None)
+    for name in (*MEANS, *QUANTITIES, *DELTAS):
+        yield Official(
+            name,
+            compute=partial(convention.cell, name=name),
+            group=Group(title=OFFICIAL),
+            table="deltas" if name in DELTAS else "scores",
+        )

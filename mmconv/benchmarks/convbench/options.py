@@ -10,13 +10,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from mmconv.benchmarks.base.benchmark import ImageOptions
-from mmconv.benchmarks.shared.options import (
-    BenchmarkOptions,
-    Display,
-    Ratings,
-    Several,
-    word_verdict,
-)
+from mmconv.benchmarks.options import BenchmarkOptions, Display, Ratings, Several, word_verdict
 from mmconv.core.types import Table
 
 GradingName = Literal["direct", "pairwise"]

@@ -1,16 +1,23 @@
-"""The paper's quantities by name: S1 to S0 with hat and tilde, R1, R2, deltas, gradings.
+"""The paper's quantities by name, the gradings, and the authors' win rates.
 
 `S_i` is the mean score of turn i (0: the whole conversation) in the free condition, `_hat` with
 perfect perception, `_tilde` with perfect perception and reasoning (paper, section 4.1). How they
 are estimated is in `metrics`.
+
+The authors' win rates are wins over a constant, in which what is unscored is a loss (source: the
+aggregation in their ConvBenchEval/score.py). A run over a part of the rows has none, since the
+constant counts all rows. If both orders are judged, each is one comparison, of which the constant
+counts two for each row.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from mmconv.benchmarks.convbench.options import ConvBenchOptions
-from mmconv.benchmarks.metrics import Group, share
+from mmconv.benchmarks.base.metrics import Group, share
+from mmconv.benchmarks.convbench.options import DELTAS, QUANTITIES, ConvBenchOptions
+from mmconv.core.types import Cell
+from mmconv.stats import ScoreFrame
 
 _DEFAULTS = {name: field.default for name, field in ConvBenchOptions.model_fields.items()}
 
@@ -23,26 +30,6 @@ class Grading:
     metric: str
     group: Group
     threshold: float
-
-    @property
-    def title(self) -> str:
-        """The column of its numbers."""
-        return self.group.title
-
-    @property
-    def scale(self) -> float:
-        """What scores are multiplied with to be printed."""
-        return self.group.factor
-
-    @property
-    def lowest(self) -> float:
-        """The lowest score."""
-        return self.group.lowest or 0.0
-
-    @property
-    def highest(self) -> float:
-        """The highest score."""
-        return self.group.highest or 0.0
 
     @property
     def failures(self) -> str:
@@ -98,3 +85,82 @@ def gradings(options: ConvBenchOptions) -> tuple[Grading, Grading]:
         replace(DIRECT, threshold=options.failure_rating),
         replace(PAIRWISE, threshold=options.failure_win),
     )
+
+
+OFFICIAL = "authors (%)"
+"""The column's title."""
+
+AUTHORS_CONSTANT = 577
+"""What the authors' aggregation code divides by."""
+
+_AUTHORS_ROWS = (577, 578)
+"""How many rows their data have, by their paper and by their file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Convention:
+    """The constant for one trial, how many trials a run has, and how many good rows the data.
+
+    Rows that are `left_out` as bad have no result, so they count as lost. A run has `samples` of
+    the rows, and each pair is judged in one or two `orders`.
+    """
+
+    denominator: int
+    rows: int
+    samples: int
+    trials: int = 1
+    left_out: int = 0
+    orders: int = 1
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the run has all rows, which the constant counts."""
+        return self.samples >= self.rows
+
+    @property
+    def note(self) -> str:
+        """What the column is, or why there is none."""
+        if not self.is_whole:
+            constant = f"its constant, {self.denominator}, counts all rows"
+            return f"{OFFICIAL} is left out: {constant}, of which this run has {self.samples}."
+        times = f" in each of {self.trials} trials" if self.trials > 1 else ""
+        half = "; a win in one of two orders is half of one" if self.orders > 1 else ""
+        bad = f", and {self.left_out} left out as bad" if self.left_out else ""
+        return (
+            f"{OFFICIAL}: wins over {self.denominator}{times}{half}; what is unscored counts as "
+            f"lost{bad}."
+        )
+
+    def cell(self, frame: ScoreFrame, *, name: str) -> Cell | None:
+        """A quantity or delta in percent.
+
+        None if the run has a part of the rows, was not judged in pairs, or lacks an end of a delta.
+        """
+        if not self.is_whole or PAIRWISE.metric not in frame.distinct("metric"):
+            return None
+        if name not in DELTAS:
+            return Cell(value=_percent(self._rate(frame, name)))
+        start, goal = (self._rate(frame, end) for end in DELTAS[name])
+        return None if start is None or goal is None else Cell(value=_percent(goal - start))
+
+    def _rate(self, frame: ScoreFrame, name: str) -> float | None:
+        """From 0 to 1; None if nothing was judged."""
+        if name in MEANS:
+            rates = [self._rate(frame, part) for part in MEANS[name]]
+            known = [rate for rate in rates if rate is not None]
+            return sum(known) / len(known) if len(known) == len(rates) else None
+        condition, turn = QUANTITIES[name]
+        verdicts = frame.select(metric=PAIRWISE.metric, condition=condition, turn=turn)
+        if not len(verdicts):
+            return None
+        wins = [value for value in verdicts.values if value is not None]
+        return sum(wins) / (self.denominator * self.trials * self.orders)
+
+
+def constant_for(rows: int) -> int:
+    """What takes the constant's place for data of so many rows, which may not be the authors'."""
+    return AUTHORS_CONSTANT if rows in _AUTHORS_ROWS else rows
+
+
+def _percent(rate: float | None) -> float | None:
+    return None if rate is None else 100.0 * rate

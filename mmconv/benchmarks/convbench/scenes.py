@@ -1,8 +1,7 @@
 """A data set in ConvBench's columns over drawn scenes: complete, seeded, and true.
 
-Instructions, references, captions and focus points are written from what was drawn. No side file is
-needed: the references are in the language that `images.scenes.check` reads. It is no benchmark, and
-no number that comes of it says anything about how a model does on ConvBench.
+Instructions, references, captions and focus points are written from what was drawn, in the language
+that `images.scenes.check` reads. Results on it do not predict results on ConvBench.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from pathlib import Path
 import orjson
 
 from images.scenes import Difficulty, Sample, draw, draw_sample
-from mmconv.benchmarks.convbench.columns import (
+from mmconv.benchmarks.convbench.data import (
     CAPTION,
     CATEGORIES,
     FOCUS_POINTS,

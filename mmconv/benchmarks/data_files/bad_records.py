@@ -1,7 +1,4 @@
-"""Records that a run goes on without (`--skip-bad-records`), and how notes and tables tell of them.
-
-Which records are bad is each benchmark's business.
-"""
+"""Records that a run leaves out (`--skip-bad-records`): the error, note and table about them."""
 
 from __future__ import annotations
 
@@ -14,26 +11,26 @@ from mmconv.core.errors import DataError
 from mmconv.core.types import Cell, Table
 
 ALIKE = 5
-"""A complaint that more records share than this is told once, with the first of them."""
+"""A problem of more records than this is listed once, with the first of them."""
 
 NAMED = 20
-"""How many records such a complaint names."""
+"""How many records such a problem names."""
 
 PRINTED = 40
 """A table of more records than this is written to files, and not printed."""
 
 BadRecords: TypeAlias = Mapping[str, tuple[str, ...]]
-"""Where a record stands -> all that is wrong with it."""
+"""Where a record is -> all that is wrong with it."""
 
 
 def refusal(
     where: str | Path, bad: BadRecords, good: int, advice: str = "", *, more: bool = False
 ) -> DataError:
-    """The error that tells all that is wrong, and how to go on with the `good` records, if any.
+    """The error with all problems, and how to go on with the `good` records, if any.
 
-    With `more`, others that were not looked at can take the places of the bad ones.
+    With `more`, records that were not checked can replace the bad ones.
     """
-    problems = list(_complaints(bad))
+    problems = list(_problems(bad))
     if not problems:
         return DataError(str(where), ["holds no records"], "Is it the right file?")
     hint = "" if advice else "No record of it can be used: is it the right file?"
@@ -45,8 +42,8 @@ def refusal(
     return DataError(str(where), problems, "\n".join(filter(None, (advice, hint))), count=count)
 
 
-def _complaints(bad: BadRecords) -> Iterator[str]:
-    """A line per record and fault; what the same many records share is told once, and first."""
+def _problems(bad: BadRecords) -> Iterator[str]:
+    """A line per record and problem; first one line for each problem of the same many records."""
     whose: dict[str, list[str]] = {}
     for place, faults in bad.items():
         for fault in faults:
@@ -62,7 +59,7 @@ def _complaints(bad: BadRecords) -> Iterator[str]:
 
 
 def name_few(places: Sequence[str]) -> str:
-    """The first of many places or keys; the words that all begin with are said once."""
+    """The first of many places or keys; the words that all begin with are written once."""
     words = [place.split(" ") for place in places[:NAMED]]
     alike = len([*takewhile(lambda each: len({*each}) == 1, zip(*words, strict=False))])
     named = [words[0], *(each[alike:] for each in words[1:])]
@@ -71,10 +68,7 @@ def name_few(places: Sequence[str]) -> str:
 
 
 def bad_records_note(bad: BadRecords, good: int, *, beyond: int = 0) -> Iterator[str]:
-    """A line for all tables, if any record is left out and not among the `good` ones.
-
-    The records `beyond` a limit were not looked at.
-    """
+    """A line for all tables, if any record is left out; those `beyond` a limit were not checked."""
     if bad:
         are = "is" if len(bad) == 1 else "are"
         looked_at = f"{'the first ' if beyond else ''}{len(bad) + good}"
@@ -85,7 +79,7 @@ def bad_records_note(bad: BadRecords, good: int, *, beyond: int = 0) -> Iterator
 
 
 def bad_records_list(bad: BadRecords) -> list[dict[str, Any]]:
-    """What the manifest records of them."""
+    """The entries of the manifest."""
     return [{"where": where, "reasons": list(faults)} for where, faults in bad.items()]
 
 

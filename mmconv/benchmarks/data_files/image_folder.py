@@ -15,14 +15,14 @@ from mmconv.core.errors import DataError, ImageError
 from mmconv.core.protocols import ImageSink
 from mmconv.core.types import Image
 
-_SHOWN = 60  # characters of what is no file's name
+_SHOWN = 60  # characters of a name that no file can have
 
 
 class ImageFolder:
     """Adds the images of records to a store; `path` is the folder of those that are files.
 
-    `missing` are the complaints so far about images that are not there. Raises `DataError` for a
-    path that is not a folder.
+    `missing` are the problems so far of images that are not in the folder. Raises `DataError` if
+    `path` is not a folder.
     """
 
     def __init__(self, path: Path | None, store: ImageSink) -> None:
@@ -74,7 +74,7 @@ class ImageFolder:
             ) from error
 
     def _hint(self, folder: Path, missing: PurePath) -> str:
-        """What to say of a file that has the name of a missing one but for one thing."""
+        """The hint at a file with nearly the name of the missing one."""
         other = self._by_stem.get(_plain(missing.stem))
         if other is None or not (folder / other).is_file():
             return ""
@@ -82,12 +82,12 @@ class ImageFolder:
 
 
 def _plain(name: str) -> str:
-    """A name as it looks, whatever its capitals, its URL encoding and its Unicode form."""
+    """A name without differences of case, URL encoding and Unicode form."""
     return normalize("NFC", unquote(name)).lower()
 
 
 def _difference(missing: str, other: str) -> str:
-    """What tells two names apart of which one is meant to be the other."""
+    """In what two names differ of which one is meant to be the other."""
     if missing == other:
         return "folder"
     if missing.lower() == other.lower():

@@ -1,37 +1,37 @@
 """Records: what .xlsx, .csv, .tsv, .jsonl, .json and .parquet files hold, and where each is.
 
-Every benchmark reads its data through here. Which fields must be there, what they mean and what to
-do about a bad record is the benchmark's business. Nothing is written here.
+Every benchmark reads its data through here, and decides which fields a record needs.
 """
 
 from __future__ import annotations
 
 import csv
 import json
-from codecs import BOM_UTF8
+import re
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import orjson
 
 from mmconv.benchmarks.data_files.parquet import read_rows
-from mmconv.benchmarks.data_files.text_faults import (
-    SAVE_AS_UTF8,
-    SEPARATORS,
-    UTF_16,
-    encoding_error,
-    not_utf8,
-    separator_error,
-)
 from mmconv.benchmarks.data_files.workbooks import SHEET_ERRORS, Formatted, open_sheet
 from mmconv.core.errors import DataError
 
-_LONGEST_CELL = 2**31 - 1  # characters: the most that `csv` can be told on every platform
+_SAVE_AS_UTF8 = "Save the file as UTF-8"
+_SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}
+"""Separators of cells, with their names."""
 
+_UTF_16 = "UTF-16, not UTF-8"
+_BEYOND_ASCII = re.compile(rb"[\x80-\xff]+")
+_GB2312 = re.compile(rb"(?:[\xa1-\xf7][\xa1-\xfe])+")
+"""The common characters of GB18030, all in pairs of bytes; accented letters mostly stand alone."""
+
+_LONGEST_CELL = 2**31 - 1  # characters: the most that `csv` takes on every platform
 
 _OPENINGS = (b"[", b"{", b"[{")
 """First lines of a JSON document that is indented."""
@@ -39,7 +39,7 @@ _OPENINGS = (b"[", b"{", b"[{")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """One record: `where` it stands, in words that a person can look up, and its raw fields.
+    """One record: `where` it is, in words that a person can look up, and its raw fields.
 
     An empty cell is None in a spreadsheet and "" in a .csv or .tsv file.
     """
@@ -50,7 +50,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unreadable:
-    """What stands where a record should be: a line that is not JSON, an item that is no object."""
+    """In the place of a record: a line that is not JSON, an item that is not an object."""
 
     where: str
     fault: str
@@ -107,66 +107,32 @@ def scan_records(
 
 
 def text(record: Record, name: str) -> str | None:
-    """A field as text, None where it is absent or empty; numbers as a spreadsheet shows them.
-
-    Raises `DataError` for anything else: a truth value, a date, a list, a formula's error, a number
-    that the spreadsheet shows in a format of its own.
-    """
+    """A field as text, None if it is absent or empty; raises `DataError` as `as_text` does."""
     value = record.fields.get(name)
     if value is None or value == "":
         return None
+    try:
+        return as_text(value)
+    except ValueError as error:
+        raise DataError(record.where, [f"{name} {error}"]) from error
+
+
+def as_text(value: Any) -> str:
+    """A cell or JSON value as text; numbers as a spreadsheet shows them.
+
+    Raises `ValueError` for anything else: a truth value, a date, a list, a formula's error, a
+    number that the spreadsheet shows in a format of its own.
+    """
     if isinstance(value, Formatted):
-        raise DataError(
-            record.where,
-            [f"{name} holds {value:.15g}, which the sheet shows by the format {value.format!r}"],
-            "Format the cell as text, and type what is to be read.",
+        raise ValueError(
+            f"holds {value:.15g}, which the sheet shows in the format {value.format!r}; format the "
+            "cell as text"
         )
     if isinstance(value, str) and value not in SHEET_ERRORS:
         return value
     if isinstance(value, int | float) and not isinstance(value, bool):
         return str(value) if isinstance(value, int) else f"{value:.15g}"
-    raise DataError(
-        record.where,
-        [f"{name} holds {value!r}, which is not text"],
-        "Write it as text (in a spreadsheet: format the cell as text).",
-    )
-
-
-def texts(record: Record, name: str) -> tuple[str, ...] | None:
-    """A field that holds a text or a list of texts, None where one is absent or empty.
-
-    Raises `DataError` as `text` does.
-    """
-    value = record.fields.get(name)
-    listed = value if isinstance(value, list) else [value]
-    found = [text(Record(where=record.where, fields={name: each}), name) for each in listed]
-    given = tuple(each for each in found if each is not None)
-    return given if len(given) == len(found) else None
-
-
-@dataclass(slots=True)
-class Reader:
-    """Reads the texts of one record, and keeps account of what is wrong with them."""
-
-    record: Record
-    faults: list[str] = field(default_factory=list)
-
-    def optional(self, name: str) -> str | None:
-        """The field's text, None where it is absent or blank, "" and a fault where it is none."""
-        try:
-            value = text(self.record, name)
-        except DataError as error:
-            self.faults += error.problems
-            return ""
-        return value if value is not None and value.strip() else None
-
-    def required(self, name: str) -> str:
-        """The field's text, "" and a fault where there is none."""
-        value = self.optional(name)
-        if value is None:
-            how = "empty" if name in self.record.fields else "missing"
-            self.faults.append(f"{name} is {how}")
-        return value or ""
+    raise ValueError(f"holds {value!r}, which is not text")
 
 
 def _readable(found: Record | Unreadable) -> Record:
@@ -210,15 +176,14 @@ def _columns(where: str, header: Sequence[Any]) -> dict[int, str]:
 
 
 def _csv_rows(path: Path, separator: str) -> Iterator[Sequence[Any]]:
-    # A cell may hold a whole dialogue. The limit is the process's: every table sets the same one,
-    # so that none is read by what another left behind.
+    # A cell may hold a whole dialogue. The limit is global: every table sets the same one.
     csv.field_size_limit(_LONGEST_CELL)
     with path.open(encoding="utf-8-sig", newline="") as file:
         reader = csv.reader(file, delimiter=separator, strict=True)
         width = 0
         try:
             for cells in reader:
-                if not width and len(cells) == 1 and (other := separator_error(path, separator)):
+                if not width and len(cells) == 1 and (other := _separator_error(path, separator)):
                     raise other
                 width = width or len(cells)
                 if cells and len(cells) != width:
@@ -229,14 +194,14 @@ def _csv_rows(path: Path, separator: str) -> Iterator[Sequence[Any]]:
 
 
 def _csv_error(path: Path, separator: str, line: int, error: Exception) -> DataError:
-    """The error for a table that cannot be read on from a line: its cause, where one is found."""
+    """The error for a table that cannot be read beyond a line, with its cause if that is known."""
     return (
-        encoding_error(path)
-        or separator_error(path, separator)
+        _encoding_error(path)
+        or _separator_error(path, separator)
         or DataError(
             f"{path.name} line {line}",
             [str(error)],
-            f"Put quotes around cells that hold {SEPARATORS[separator]}, quotes or line breaks.",
+            f"Put quotes around cells that hold {_SEPARATORS[separator]}, quotes or line breaks.",
         )
     )
 
@@ -252,15 +217,15 @@ def _lines(path: Path) -> Iterator[Record | Unreadable]:
             except _RepeatedKeyError as error:
                 yield Unreadable(where=where, fault=str(error))
             except orjson.JSONDecodeError as error:
-                foreign = not_utf8(line)
-                if number == 1 and foreign == UTF_16:
-                    raise DataError(where, [foreign], f"{SAVE_AS_UTF8}.") from error
+                foreign = _not_utf8(line)
+                if number == 1 and foreign == _UTF_16:
+                    raise DataError(where, [foreign], f"{_SAVE_AS_UTF8}.") from error
                 if number == 1 and line.removeprefix(BOM_UTF8).strip() in _OPENINGS:
                     fault = "begins as one JSON document over several lines"
                     advice = "Name it .json, or write a record on each line."
                     raise DataError(str(path), [fault], advice) from error
                 spoilt = f"not JSON: {error.msg} (character {error.pos + 1} of the line)"
-                fault = f"{foreign}. {SAVE_AS_UTF8}" if foreign else spoilt
+                fault = f"{foreign}. {_SAVE_AS_UTF8}" if foreign else spoilt
                 yield Unreadable(where=where, fault=fault)
 
 
@@ -270,11 +235,10 @@ def _items(path: Path) -> Iterator[Record | Unreadable]:
     except _RepeatedKeyError as error:
         raise DataError(str(path), [str(error)], "Keep one of the two.") from error
     except orjson.JSONDecodeError as error:
-        told = DataError(str(path), [f"not JSON: {error}"], "Mend it and run again.")
+        problem, advice = f"not JSON: {error}", "Mend it and run again."
         if _begins_with_record(path):
-            fault = "its first line is a record, as in JSON Lines"
-            told = DataError(str(path), [fault], "Name it .jsonl.")
-        raise (encoding_error(path) or told) from error
+            problem, advice = "its first line is a record, as in JSON Lines", "Name it .jsonl."
+        raise (_encoding_error(path) or DataError(str(path), [problem], advice)) from error
     if not isinstance(document, list):
         raise DataError(str(path), ["not a list of records"], _advise_list(document))
     for number, item in enumerate(document, start=1):
@@ -290,7 +254,7 @@ def _parquet_rows(path: Path) -> Iterator[Record]:
 
 
 def _advise_list(document: Any) -> str:
-    """How a document that is no list becomes one."""
+    """How to make a list of records of a document that is not one."""
     fields = document.items() if isinstance(document, dict) else ()
     lists = [repr(key) for key, value in fields if isinstance(value, list)]
     if len(lists) == 1:
@@ -305,7 +269,7 @@ def _begins_with_record(path: Path) -> bool:
 
 
 class _RepeatedKeyError(Exception):
-    """A key stands twice in one object: which of its values is meant, nobody can tell."""
+    """An object has a key twice, and it is unknown which value is meant."""
 
 
 def _parse(data: bytes) -> Any:
@@ -337,3 +301,45 @@ def _record(where: str, value: Any) -> Record | Unreadable:
         fault = f"holds a {type(value).__name__}, not an object: {{...}}"
         return Unreadable(where=where, fault=fault)
     return Record(where=where, fields=value)
+
+
+def _not_utf8(line: bytes) -> str | None:
+    """The first character of a line that is not UTF-8, and what it may be; None if all are."""
+    if line.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+        return _UTF_16
+    line = line.removeprefix(BOM_UTF8)
+    try:
+        line.decode("utf-8")
+    except UnicodeDecodeError as error:
+        byte = line[error.start : error.start + 1]
+        place = len(line[: error.start].decode("utf-8")) + 1
+        letter = byte.decode("cp1252", "ignore")
+        meant = f", which is {letter!r} in Windows-1252" if letter else ""
+        if all(_GB2312.fullmatch(each) for each in _BEYOND_ASCII.findall(line)):
+            meant = "; the line can be read as GB18030"
+        return f"not UTF-8: character {place} of the line is the byte 0x{byte.hex()}{meant}"
+    return None
+
+
+def _encoding_error(path: Path) -> DataError | None:
+    """The error for the first line of a file that is not UTF-8; None if all lines are."""
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            if fault := _not_utf8(line):
+                table = path.suffix.lower() == ".csv"
+                called = " (a spreadsheet program calls that CSV UTF-8)" if table else ""
+                advice = f"{_SAVE_AS_UTF8}{called}."
+                return DataError(f"{path.name} line {number}", [fault], advice)
+    return None
+
+
+def _separator_error(path: Path, separator: str) -> DataError | None:
+    """The error for a table whose first line has another separator more often, or None."""
+    with path.open("rb") as file:
+        header = file.readline()
+    wanted = _SEPARATORS[separator]
+    for mark, name in _SEPARATORS.items():
+        if header.count(mark.encode()) > header.count(separator.encode()):
+            fault = f"its cells are separated by {name}, not by {wanted}"
+            return DataError(str(path), [fault], f"Save it with {wanted}, or as .xlsx.")
+    return None

@@ -1,7 +1,4 @@
-"""Workbooks (.xlsx): which of their sheets is read, and its rows. What the rows mean is not known.
-
-Nothing is written here.
-"""
+"""Workbooks (.xlsx): which of their sheets is read, and its rows."""
 
 from __future__ import annotations
 
@@ -17,19 +14,15 @@ from mmconv.core.errors import DataError
 Rows: TypeAlias = Iterator[Sequence[Any]]
 """The values of a sheet's cells, row by row."""
 
-
 SHEET_ERRORS = frozenset({"#NULL!", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#N/A"})
-"""What a cell holds whose formula failed."""
+"""The values of cells whose formula failed."""
 
 
 class Formatted(float):
-    """A number that a spreadsheet shows otherwise than it is stored: 25% is stored as 0.25.
-
-    `format` is the cell's number format.
-    """
+    """A number whose cell shows another text: 0.25 as 25%. `format` is the cell's number format."""
 
     def __new__(cls, number: float, number_format: str) -> Self:
-        """The number as it is stored, with its format beside it."""
+        """The number as it is stored, with its format."""
         made = super().__new__(cls, number)
         made.format = number_format
         return made
@@ -38,14 +31,14 @@ class Formatted(float):
 
 
 class Uncomputed:
-    """Stands for a formula whose value nobody computed, or none saved: it is no empty cell."""
+    """A formula whose value was not computed or not saved, which is not an empty cell."""
 
     def __init__(self, coordinate: str) -> None:
         """The formula in the cell at a coordinate, such as C2."""
         self.coordinate = coordinate
 
     def __repr__(self) -> str:
-        """What faults say that the cell holds, and what to do about it."""
+        """What problems say that the cell holds, and what to do."""
         return (
             f"a formula without a saved value (cell {self.coordinate}: save the workbook in a "
             "spreadsheet program)"
@@ -53,9 +46,9 @@ class Uncomputed:
 
 
 _AS_STORED = frozenset({"General", "0", "@"})
-"""The number formats in which a number is shown as it is stored, as far as it has no fraction."""
+"""The number formats that show a number without a fraction as it is stored."""
 
-# What openpyxl lets through for a file that is no workbook, or a damaged one.
+# what openpyxl raises for a file that is not a workbook, or a damaged one
 _XLSX_ERRORS = (BadZipFile, zlib.error, KeyError, IndexError, TypeError, ValueError, SyntaxError)
 
 
@@ -63,12 +56,12 @@ _XLSX_ERRORS = (BadZipFile, zlib.error, KeyError, IndexError, TypeError, ValueEr
 def open_sheet(
     path: Path, sheet: str | None, columns: Collection[str]
 ) -> Iterator[tuple[str, Rows]]:
-    """A sheet's rows, and what tells it from others: `" sheet 'one'"`, empty if it is the only one.
+    """A sheet's rows, and its label: `" sheet 'one'"`, empty if it is the only one.
 
     It is the one that is named, or that has most of the columns; without either, the first. Raises
-    `DataError` for a file that cannot be read, and where no one sheet is the right one.
+    `DataError` for a file that cannot be read, or if two sheets fit equally.
     """
-    # Imported here: openpyxl is slow to load, and most runs read no workbook.
+    # openpyxl is slow to import, and most runs read no workbook
     from openpyxl import load_workbook
 
     with path.open("rb") as file:
@@ -111,7 +104,7 @@ def _header(path: Path, page: Any) -> set[str]:
 
 
 def _rows(path: Path, page: Any) -> Rows:
-    # Some programs store a wrong size, and cells outside it would be lost in silence.
+    # some programs store a wrong size, and cells outside it would be lost
     page.reset_dimensions()
     formulas: Collection[str] | None = None
     for cells in page.iter_rows():
@@ -123,12 +116,12 @@ def _rows(path: Path, page: Any) -> Rows:
 
 
 def _is_bare(cell: Any) -> bool:
-    """Whether a cell is in the file without a value; a text that came out empty is one."""
+    """Whether a cell is in the file without a value; an empty text is a value."""
     return cell.value is None and cell.data_type == "n" and hasattr(cell, "coordinate")
 
 
 def _formulas(path: Path, title: str) -> Collection[str]:
-    """The coordinates of a sheet's formulas, which nobody sees who reads its values."""
+    """The coordinates of a sheet's formulas, which are not seen when its values are read."""
     from openpyxl import load_workbook
 
     with path.open("rb") as file:

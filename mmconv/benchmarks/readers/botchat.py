@@ -14,6 +14,8 @@ from functools import partial
 from pathlib import Path
 
 from judges.parsers.botchat import UniEvalParser, comparison
+from mmconv.benchmarks.base.layouts import Context, make_tables
+from mmconv.benchmarks.base.replay import Rescoring
 from mmconv.benchmarks.base.results import Results
 from mmconv.benchmarks.botchat.dialogues import (
     END,
@@ -42,8 +44,6 @@ from mmconv.benchmarks.botchat.metrics import (
 )
 from mmconv.benchmarks.botchat.tables import layouts
 from mmconv.benchmarks.data_files.records import Record, scan_records, text
-from mmconv.benchmarks.layouts import Context, make_tables
-from mmconv.benchmarks.shared.rescore import Rescoring
 from mmconv.core.errors import DataError
 from mmconv.core.score_rows import ScoreRows
 from mmconv.core.types import Call, Cell, Outcome, Parser, Reply, Score, Skipped, Table

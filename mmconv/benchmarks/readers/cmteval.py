@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 import orjson
 
 from judges.parsers.cmteval import is_on_scale
-from mmconv.benchmarks.base.replay import published_tables, replay
+from mmconv.benchmarks.base.replay import Rescoring, published_tables, replay
 from mmconv.benchmarks.cmteval.benchmark import FREE, JUDGEMENT, CMTEval
 from mmconv.benchmarks.cmteval.data import (
     ACT,
@@ -41,7 +41,6 @@ from mmconv.benchmarks.cmteval.data import (
     turns_of,
 )
 from mmconv.benchmarks.data_files.records import Record, scan_records
-from mmconv.benchmarks.shared.rescore import Rescoring
 from mmconv.core.config import CANDIDATE, ModelSpec, RunSpec
 from mmconv.core.errors import DataError
 from mmconv.core.types import Cell, Score, Table

@@ -15,7 +15,8 @@ import orjson
 from pydantic import ValidationError, field_validator, model_validator
 
 from judges.parsers.fbbench import OFFICIAL
-from mmconv.benchmarks.base.replay import replay
+from mmconv.benchmarks.base.layouts import Context, make_tables
+from mmconv.benchmarks.base.replay import Rescoring, replay
 from mmconv.benchmarks.base.sample import problems_of
 from mmconv.benchmarks.data_files.records import Record, scan_records
 from mmconv.benchmarks.fbbench import (
@@ -27,8 +28,6 @@ from mmconv.benchmarks.fbbench import (
     FBBench,
     Maintenance,
 )
-from mmconv.benchmarks.layouts import Context, make_tables
-from mmconv.benchmarks.shared.rescore import Rescoring
 from mmconv.core.config import RunSpec
 from mmconv.core.errors import DataError
 from mmconv.core.types import Failure, Outcome, Reply, Score, Table

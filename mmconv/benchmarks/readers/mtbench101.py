@@ -19,7 +19,7 @@ from typing import Any
 import orjson
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from mmconv.benchmarks.base.replay import NOT_IN_FILE, published_tables, replay
+from mmconv.benchmarks.base.replay import NOT_IN_FILE, Rescoring, published_tables, replay
 from mmconv.benchmarks.base.sample import problems_of
 from mmconv.benchmarks.data_files.records import Record, Unreadable, scan_records
 from mmconv.benchmarks.mtbench101 import (
@@ -32,7 +32,6 @@ from mmconv.benchmarks.mtbench101 import (
     authors_rating,
     authors_score,
 )
-from mmconv.benchmarks.shared.rescore import Rescoring
 from mmconv.core.config import RunSpec
 from mmconv.core.errors import DataError
 from mmconv.core.types import Cell, Reply, Score, Table

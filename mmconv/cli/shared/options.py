@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 
 import click
 
+from mmconv.benchmarks.options import describe, without_idle_judge
 from mmconv.benchmarks.registry import TITLES
-from mmconv.benchmarks.shared.options import describe, without_idle_judge
 from mmconv.cli.shared.basics import FILE, Command, comma_list
 from mmconv.core.config import YAML_FILES, RunSpec, accept_seats, override, set_field
 from mmconv.core.documents import nearest, read_document, validate

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
+from mmconv.benchmarks.base.results import Scale, ends_of
+from mmconv.benchmarks.options import describe
 from mmconv.benchmarks.registry import TITLES
-from mmconv.benchmarks.shared.options import describe
-from mmconv.benchmarks.shared.scoring import Scale, ends_of
 from mmconv.core.types import Table
 from mmconv.report.agreement.panels import Match, Rating, choose, label, list_values
 from mmconv.run_folder.layout import MANIFEST, SCORES
@@ -46,7 +46,7 @@ def read_scale(file: Path) -> Scale:
         return None
     manifest = read_manifest(file.parent)
     shipped = describe(manifest.benchmark).scale if manifest.benchmark in TITLES else {}
-    scale: Scale = shipped or manifest.facts.get("scale")
+    scale: Scale = shipped or manifest.provenance.get("scale")
     return scale
 
 

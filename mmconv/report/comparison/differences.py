@@ -1,7 +1,7 @@
 """Two or more runs of one benchmark: their tables side by side, and paired differences.
 
 Each run's own estimates are those of its folder. Differences are paired per sample and clustered
-as the benchmark clusters, for each of its quantities (`mmconv.benchmarks.shared.compared`). Scores
+as the benchmark clusters, for each of its quantities (`mmconv.benchmarks.base.compare`). Scores
 are streamed, two runs at a time.
 """
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
 
-from mmconv.benchmarks.shared.compared import find_quantities
+from mmconv.benchmarks.base.compare import find_quantities
 from mmconv.core.errors import ConfigError
 from mmconv.core.types import Cell, Table
 from mmconv.report.comparison.runs import check_alike, check_samples, open_runs, other_settings
@@ -218,7 +218,7 @@ def compare(folders: Sequence[Path], *, despite: Collection[str] = ()) -> Compar
 
 def quantities_by_key(frame: ScoreFrame, run: FinishedRun) -> dict[Key, Quantity]:
     """The quantities of a run with these scores, by name and group."""
-    quantities = find_quantities(frame, run.spec, run.manifest.facts.get("scale"))
+    quantities = find_quantities(frame, run.spec, run.manifest.provenance.get("scale"))
     return {(quantity.name, quantity.group): quantity for quantity in quantities}
 
 

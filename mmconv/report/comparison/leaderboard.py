@@ -1,7 +1,7 @@
 """A leaderboard: finished runs of one benchmark, one row each, the best first.
 
 Its numbers are those of the runs' own tables, at the places that
-`mmconv.benchmarks.shared.leaderboard` describes; only ranks and the endings of all answers of a run
+`mmconv.benchmarks.base.compare` describes; only ranks and the endings of all answers of a run
 are computed here.
 """
 
@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 
-from mmconv.benchmarks.metrics import endings_metrics
-from mmconv.benchmarks.shared.leaderboard import Board, BoardPart, find_boards
+from mmconv.benchmarks.base.compare import Board, BoardPart, find_boards
+from mmconv.benchmarks.base.metrics import endings_metrics
 from mmconv.core.errors import ConfigError
 from mmconv.core.types import Cell, Table
 from mmconv.report.comparison.differences import LEVEL, Key, Named, merge_tables, quantities_by_key
@@ -139,7 +139,7 @@ def _tables(entries: Sequence[_Entry], sort: str | None, columns: Sequence[str])
     runs = [entry.run for entry in entries]
     named = [Named(label=run.label, candidate=run.candidate, tables=run.tables) for run in runs]
     merged = {table.name: table for table in merge_tables(named)}
-    least = runs[0].manifest.facts.get("least", ())
+    least = runs[0].manifest.provenance.get("least", ())
     boards = find_boards(runs[0].spec, [entry.tables for entry in entries], least)
     filled = [(board, tables) for board in boards if (tables := _fill(board, entries, merged))]
     usage = _usage(entries)

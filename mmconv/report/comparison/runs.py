@@ -12,8 +12,8 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from mmconv.benchmarks.base import ImageOptions
+from mmconv.benchmarks.options import Description, describe, file_options
 from mmconv.benchmarks.registry import TITLES
-from mmconv.benchmarks.shared.options import Description, describe, file_options
 from mmconv.core.config import CANDIDATE
 from mmconv.core.errors import ConfigError, DataError
 from mmconv.report.data_quality import find_notable, read_quality
@@ -185,7 +185,7 @@ def other_settings(*runs: FinishedRun) -> Iterator[str]:
 
 
 def _facts(run: FinishedRun, name: str) -> dict[str, str]:
-    facts = run.manifest.facts.get(name, {})
+    facts = run.manifest.provenance.get(name, {})
     named = facts if isinstance(facts, Mapping) else {name: facts}
     return {key: str(value) for key, value in named.items()}
 
@@ -208,7 +208,7 @@ def _other_data(first: FinishedRun, other: FinishedRun) -> str:
 
 def _opponents(run: FinishedRun) -> dict[tuple[str, str], str]:
     """Hashes of stored dialogues by opponent and sample; earlier manifests have none."""
-    facts = run.manifest.facts.get("opponents")
+    facts = run.manifest.provenance.get("opponents")
     return {
         (name, sample): str(digest)
         for name, digests in (facts.items() if isinstance(facts, Mapping) else ())

@@ -101,7 +101,7 @@ def _spec(heading: Heading, samples: Sequence[EvalSample]) -> EvalSpec:
         metadata={
             "conditions": list(manifest.conditions),
             "notes": list(manifest.notes),
-            "facts": dict(manifest.facts),
+            "provenance": dict(manifest.provenance),
             "fingerprints": dict(manifest.models),
         },
     )

@@ -35,7 +35,7 @@ from inspect_ai.scorer import Score as InspectScore
 
 from judges import read_verdict
 from mmconv.benchmarks.base import Benchmark
-from mmconv.benchmarks.shared.endings import METRICS
+from mmconv.benchmarks.base.endings import METRICS
 from mmconv.core.config import CANDIDATE
 from mmconv.core.keys import hash_json
 from mmconv.core.plans import Finished, Origin, ResolvedCall, read_trial

@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 
 from rich.cells import cell_len
 
-from mmconv.benchmarks.shared.options import Display
+from mmconv.benchmarks.options import Display
 from mmconv.core.types import Cell, Table
 from mmconv.report.comparison.differences import DIFFERS, SCORE_DIFFERENCES, Comparison, Named
 from mmconv.report.findings import has_interval, is_estimate, is_signed, split_row

@@ -14,8 +14,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TypeAlias
 
+from mmconv.benchmarks.options import Display, Ratings, display_of
 from mmconv.benchmarks.registry import TITLES
-from mmconv.benchmarks.shared.options import Display, Ratings, display_of
 from mmconv.core.types import Cell, Table
 from mmconv.report.comparison.differences import Comparison
 from mmconv.report.costs import format_dollars, unknown_price

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
-from mmconv.benchmarks.layouts import supported_digits
-from mmconv.benchmarks.shared.options import Display
+from mmconv.benchmarks.base.layouts import supported_digits
+from mmconv.benchmarks.options import Display
 from mmconv.core.types import Cell, Table
 from mmconv.report.tables.cells import cell_parts, missing_notes, word_reasons
 from mmconv.run_folder.layout import TABLES

@@ -43,7 +43,7 @@ def provenance(run: FinishedRun) -> Provenance:
         ("Models", tuple(_models(run))),
         ("Run", tuple(settings.items())),
         ("Options", tuple((options | defaults | options).items())),
-        *_facts(manifest.facts),
+        *_facts(manifest.provenance),
         ("Software", tuple(software.items())),
     )
     specification = orjson.dumps(spec, option=orjson.OPT_INDENT_2).decode()

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, NamedTuple, TypeAlias
 
-from mmconv.benchmarks.shared.endings import METRICS as ENDINGS
-from mmconv.benchmarks.shared.options import Display
+from mmconv.benchmarks.base.endings import METRICS as ENDINGS
+from mmconv.benchmarks.options import Display
 from mmconv.core.plans import read_trial
 from mmconv.report.data_quality import DataQuality, Record, find_notable
 from mmconv.report.page.content import About, Content

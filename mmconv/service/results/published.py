@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 
 import orjson
 
-from mmconv.benchmarks.shared.options import file_options
+from mmconv.benchmarks.options import file_options
 from mmconv.core.config import ModelSpec, RunSpec
 from mmconv.report.page.content import NOTHING, About
 from mmconv.run_folder.layout import MANIFEST, SCORES, SPEC, SUMMARY, TABLES, TRANSCRIPTS

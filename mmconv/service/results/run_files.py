@@ -249,7 +249,9 @@ def clean_call(call: dict[str, Any]) -> dict[str, Any]:
 def clean_manifest(folder: Path) -> dict[str, Any]:
     """A run's manifest without paths and URLs of this machine."""
     manifest = read_manifest(folder).model_dump(mode="json")
-    return manifest | {name: _without_places(manifest[name]) for name in ("facts", "about_models")}
+    return manifest | {
+        name: _without_places(manifest[name]) for name in ("provenance", "about_models")
+    }
 
 
 def _without_places(value: Any) -> Any:

@@ -153,8 +153,8 @@ async def is_outdated(shared: Service, job: Job) -> bool:
 
 def _changed(folder: Path, evaluation: Evaluation) -> list[str]:
     """Which of data and prompts differ from those of the results in the folder."""
-    before = read_manifest(folder).model_dump(mode="json")["facts"]
-    today = evaluation.manifest().model_dump(mode="json")["facts"]
+    before = read_manifest(folder).model_dump(mode="json")["provenance"]
+    today = evaluation.manifest().model_dump(mode="json")["provenance"]
     return [name for name in ("data", "prompts") if before.get(name) != today.get(name)]
 
 

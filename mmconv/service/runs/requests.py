@@ -18,8 +18,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, ValidationError, model_validator
 
+from mmconv.benchmarks.options import Description, describe, file_options, without_idle_judge
 from mmconv.benchmarks.registry import TITLES
-from mmconv.benchmarks.shared.options import Description, describe, file_options, without_idle_judge
 from mmconv.core.config import ModelSpec, RunSpec, SamplingSpec, accept_seats
 from mmconv.core.errors import DataError, InputError
 from mmconv.core.keys import hash_json

@@ -19,7 +19,7 @@ from starlette.responses import FileResponse, Response
 
 from mmconv import __version__
 from mmconv.api import DataSet
-from mmconv.benchmarks.shared.options import display_of
+from mmconv.benchmarks.options import display_of
 from mmconv.core.keys import hash_json
 from mmconv.core.plans import read_trial
 from mmconv.engine.run import Evaluation

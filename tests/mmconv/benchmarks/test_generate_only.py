@@ -45,7 +45,7 @@ def test_prompts_of_ones_own_are_checked_where_none_is_asked(
     own = tmp_path / "own"
     shutil.copytree(PROMPTS / benchmark, own)
     made = built(benchmark, tmp_path, own)
-    assert made.facts["prompts"] == {}
+    assert made.provenance["prompts"] == {}
     plan: Any = getattr(made, "calls", None) or getattr(made, "plan")  # noqa: B009
     calls = plan(next(iter(made.load())), made.conditions[0])
     assert {call.model for call in calls} == {"candidate"}

@@ -10,9 +10,15 @@ import yaml
 from click.testing import CliRunner, Result
 from PIL import Image as Picture
 
-from mmconv.benchmarks.convbench.columns import CAPTION, CATEGORIES, FOCUS_POINTS, REFERENCES
-from mmconv.benchmarks.convbench.data import Row, Source
-from mmconv.cli.annotate import annotate_command as command
+from mmconv.benchmarks.convbench.commands import annotate_command as command
+from mmconv.benchmarks.convbench.data import (
+    CAPTION,
+    CATEGORIES,
+    FOCUS_POINTS,
+    REFERENCES,
+    Row,
+    Source,
+)
 from tests.mmconv.benchmarks.convbench.data_files import load, write_lines
 
 SCRIPT = {

@@ -10,7 +10,7 @@ import openpyxl
 import pytest
 import yaml
 
-from mmconv.benchmarks.convbench.columns import CAPTION, CATEGORIES, REFERENCES
+from mmconv.benchmarks.convbench.data import CAPTION, CATEGORIES, REFERENCES
 from mmconv.core.errors import ConfigError, DataError
 from tests.mmconv.benchmarks.convbench.data_files import write_lines
 from tests.mmconv.cli.drafting import DRAFTED, HUMAN, SCRIPT, Desk

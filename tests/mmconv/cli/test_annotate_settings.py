@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from images import ImageStore
-from mmconv.benchmarks.convbench.columns import CAPTION, CATEGORIES
+from mmconv.benchmarks.convbench.data import CAPTION, CATEGORIES
 from mmconv.core.config import ModelSpec, RunSpec
 from mmconv.core.errors import ConfigError
 from mmconv.engine.setup import build_benchmark

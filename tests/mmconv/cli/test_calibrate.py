@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from mmconv.benchmarks.botchat import commands
+from mmconv.benchmarks.botchat.commands import calibrate_command as command
 from mmconv.benchmarks.botchat.dialogues import DupDetect, first_repeat, stored_dialogues
-from mmconv.cli import judging
-from mmconv.cli.judging import calibrate_command as command
 from mmconv.core.errors import ConfigError, DataError
 from tests.mmconv.benchmarks.botchat.samples import dialogue, opponents
 
@@ -85,7 +85,7 @@ def test_a_run_without_the_model_is_answered_with_those_it_has(
     with pytest.raises(ConfigError, match="of claude; it has those of: gpt, vic, GT"):
         calibrated(path, "--non-loop-rate", "0.9", "--model", "claude")
     others = [each for each in stored_dialogues(path) if each.model == "gpt"]
-    monkeypatch.setattr(judging, "stored_dialogues", lambda _: iter(others))
+    monkeypatch.setattr(commands, "stored_dialogues", lambda _: iter(others))
     with pytest.raises(ConfigError, match=r"those of: gpt; a run's folder has no human ones"):
         calibrated(tmp_path, "--non-loop-rate", "0.9", "--model", "GT")
 

@@ -33,7 +33,7 @@ def listed(*arguments: str) -> dict[str, Any]:
 def test_all_are_listed() -> None:
     assert list(listed()) == [*model_files(), *NEED_NO_FILE]
     assert list(listed("fake/")) == [f"fake/{name}" for name in STAND_INS]
-    assert list(listed("reference")) == ["reference/chrf", "reference/bleu"]
+    assert list(listed("reference")) == ["reference", "reference/chrf", "reference/bleu"]
 
 
 @pytest.mark.parametrize("name", NEED_NO_FILE)

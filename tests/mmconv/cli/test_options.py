@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from mmconv.benchmarks.options import describe
 from mmconv.benchmarks.registry import TITLES
-from mmconv.benchmarks.shared.options import describe
 from mmconv.cli import commands
 
 
@@ -88,7 +88,7 @@ def test_a_benchmark_of_ones_own_is_listed(tmp_path: Path) -> None:
         ("riddles", "no options of 'riddles' are known; there are: botchat"),
         ("tests.gone:Riddles", "module 'tests.gone' is not on Python's path"),
         (
-            "mmconv.benchmarks.layouts:Layout",
+            "mmconv.benchmarks.base.layouts:Layout",
             "is not a subclass of mmconv.benchmarks.base.Benchmark",
         ),
         ("gone.yaml", "gone.yaml: No such file"),

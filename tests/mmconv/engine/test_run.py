@@ -144,7 +144,7 @@ async def test_a_stopped_run_leaves_earlier_scores_with_what_they_were_made_from
             return evaluation.folder, changed
 
     def hashes() -> object:
-        return orjson.loads((folder / "manifest.json").read_bytes())["facts"]["data"]
+        return orjson.loads((folder / "manifest.json").read_bytes())["provenance"]["data"]
 
     rows = 3
     folder, changed = await run(stopped=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import orjson
 
-from mmconv.benchmarks.convbench.columns import CATEGORIES
+from mmconv.benchmarks.convbench.data import CATEGORIES
 from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.core.config import ModelSpec, RunSpec
 from tests.mmconv.report.runs import evaluate, make_run

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from mmconv.benchmarks.shared.options import display_of
+from mmconv.benchmarks.options import display_of
 from mmconv.core.types import Cell, Table
 from mmconv.report.comparison.differences import compare
 from mmconv.report.findings import MOST, comparison_findings, run_findings

@@ -6,8 +6,8 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from mmconv.benchmarks.options import describe
 from mmconv.benchmarks.registry import CLASSES, TITLES, find_class
-from mmconv.benchmarks.shared.options import describe
 from mmconv.service.runs.requests import open_options
 from tests.mmconv.service.conftest import Serve
 

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 import pytest
 
-from mmconv.benchmarks.convbench.columns import CAPTION, FOCUS_POINTS, INSTRUCTIONS, REFERENCES
+from mmconv.benchmarks.convbench.data import CAPTION, FOCUS_POINTS, INSTRUCTIONS, REFERENCES
 from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.benchmarks.registry import CLASSES
 from mmconv.run_folder.transcripts import score_of

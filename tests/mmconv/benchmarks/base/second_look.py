@@ -7,8 +7,8 @@ Under `free` the second question follows the model's own answer, under `given` t
 from collections.abc import Iterator
 
 from mmconv.benchmarks.base import Benchmark, ImageFile, ImageOptions, Results, Sample
-from mmconv.benchmarks.layouts import Layout
-from mmconv.benchmarks.metrics import Delta, Mean, Metric, Select, share
+from mmconv.benchmarks.base.layouts import Layout
+from mmconv.benchmarks.base.metrics import Delta, Mean, Metric, Select, share
 from mmconv.core.turns import Turn, chain
 from mmconv.core.types import Call, Sampling, Score, Text
 

@@ -162,11 +162,11 @@ def test_the_manifest_has_the_hashes_of_the_users_code(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own, base = Path(__file__), Path(inspect.getfile(example_benchmark))
-    assert build(tmp_path, Slow).facts["code"] == {
+    assert build(tmp_path, Slow).provenance["code"] == {
         own.name: hash_file(own),
         base.name: hash_file(base),
     }
-    facts = build(tmp_path, Riddles).facts
+    facts = build(tmp_path, Riddles).provenance
     assert facts["code"] == {base.name: hash_file(base)}
     assert (facts["scale"], facts["least"]) == ((1, 10), [])
     notebook = ModuleType("typed_into_a_notebook")
@@ -174,7 +174,7 @@ def test_the_manifest_has_the_hashes_of_the_users_code(
     monkeypatch.setattr(Slow, "__module__", notebook.__name__)
     benchmark = Slow(spec(tmp_path, Slow))
     benchmark.load_data(ImageStore())
-    assert benchmark.facts["code"] == {base.name: hash_file(base)}
+    assert benchmark.provenance["code"] == {base.name: hash_file(base)}
 
 
 class Slow(Riddles):
@@ -324,7 +324,7 @@ def test_a_users_prompts_replace_those_of_the_benchmark(tmp_path: Path) -> None:
     sent = [part["text"] for message in call["messages"] for part in message["parts"]]
     assert sent == ["Be brief.", "Who is a? - what is it?\r"]
     [manifest] = tmp_path.glob("runs/*/manifest.json")
-    recorded = orjson.loads(manifest.read_bytes())["facts"]["prompts"]
+    recorded = orjson.loads(manifest.read_bytes())["provenance"]["prompts"]
     ask, manner = Questions.prompts
     assert recorded == {"ask": hash_bytes(text), "manner": manner.digest}
     assert recorded["ask"] != ask.digest

@@ -52,8 +52,8 @@ def test_records_become_samples(tmp_path: Path) -> None:
     assert [benchmark.key(sample) for sample in benchmark.load()] == ["1", "two", "2.5"]
     assert next(benchmark.load()).model_dump() == {"id": "1", "riddle": "What has keys?"}
     assert [*benchmark.load()] == [*benchmark.load()]
-    assert benchmark.facts["data"] == {"riddles.jsonl": hash_file(data)}
-    assert benchmark.facts["left_out"] == []
+    assert benchmark.provenance["data"] == {"riddles.jsonl": hash_file(data)}
+    assert benchmark.provenance["left_out"] == []
 
 
 def test_all_problems_are_in_one_message(tmp_path: Path) -> None:
@@ -283,7 +283,7 @@ def test_records_with_bad_images_can_be_left_out_and_tables_say_so(desk: Desk) -
     output = desk.type("run", "--skip-bad-records", "--no-page")
     assert "2 of 4 records are left out as bad" in output
     [manifest] = desk.data.parent.glob("runs/*/manifest.json")
-    left_out = orjson.loads(manifest.read_bytes())["facts"]["left_out"]
+    left_out = orjson.loads(manifest.read_bytes())["provenance"]["left_out"]
     assert [each["where"] for each in left_out] == [
         f"album.jsonl line {number} (id {number})" for number in (1, 3)
     ]
@@ -300,6 +300,7 @@ def test_a_limited_run_checks_only_its_first_records(desk: Desk) -> None:
     error = desk.refusal(limit=2)
     assert error.problems == ("album.jsonl line 2 (id 2): image 2.png is not in pictures",)
     assert "takes the next good records in their place" in str(error)
+    assert "goes on with the 2 good records." in str(desk.refusal(limit=4))
     skipping = desk.build(limit=2, skip_bad_records=True)
     assert [sample.id for sample in skipping.load()] == ["1", "4"]
     assert skipping.size == 2

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from mmconv.benchmarks.base import Results
-from mmconv.benchmarks.layouts import Layout
-from mmconv.benchmarks.metrics import Mean, Select, quantities, share
-from mmconv.benchmarks.shared.compared import find_quantities
+from mmconv.benchmarks.base.compare import find_quantities
+from mmconv.benchmarks.base.layouts import Layout
+from mmconv.benchmarks.base.metrics import Mean, Select, quantities, share
 from mmconv.core.types import UNASKED, Cell, Reply, Score, Skipped
 from mmconv.stats import (
     Quantity,

@@ -29,7 +29,7 @@ def test_the_authors_file() -> None:
     benchmark = built(MUTUAL)
     samples = list(benchmark.load())
     lengths = Counter(len(sample.human) for sample in samples)
-    assert (len(samples), benchmark.facts["compared"]) == (547, 222)
+    assert (len(samples), benchmark.provenance["compared"]) == (547, 222)
     assert benchmark.conditions == ("uncon",)
     assert (min(lengths), max(lengths)) == (2, 15)
     long = [len(sample.human) for sample in samples if sample.is_compared]

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from mmconv.benchmarks.base.compare import find_quantities
+from mmconv.benchmarks.base.layouts import Context, make_tables
 from mmconv.benchmarks.botchat.dialogues import DupDetect
 from mmconv.benchmarks.botchat.metrics import (
     AUTHORS,
@@ -23,8 +25,6 @@ from mmconv.benchmarks.botchat.metrics import (
     metrics,
 )
 from mmconv.benchmarks.botchat.tables import layouts
-from mmconv.benchmarks.layouts import Context, make_tables
-from mmconv.benchmarks.shared.compared import find_quantities
 from mmconv.core.types import SAME_TEXT, Cell, Score, Table
 from mmconv.report.comparison.differences import compare
 from mmconv.run_folder.saved_run import read_scores

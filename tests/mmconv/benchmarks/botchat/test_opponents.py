@@ -13,8 +13,8 @@ import orjson
 import pytest
 from click.testing import CliRunner
 
+from mmconv.benchmarks.botchat.commands import calibrate_command as command
 from mmconv.benchmarks.botchat.dialogues import stored_dialogues
-from mmconv.cli.judging import calibrate_command as command
 from mmconv.core.config import RunSpec
 from mmconv.core.errors import ConfigError, DataError
 from mmconv.core.types import Table
@@ -159,7 +159,7 @@ async def test_another_text_of_an_opponent_is_other_data(data: Path, tmp_path: P
     # manifests had only the names of opponents once
     manifest = runs[0] / "manifest.json"
     document = orjson.loads(manifest.read_bytes())
-    document["facts"]["opponents"] = ["second"]
+    document["provenance"]["opponents"] = ["second"]
     manifest.write_bytes(orjson.dumps(document))
     compare([runs[0], runs[2]])
 

@@ -209,7 +209,7 @@ def test_only_the_dialogues_that_are_compared_are_needed(tmp_path: Path) -> None
     arena: dict[str, Any] = {"opponents": [str(convs)]}
     chosen: list[dict[str, Any]] = [{"limit": 2}, {"samples": ("MT-1", "MT-2")}]
     for fields in chosen:
-        assert built(path, **fields, **arena).facts["compared"] == 1
+        assert built(path, **fields, **arena).provenance["compared"] == 1
     with pytest.raises(DataError) as refused:
         built(path, **arena)
     [problem] = refused.value.problems

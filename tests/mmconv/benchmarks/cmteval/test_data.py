@@ -169,7 +169,7 @@ class TestFaults:
         path = standard(tmp_path, record("1"), record("2", 用户角色=""))
         benchmark = built(path, skip_bad_records=True)
         assert [each.id for each in benchmark.load()] == ["standard/1"]
-        [left_out] = benchmark.facts["left_out"]
+        [left_out] = benchmark.provenance["left_out"]
         assert left_out["where"] == "standard_data.json item 2 (id standard/2)"
 
 
@@ -223,7 +223,7 @@ class TestFiles:
 @pytest.mark.skipif(not REAL.is_dir(), reason="the authors' data are not here")
 def test_the_authors_files_are_read_as_they_are() -> None:
     benchmark = built(REAL)
-    assert (benchmark.size, benchmark.facts["left_out"]) == (596, [])
+    assert (benchmark.size, benchmark.provenance["left_out"]) == (596, [])
     counts: dict[str, list[int]] = {}
     for dialogue in benchmark.load():
         counts.setdefault(dialogue.subset, []).append(len(dialogue.turns))

@@ -10,10 +10,10 @@ import orjson
 import pytest
 
 from judges import is_settled, read_verdict
+from mmconv.benchmarks.base.replay import Rescoring
 from mmconv.benchmarks.cmteval.benchmark import JUDGEMENT_TOKENS
 from mmconv.benchmarks.cmteval.data import Dialogue
 from mmconv.benchmarks.readers.cmteval import read_published
-from mmconv.benchmarks.shared.rescore import Rescoring
 from mmconv.cli.shared.session import exit_code
 from mmconv.core.config import ModelSpec
 from mmconv.core.errors import ConfigError

@@ -12,6 +12,7 @@ import orjson
 import pytest
 from click.testing import CliRunner, Result
 
+from mmconv.benchmarks.cmteval.commands import perturb_command as command
 from mmconv.benchmarks.cmteval.perturbation import (
     VARIANTS,
     Confusable,
@@ -20,7 +21,6 @@ from mmconv.benchmarks.cmteval.perturbation import (
     read_confusables,
 )
 from mmconv.benchmarks.data_files.records import read_records
-from mmconv.cli.datasets import perturb_command as command
 from mmconv.core.errors import ConfigError, DataError
 from tests.mmconv.benchmarks.cmteval.dialogues import REAL, long_record, record, write
 

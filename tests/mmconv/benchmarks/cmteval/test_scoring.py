@@ -10,12 +10,12 @@ from typing import Any
 import orjson
 import pytest
 
+from mmconv.benchmarks.base.layouts import Context, make_tables
 from mmconv.benchmarks.base.replay import replay
 from mmconv.benchmarks.cmteval.benchmark import OFF_SCALE, CMTEval
 from mmconv.benchmarks.cmteval.data import Dialogue, Subset, add_subset, read_dialogue
 from mmconv.benchmarks.cmteval.metrics import MISSING
 from mmconv.benchmarks.data_files.records import Record
-from mmconv.benchmarks.layouts import Context, make_tables
 from mmconv.core.config import ModelSpec
 from mmconv.core.types import Cell, Failure, Outcome, Reply, Score, Skipped, Table
 from mmconv.stats import ScoreFrame

@@ -14,8 +14,7 @@ from mmconv.benchmarks.convbench.annotation import (
     read_draft,
 )
 from mmconv.benchmarks.convbench.categories import CREATION, PERCEPTION, REASONING
-from mmconv.benchmarks.convbench.columns import CAPTION, CATEGORIES, FOCUS_POINTS, REFERENCES
-from mmconv.benchmarks.convbench.data import Row
+from mmconv.benchmarks.convbench.data import CAPTION, CATEGORIES, FOCUS_POINTS, REFERENCES, Row
 from mmconv.core.errors import PromptError, Unparsed
 from mmconv.core.graph import check, dependencies, resolve
 from mmconv.core.types import Failure, Image, Message, Outcome, Reply, Sampling, Skipped, Text

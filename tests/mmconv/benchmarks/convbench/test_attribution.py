@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
+from mmconv.benchmarks.base.metrics import Delta, Mean, Ratio
 from mmconv.benchmarks.convbench.metrics import Courses, metrics
 from mmconv.benchmarks.convbench.quantities import DIRECT, DUE, PAIRWISE, Grading
-from mmconv.benchmarks.metrics import Delta, Mean, Ratio
 from mmconv.core.types import Cell, Score, Summary
 from mmconv.stats import ScoreFrame
 from tests.mmconv.benchmarks.convbench.rows import options

@@ -8,8 +8,7 @@ import openpyxl
 import pytest
 
 from mmconv.benchmarks.convbench.categories import CREATION, PERCEPTION, REASONING
-from mmconv.benchmarks.convbench.columns import CATEGORIES
-from mmconv.benchmarks.convbench.data import Source
+from mmconv.benchmarks.convbench.data import CATEGORIES, Source
 from tests.mmconv.benchmarks.convbench.data_files import (
     dataset,
     load,

@@ -8,8 +8,14 @@ import openpyxl
 import pytest
 from numpy.typing import NDArray
 
-from mmconv.benchmarks.convbench.columns import CAPTION, CATEGORIES, FOCUS_POINTS, REFERENCES
-from mmconv.benchmarks.convbench.data import Row, Source
+from mmconv.benchmarks.convbench.data import (
+    CAPTION,
+    CATEGORIES,
+    FOCUS_POINTS,
+    REFERENCES,
+    Row,
+    Source,
+)
 from mmconv.benchmarks.convbench.drafts import DraftFile
 from tests.mmconv.benchmarks.convbench.data_files import (
     dataset,
@@ -63,24 +69,6 @@ class TestRows:
         book.save(path)
         assert load(replace(source, data=path))[0].instructions[1] == "42"
 
-    def test_the_sheet_of_the_rows_is_read_or_the_one_that_is_named(self, source: Source) -> None:
-        path = source.data.with_suffix(".xlsx")
-        book = openpyxl.Workbook()
-        assert book.active is not None
-        book.active.append(["ID", "Notes"])
-        for title, row in (("old", record(1)), ("new", record(2, image_id="x.png"))):
-            book.create_sheet(title).append(list(row))
-            book[title].append(list(row.values()))
-        book.save(path)
-        workbook = replace(source, data=path)
-        assert "the sheets old, new name as many of the columns" in str(refusal(workbook))
-        assert [row.id for row in load(replace(workbook, sheet="old"))] == ["1"]
-        (fault,) = refusal(replace(workbook, sheet="new")).problems
-        assert fault.startswith("rows.xlsx sheet 'new' row 2 (ID 2): image x.png is not in")
-        del book["new"]
-        book.save(path)
-        assert [row.id for row in load(workbook)] == ["1"]
-
 
 class TestRefusals:
     def test_missing_columns_are_one_line_with_what_can_be_done(self, source: Source) -> None:
@@ -120,7 +108,7 @@ class TestRefusals:
         ("fields", "said"),
         [
             ({"ID": 1}, "ID is that of rows.jsonl line 1"),
-            ({"ID": "x"}, "ID is 'x', which is no whole number from 1"),
+            ({"ID": "x"}, "ID is 'x', which is not a whole number from 1"),
             ({"ID": 1.5}, "ID is '1.5'"),
             ({"ID": 0}, "ID is '0'"),
             ({"ID": None}, "rows.jsonl line 2: no ID"),
@@ -139,17 +127,6 @@ class TestRefusals:
         assert said in error.problems[0]
         [place] = left_out(source)
         assert place.startswith("rows.jsonl line 2")
-
-    def test_what_is_not_json_is_one_bad_record(self, source: Source) -> None:
-        with source.data.open("a", encoding="utf-8") as file:
-            file.write("{'ID': 4}\n")
-        (problem,) = refusal(source).problems
-        assert problem.startswith("rows.jsonl line 4: not JSON")
-        assert [row.id for row in load(replace(source, skip_bad=True))] == ["1", "2", "3"]
-
-    def test_a_file_without_records_is_refused(self, source: Source) -> None:
-        source.data.write_text("\n", encoding="utf-8")
-        assert "holds no records" in str(refusal(source))
 
     def test_an_empty_file_is_listed_and_not_what_is_annotated(self, source: Source) -> None:
         notes = write_lines(source.data.parent / "notes.jsonl", [{"ID": 1, CAPTION: "A kite."}])
@@ -253,6 +230,17 @@ class TestAnnotations:
         empty = self.annotated(source)
         assert refusal(empty).problems == ("notes.jsonl: holds no records",)
         assert len(load(replace(empty, skip_bad=True))) == 3
+
+    def test_bad_ones_of_later_rows_do_not_matter(self, source: Source) -> None:
+        notes = source.data.with_name("notes.jsonl")
+        limited = replace(source, annotations=notes)
+        write_lines(notes, [{"ID": 1, CAPTION: "A kite."}, {"ID": 2, CAPTION: ["A"]}, {"ID": 3}])
+        assert [row.caption for row in load(limited, limit=1)] == ["A kite."]
+        write_lines(notes, [{"ID": 1, CAPTION: ["A"]}, {"ID": 2, CAPTION: ["A"]}, {"ID": 99}])
+        assert [problem.split(": ")[0] for problem in refusal(limited, limit=1).problems] == [
+            "notes.jsonl line 3 (ID 99)",
+            "rows.jsonl line 1 (ID 1)",
+        ]
 
     def test_drafts_need_leave(self, source: Source) -> None:
         note = {"ID": 2, CAPTION: "A square.", "status": "draft"}

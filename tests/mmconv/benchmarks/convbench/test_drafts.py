@@ -4,7 +4,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from mmconv.benchmarks.convbench.columns import CAPTION, CATEGORIES, FOCUS_POINTS, REFERENCES
+from mmconv.benchmarks.convbench.data import CAPTION, REFERENCES
 from mmconv.benchmarks.convbench.drafts import DraftFile, held
 from mmconv.core.errors import ConfigError, DataError
 from tests.mmconv.benchmarks.convbench.data_files import write_lines
@@ -14,69 +14,6 @@ VERIFIED = {"ID": 3, CAPTION: "A kite.", REFERENCES[0]: "one", "status": "verifi
 
 def lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-
-
-def test_a_draft_is_one_line_in_the_authors_columns(tmp_path: Path) -> None:
-    file = DraftFile(tmp_path / "drafts.jsonl")
-    file.add("7", {CAPTION: "A dog.\nIt barks.", FOCUS_POINTS: "1. ?", CATEGORIES[2]: "Navigation"})
-    assert lines(file.path) == [
-        {
-            "ID": 7,
-            CAPTION: "A dog.\nIt barks.",
-            CATEGORIES[2]: "Navigation",
-            FOCUS_POINTS: "1. ?",
-            "status": "draft",
-        }
-    ]
-    assert file.line("7") == {
-        CAPTION: "A dog.\nIt barks.",
-        FOCUS_POINTS: "1. ?",
-        CATEGORIES[2]: "Navigation",
-    }
-
-
-def test_lines_that_are_there_are_known_and_kept(tmp_path: Path) -> None:
-    path = write_lines(tmp_path / "drafts.jsonl", [VERIFIED])
-    before = path.read_bytes()
-    file = DraftFile(path)
-    assert file.line("3") is not None
-    assert file.line("7") is None
-    file.add("7", {CAPTION: "A dog."})
-    assert path.read_bytes().startswith(before)
-    assert [line["ID"] for line in lines(path)] == [3, 7]
-
-
-def test_what_completes_a_verified_line_makes_it_a_draft_of_both(tmp_path: Path) -> None:
-    earlier = write_lines(tmp_path / "earlier.jsonl", [VERIFIED])
-    before = earlier.read_bytes()
-    file = DraftFile(tmp_path / "drafts.jsonl", earlier)
-    file.add("3", {REFERENCES[1]: "two"})
-    assert lines(file.path) == [{**VERIFIED, REFERENCES[1]: "two", "status": "draft"}]
-    assert earlier.read_bytes() == before
-
-
-@pytest.mark.parametrize("status", ["verified", "draft"])
-def test_a_complete_line_is_taken_over_with_its_status(tmp_path: Path, status: str) -> None:
-    given = {**VERIFIED, "status": status}
-    file = DraftFile(tmp_path / "drafts.jsonl", write_lines(tmp_path / "earlier.jsonl", [given]))
-    assert file.copy("3")
-    assert not file.copy("4")
-    assert lines(file.path) == [given]
-
-
-def test_a_line_without_a_status_counts_as_verified(tmp_path: Path) -> None:
-    given = {column: value for column, value in VERIFIED.items() if column != "status"}
-    file = DraftFile(tmp_path / "drafts.jsonl", write_lines(tmp_path / "earlier.jsonl", [given]))
-    file.copy("3")
-    assert lines(file.path) == [VERIFIED]
-
-
-def test_the_earlier_file_may_be_the_same(tmp_path: Path) -> None:
-    path = write_lines(tmp_path / "drafts.jsonl", [VERIFIED])
-    file = DraftFile(path, path)
-    assert file.line("3") is not None
-    file.add("7", {CAPTION: "A dog."})
-    assert lines(path) == [VERIFIED, {"ID": 7, CAPTION: "A dog.", "status": "draft"}]
 
 
 def test_bad_lines_are_refused(tmp_path: Path) -> None:
@@ -89,7 +26,7 @@ def test_bad_lines_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError) as caught:
         DraftFile(write_lines(tmp_path / "drafts.jsonl", bad))
     assert caught.value.problems == (
-        "drafts.jsonl line 2: an earlier line annotates ID 3",
+        "drafts.jsonl line 2 (ID 3): drafts.jsonl line 1 annotates this ID already",
         "drafts.jsonl line 3: no ID",
         "drafts.jsonl line 4: status is 'done'; write draft or verified",
     )
@@ -99,11 +36,6 @@ def test_a_bad_line_of_the_earlier_file_is_not_taken_over(tmp_path: Path) -> Non
     bad = [VERIFIED, {"ID": 4, CAPTION: "A cat.", "status": "done"}]
     file = DraftFile(tmp_path / "drafts.jsonl", write_lines(tmp_path / "earlier.jsonl", bad))
     assert not file.copy("4")
-
-
-def test_the_file_must_be_json_lines(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"name it \.jsonl"):
-        DraftFile(tmp_path / "drafts.xlsx")
 
 
 class TestHeld:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from mmconv.benchmarks.base.layouts import Layout, supported_digits
 from mmconv.benchmarks.convbench.layouts import layouts
 from mmconv.benchmarks.convbench.options import ConvBenchOptions, mark_failures, word_side
 from mmconv.benchmarks.convbench.quantities import DIRECT, PAIRWISE, Grading
-from mmconv.benchmarks.layouts import Layout, supported_digits
 from mmconv.core.types import Cell, Table
 
 GAIN = "S2_hat - S2"

@@ -12,8 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from images import ImageStore
-from mmconv.benchmarks.convbench.official import OFFICIAL
-from mmconv.benchmarks.convbench.quantities import PAIRWISE
+from mmconv.benchmarks.convbench.quantities import OFFICIAL, PAIRWISE
 from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.cli import commands
 from mmconv.core.config import ModelSpec, RunSpec
@@ -77,7 +76,7 @@ def test_a_run_goes_on_without_them_and_lists_them(desk: Desk) -> None:
     assert "1 of 4 records is left out as bad (--skip-bad-records): see the table left_out." in told
     assert f"Unused annotations and columns: 1, e.g. {NOTE}: {WRONG[NOTE]}." in told
     assert "see the table left_out" in told
-    assert desk.written("manifest.json")["facts"]["left_out"] == [
+    assert desk.written("manifest.json")["provenance"]["left_out"] == [
         {"where": where, "reasons": [fault]} for where, fault in WRONG.items()
     ]
     rows = desk.written("tables/left_out.json")["rows"]
@@ -100,7 +99,7 @@ def test_a_limited_run_is_a_part_of_the_data(desk: Desk) -> None:
     told = " ".join(desk.run("--limit", "1").split())
     assert "its constant, 4, counts all rows, of which this run has 1" in told
     assert "left out as bad" not in told
-    assert desk.written("manifest.json")["facts"]["rows"] == 1
+    assert desk.written("manifest.json")["provenance"]["rows"] == 1
     told = " ".join(desk.run("--sample-id", "3").split())
     assert "its constant, 4, counts all rows, of which this run has 1" in told
 
@@ -110,7 +109,7 @@ def test_the_authors_count_rows_that_were_left_out_as_lost(desk: Desk) -> None:
     table = desk.written("tables/scores.json")
     assert any("wins over 4; " in note and "1 left out as bad" in note for note in table["notes"])
     rates = [
-        [table["rows"][name][column]["value"] for column in (PAIRWISE.title, OFFICIAL)]
+        [table["rows"][name][column]["value"] for column in (PAIRWISE.group.title, OFFICIAL)]
         for name in ("S1", "S2", "S3", "S0")
     ]
     assert any(ours for ours, _ in rates)

@@ -9,7 +9,7 @@ import pytest
 
 from images.scenes import answer, draw_sample
 from mmconv.benchmarks.convbench.categories import CREATION, PERCEPTION, REASONING
-from mmconv.benchmarks.convbench.columns import (
+from mmconv.benchmarks.convbench.data import (
     CAPTION,
     CATEGORIES,
     COLUMNS,
@@ -17,8 +17,9 @@ from mmconv.benchmarks.convbench.columns import (
     INSTRUCTIONS,
     REFERENCES,
     STATUS,
+    Row,
+    Source,
 )
-from mmconv.benchmarks.convbench.data import Row, Source
 from mmconv.benchmarks.convbench.scenes import write_scenes
 from tests.mmconv.benchmarks.convbench.data_files import load
 

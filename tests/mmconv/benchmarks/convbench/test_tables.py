@@ -9,12 +9,19 @@ from typing import Any
 
 import pytest
 
+from mmconv.benchmarks.base.layouts import Context, make_tables
+from mmconv.benchmarks.base.metrics import (
+    LARGEST_WIDTH,
+    Delta,
+    Mean,
+    Ratio,
+    Select,
+    Together,
+    quantities,
+)
 from mmconv.benchmarks.convbench.layouts import LOST_TURNS, PARTS, SCORED, UNSHOWN, layouts
 from mmconv.benchmarks.convbench.metrics import Courses, metrics
-from mmconv.benchmarks.convbench.official import OFFICIAL, Convention
-from mmconv.benchmarks.convbench.quantities import DIRECT, PAIRWISE
-from mmconv.benchmarks.layouts import Context, make_tables
-from mmconv.benchmarks.metrics import LARGEST_WIDTH, Delta, Mean, Ratio, quantities
+from mmconv.benchmarks.convbench.quantities import DIRECT, OFFICIAL, PAIRWISE, Convention
 from mmconv.core.config import ModelSpec, RunSpec
 from mmconv.core.types import Score, Table
 from mmconv.report.tables.formats import to_markdown
@@ -98,20 +105,20 @@ def value(table: Table, row: str, column: str) -> float:
 
 def test_scores_are_means_over_what_is_scored(tables: dict[str, Table]) -> None:
     table = tables["scores"]
-    assert value(table, "S1", DIRECT.title) == 6.0
-    assert value(table, "S2", DIRECT.title) == 4.0
-    assert table.rows["S2"][DIRECT.title].n == 2
-    assert table.rows["S2"][DIRECT.title].missing == {"unparsed": 1}
-    assert value(table, "R2", DIRECT.title) == pytest.approx((6 + 4 + 5) / 3)
-    assert value(table, "R1", DIRECT.title) == pytest.approx(((6 + 4 + 5) / 3 + 6) / 2)
-    assert value(table, "S1", PAIRWISE.title) == pytest.approx(200 / 3)
+    assert value(table, "S1", DIRECT.group.title) == 6.0
+    assert value(table, "S2", DIRECT.group.title) == 4.0
+    assert table.rows["S2"][DIRECT.group.title].n == 2
+    assert table.rows["S2"][DIRECT.group.title].missing == {"unparsed": 1}
+    assert value(table, "R2", DIRECT.group.title) == pytest.approx((6 + 4 + 5) / 3)
+    assert value(table, "R1", DIRECT.group.title) == pytest.approx(((6 + 4 + 5) / 3 + 6) / 2)
+    assert value(table, "S1", PAIRWISE.group.title) == pytest.approx(200 / 3)
 
 
 def test_what_is_counted_and_what_is_missing_are_all_samples(tables: dict[str, Table]) -> None:
     """R1 and R2 count the samples that have all their parts; S2 lacks one of three."""
     for name, row in tables["scores"].rows.items():
         for grading in (DIRECT, PAIRWISE):
-            cell = row[grading.title]
+            cell = row[grading.group.title]
             lacking = name in ("R1", "R2", "S2")
             assert (cell.n, cell.missing) == (2, {"unparsed": 1}) if lacking else (3, {}), name
     assert PARTS in tables["scores"].notes
@@ -135,7 +142,7 @@ def test_r1_and_r2_are_over_the_samples_that_they_count() -> None:
     """S2 is missing in sample 3; whatever its other scores are, it is not part of R1 and R2."""
     given = rated({("free", 1, "3"): 10, ("free", 0, "3"): 1})
     table = next(table for table in build_tables(given, CONTEXT) if table.name == "scores")
-    found = {name: table.rows[name][DIRECT.title] for name in ("R1", "R2", "S1")}
+    found = {name: table.rows[name][DIRECT.group.title] for name in ("R1", "R2", "S1")}
     # samples 1 and 2: R2 is 3 and 7, S0 4 and 8
     assert {name: cell.n for name, cell in found.items()} == {"R1": 2, "R2": 2, "S1": 3}
     assert found["R2"].value == pytest.approx((3 + 7) / 2)
@@ -144,6 +151,13 @@ def test_r1_and_r2_are_over_the_samples_that_they_count() -> None:
         if quantity.name in found:
             assert measure(quantity).mean == pytest.approx(found[quantity.name].value)
             assert measure(quantity).n == found[quantity.name].n
+
+
+def test_a_sample_without_any_row_in_a_part_is_missing() -> None:
+    given = [score for score in scores() if (score.sample, score.turn) != ("1", 3)]
+    column = Together((Select("rating", turn=1), Select("rating", turn=3)))(ScoreFrame(given))
+    assert dict(zip(column.samples, column.reasons, strict=True))["1"] == "not scored"
+    assert column.present.tolist() == [False, True, True]
 
 
 def test_runs_are_compared_in_r1_and_r2_over_the_samples_that_are_counted() -> None:
@@ -173,7 +187,7 @@ def test_runs_are_not_compared_by_a_mean_that_lacks_a_part() -> None:
     found = {
         each.name: measure(each).mean
         for each in compared_quantities(ScoreFrame(lost), SPEC)
-        if each.group == DIRECT.title
+        if each.group == DIRECT.group.title
     }
     assert found["R2"] is not None
     assert found["R1"] is None
@@ -223,11 +237,11 @@ def test_intervals_of_deltas_end_where_the_scale_does() -> None:
 
 
 def test_deltas_are_paired(tables: dict[str, Table]) -> None:
-    cell = tables["deltas"].rows["S2_hat - S2"][DIRECT.title]
+    cell = tables["deltas"].rows["S2_hat - S2"][DIRECT.group.title]
     assert cell.value == pytest.approx((5 + 0) / 2)
     assert cell.n == 2
     assert cell.missing == {"unpaired: unparsed": 1}
-    assert value(tables["deltas"], "S3_tilde - S3_hat", DIRECT.title) == pytest.approx(7 / 3)
+    assert value(tables["deltas"], "S3_tilde - S3_hat", DIRECT.group.title) == pytest.approx(7 / 3)
 
 
 def test_failures_are_attributed_to_the_first_level_that_mends_them() -> None:

@@ -147,10 +147,10 @@ class TestSpreadsheets:
 @pytest.mark.parametrize(
     ("value", "number_format", "told"),
     [
-        (0.25, "0%", "b holds 0.25, which the sheet shows by the format '0%'"),
-        (1499.9, "$#,##0.00", "b holds 1499.9, which the sheet shows by the format '$#,##0.00'"),
-        (7, "000", "b holds 7, which the sheet shows by the format '000'"),
-        (2.5, "0", "b holds 2.5, which the sheet shows by the format '0'"),
+        (0.25, "0%", "b holds 0.25, which the sheet shows in the format '0%'"),
+        (1499.9, "$#,##0.00", "b holds 1499.9, which the sheet shows in the format '$#,##0.00'"),
+        (7, "000", "b holds 7, which the sheet shows in the format '000'"),
+        (2.5, "0", "b holds 2.5, which the sheet shows in the format '0'"),
     ],
 )
 def test_a_number_that_a_sheet_shows_otherwise_is_no_text(
@@ -166,7 +166,7 @@ def test_a_number_that_a_sheet_shows_otherwise_is_no_text(
     (found,) = read_records(tmp_path / "a.xlsx")
     with pytest.raises(DataError) as raised:
         text(found, "b")
-    assert raised.value.problems == (told,)
+    assert raised.value.problems == (f"{told}; format the cell as text",)
 
 
 def test_escapes_of_a_workbook_are_read(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from tests.mmconv.benchmarks.fbbench.samples import (
 def test_the_authors_release() -> None:
     release = benchmark(RELEASE)
     assert (release.size, release.options.reference) == (591, False)
-    assert release.facts["left_out"] == []
+    assert release.provenance["left_out"] == []
     samples = list(release.load())
     assert len({each.id for each in samples}) == 591
     assert sum(each.bench_type == "Error Correction" for each in samples) == 281

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from mmconv.benchmarks.layouts import Context, make_tables
-from mmconv.benchmarks.metrics import quantities
+from mmconv.benchmarks.base.layouts import Context, make_tables
+from mmconv.benchmarks.base.metrics import quantities
 from mmconv.core.types import Score, Table
 from mmconv.stats import ScoreFrame, as_cell, bounded, measure
 from tests.mmconv.benchmarks.fbbench.samples import without_data

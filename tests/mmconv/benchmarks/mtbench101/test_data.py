@@ -167,7 +167,7 @@ def test_bad_records_can_be_left_out_and_are_listed(tmp_path: Path) -> None:
     data = write(tmp_path / "data.jsonl", rows)
     benchmark = build(spec(data, skip_bad_records=True))
     assert benchmark.size == len(list(benchmark.load())) == 12
-    assert benchmark.facts["left_out"] == [
+    assert benchmark.provenance["left_out"] == [
         {"where": "data.jsonl line 5 (id 5)", "reasons": ["history[1].bot is empty"]}
     ]
     assert "1 of 13 records is left out" in benchmark.notes[0]

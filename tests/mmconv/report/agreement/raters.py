@@ -28,7 +28,7 @@ def write_manifest(folder: Path, benchmark: str, **facts: Any) -> None:
         "samples": 1,
         "seed": 0,
         "models": {},
-        "facts": facts,
+        "provenance": facts,
         "notes": [],
         "mmconv": "0",
         "python": "3",

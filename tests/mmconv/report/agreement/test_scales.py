@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mmconv.benchmarks.shared.scoring import Scale
+from mmconv.benchmarks.base.results import Scale
 from mmconv.core.errors import DataError
 from mmconv.report.agreement.panels import match
 from mmconv.report.agreement.tables import read_scale, warn_of_scales

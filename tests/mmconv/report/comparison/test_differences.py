@@ -9,9 +9,9 @@ import orjson
 import pytest
 from scipy.special import stdtr, stdtrit
 
+from mmconv.benchmarks.base.compare import find_quantities
+from mmconv.benchmarks.options import display_of
 from mmconv.benchmarks.registry import TITLES
-from mmconv.benchmarks.shared.compared import find_quantities
-from mmconv.benchmarks.shared.options import display_of
 from mmconv.core.config import ModelSpec, RunSpec
 from mmconv.core.types import Cell, Score, Table
 from mmconv.report.comparison.differences import DIFFERS, ONCE, Comparison, compare

@@ -33,7 +33,7 @@ def run(
             samples=1,
             seed=0,
             models={"candidate": fingerprint},
-            facts={},
+            provenance={},
             notes=(),
             mmconv="0",
             python="3",

@@ -9,8 +9,8 @@ from typing import Any
 import orjson
 import pytest
 
+from mmconv.benchmarks.options import describe
 from mmconv.benchmarks.registry import TITLES
-from mmconv.benchmarks.shared.options import describe
 from mmconv.core.errors import ConfigError, DataError
 from mmconv.report.comparison.differences import compare
 from mmconv.report.comparison.leaderboard import make_leaderboard
@@ -40,9 +40,9 @@ async def test_other_data_judges_and_prompts_are_refused_unless_the_user_says_so
     compare([first, second])
 
     def other_facts(manifest: Any) -> None:
-        manifest["facts"]["data"]["data.jsonl"] = "0" * 64
-        manifest["facts"]["prompts"]["direct_turn_1"] = "0" * 64
-        manifest["facts"]["code"] = {"mine.py": "0" * 64}
+        manifest["provenance"]["data"]["data.jsonl"] = "0" * 64
+        manifest["provenance"]["prompts"]["direct_turn_1"] = "0" * 64
+        manifest["provenance"]["code"] = {"mine.py": "0" * 64}
         manifest["models"]["judge"] = "0" * 64
 
     change(second / "manifest.json", other_facts)
@@ -133,10 +133,10 @@ async def test_runs_of_other_seeds_are_judged_on_the_same_sides(tmp_path: Path) 
 
 def test_of_data_the_file_that_changed_is_named(copies: tuple[Path, Path]) -> None:
     def edited(manifest: Any) -> None:
-        manifest["facts"]["data"]["notes.jsonl"] = "0" * 64
+        manifest["provenance"]["data"]["notes.jsonl"] = "0" * 64
 
     def other(manifest: Any) -> None:
-        manifest["facts"]["data"]["notes.jsonl"] = "1" * 64
+        manifest["provenance"]["data"]["notes.jsonl"] = "1" * 64
 
     def told() -> str:
         with pytest.raises(ConfigError) as refused:

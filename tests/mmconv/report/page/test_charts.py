@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mmconv.benchmarks.shared.options import Display, display_of
+from mmconv.benchmarks.options import Display, display_of
 from mmconv.core.types import Cell, Table
 from mmconv.report.comparison.differences import compare
 from mmconv.report.page.charts import HOLLOW, MOST_LINES, Chart, Plot, colours_of, run_charts

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mmconv.benchmarks.shared.endings import METRICS as ENDINGS
-from mmconv.benchmarks.shared.options import Display, Ratings, display_of
+from mmconv.benchmarks.base.endings import METRICS as ENDINGS
+from mmconv.benchmarks.options import Display, Ratings, display_of
 from mmconv.core.types import Cell, Table
 from mmconv.report.page.content import Content, detail_sections, rating_sections, run_content
 from mmconv.report.page.grids import heat_map

@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 import pytest
 
-from mmconv.benchmarks.convbench.columns import CAPTION, FOCUS_POINTS, INSTRUCTIONS, REFERENCES
+from mmconv.benchmarks.convbench.data import CAPTION, FOCUS_POINTS, INSTRUCTIONS, REFERENCES
 from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.core.types import Reply
 from model_zoo.simulated.fake import FakeBackend

@@ -359,9 +359,9 @@ async def test_the_manifest_is_the_runs_own_but_for_places(served: Served) -> No
     own = orjson.loads(path.read_bytes())
     assert (await served.client.get(f"/v1/runs/{name}/manifest")).json() == own
     own["about_models"] = {"candidate": {"chat_template": "/srv/checkpoints/chat.jinja"}}
-    own["facts"]["data"] = {"/srv/a/rows.csv": "0" * 64, "/srv/b/rows.csv": "1" * 64}
+    own["provenance"]["data"] = {"/srv/a/rows.csv": "0" * 64, "/srv/b/rows.csv": "1" * 64}
     path.write_bytes(orjson.dumps(own))
     answer = await served.client.get(f"/v1/runs/{name}/manifest")
     assert "/srv" not in answer.text
-    assert answer.json()["facts"]["data"] == {"file 1": "0" * 64, "file 2": "1" * 64}
+    assert answer.json()["provenance"]["data"] == {"file 1": "0" * 64, "file 2": "1" * 64}
     assert answer.json()["models"] == own["models"]

@@ -151,7 +151,7 @@ def test_bad_records_are_drawn_like_good_ones(tmp_path: Path) -> None:
     options = {"data": str(path), "skip_bad_records": True}
     benchmark = built(RIDDLES, options, limit=8, shuffle=1)
     assert benchmark.size == COUNT
-    assert [each["where"] for each in benchmark.facts["left_out"]] == [
+    assert [each["where"] for each in benchmark.provenance["left_out"]] == [
         "a.jsonl line 7",
         "a.jsonl line 8 (id 8)",
     ]
@@ -209,7 +209,7 @@ def test_a_judge_that_comes_later_gets_the_same_samples(
     alone = built(name, {**options, "generate_only": True}, **chosen)
     assert 0 < len(keys(judged)) < COUNT
     assert keys(alone) == keys(judged)
-    assert alone.facts["left_out"] == judged.facts["left_out"]
+    assert alone.provenance["left_out"] == judged.provenance["left_out"]
 
 
 def test_rows_without_any_reference_are_answered_all_the_same(tmp_path: Path) -> None:

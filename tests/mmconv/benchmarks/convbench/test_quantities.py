@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
-from mmconv.benchmarks.convbench.official import OFFICIAL, Convention, OfficialRates, constant_for
+from mmconv.benchmarks.convbench.quantities import Convention, constant_for
 from mmconv.core.types import Score
 from mmconv.stats import ScoreFrame
 
@@ -14,10 +15,8 @@ Verdicts = Sequence[tuple[float | None, ...]]
 """By sample, one verdict for each order."""
 
 
-def rates(
-    samples: Verdicts, condition: str = "free", turn: int = 1, rows: int | None = None
-) -> OfficialRates:
-    frame = ScoreFrame(
+def verdicts(samples: Verdicts, condition: str = "free", turn: int = 1) -> ScoreFrame:
+    return ScoreFrame(
         Score(
             sample=str(sample),
             condition=condition,
@@ -27,19 +26,22 @@ def rates(
             value=value,
             why="unparsed" if value is None else None,
         )
-        for sample, verdicts in enumerate(samples)
-        for side, value in zip("AB", verdicts, strict=False)
+        for sample, values in enumerate(samples)
+        for side, value in zip("AB", values, strict=False)
     )
-    denominator = rows or len(samples)
-    return OfficialRates(
-        frame=frame,
-        convention=Convention(
-            denominator=denominator,
-            rows=len(samples),
-            samples=len(samples),
-            orders=max(map(len, samples)),
-        ),
-    )
+
+
+def convention(samples: Verdicts, rows: int | None = None) -> Convention:
+    count = len(samples)
+    orders = max(map(len, samples))
+    return Convention(denominator=rows or count, rows=count, samples=count, orders=orders)
+
+
+def rate(samples: Verdicts, name: str = "S1", **fields: Any) -> object:
+    rows = fields.pop("rows", None)
+    cell = convention(samples, rows).cell(verdicts(samples, **fields), name=name)
+    assert cell is not None
+    return cell.value
 
 
 @pytest.mark.parametrize(
@@ -54,22 +56,23 @@ def rates(
     ],
 )
 def test_each_order_is_a_comparison_of_its_own(samples: Verdicts, percent: float) -> None:
-    assert rates(samples).score("S1")[OFFICIAL].value == percent
+    assert rate(samples) == percent
 
 
 def test_the_constant_counts_every_row_in_both_orders() -> None:
-    found = rates([(1.0, 1.0), (1.0, None)], rows=4)
-    assert found.score("S1")[OFFICIAL].value == 37.5
-    assert found.convention.note == (
+    samples: Verdicts = [(1.0, 1.0), (1.0, None)]
+    assert rate(samples, rows=4) == 37.5
+    assert convention(samples, 4).note == (
         "authors (%): wins over 4; a win in one of two orders is half of one; what is unscored "
         "counts as lost."
     )
 
 
 def test_conditions_without_the_first_turn_have_rates_too() -> None:
-    found = rates([(1.0, 1.0), (1.0, None)], condition="perception", turn=2)
-    assert found.score("S2_hat")[OFFICIAL].value == 75.0
-    assert found.score("S1")[OFFICIAL].value is None
+    samples: Verdicts = [(1.0, 1.0), (1.0, None)]
+    given: dict[str, Any] = {"condition": "perception", "turn": 2}
+    assert rate(samples, "S2_hat", **given) == 75.0
+    assert rate(samples, "S1", **given) is None
 
 
 @pytest.mark.parametrize(("rows", "constant"), [(577, 577), (578, 577), (579, 579), (60, 60)])

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Literal, TypeAlias
 
-from mmconv.benchmarks.metrics import Delta, Mean, Metric
+from mmconv.benchmarks.base.metrics import Delta, Mean, Metric
 from mmconv.core.types import Cell, Table
 from mmconv.stats import ScoreFrame
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mmconv.benchmarks.shared.endings import (
+from mmconv.benchmarks.base.endings import (
     EMPTY,
     FILTERED,
     METRICS,

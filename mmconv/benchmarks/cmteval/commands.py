@@ -1,4 +1,4 @@
-"""`mmconv scenes` and `perturb`: the commands that write datasets."""
+"""CMT-Eval's command: more typing errors in the users' messages of a dataset."""
 
 from __future__ import annotations
 
@@ -7,49 +7,10 @@ from pathlib import Path
 import click
 import orjson
 
-from images.scenes import DIFFICULTIES, Difficulty
 from mmconv.benchmarks.cmteval.perturbation import VARIANTS, Perturbation, read_confusables
-from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.cli.shared.basics import FILE, writing_option
 from mmconv.core.atomic_writes import atomic_write
 from mmconv.core.errors import ConfigError
-
-SEED = click.option("--seed", type=int, default=0, show_default=True, help="Random seed.")
-
-
-@click.command(name="scenes")
-@click.option(
-    "--n",
-    "count",
-    type=click.IntRange(1),
-    default=100,
-    show_default=True,
-    help="Number of images.",
-)
-@SEED
-@click.option(
-    "--difficulty",
-    type=click.Choice(DIFFICULTIES),
-    default="normal",
-    show_default=True,
-    help="Number of shapes; noise, overlap and shades.",
-)
-@click.option("--out", type=FILE, required=True, help="The folder to write: new, or empty.")
-def scenes_command(count: int, seed: int, difficulty: Difficulty, out: Path) -> None:
-    """Draw a dataset: images of coloured shapes, three turns about each, and references.
-
-    It is complete, so it runs without annotations: the judge scenes/facts checks every answer
-    fact by fact. Results on it do not predict results on ConvBench itself.
-    """
-    with writing_option("--out", out):
-        if out.exists() and any(out.iterdir()):
-            raise ConfigError(f"--out {out}: the folder is not empty; name a new one")
-        data, images = write_scenes(out, count, seed, difficulty)
-    click.echo(f"{count} rows: {data}, images in {images}")
-    click.echo(
-        f"Run it: mmconv run convbench --data {data} --images {images} --judge scenes/facts "
-        "--candidate pocket"
-    )
 
 
 @click.command(name="perturb")
@@ -61,7 +22,7 @@ def scenes_command(count: int, seed: int, difficulty: Difficulty, out: Path) -> 
     required=True,
     help="Look-alike and sound-alike characters, such as the authors' char_confuse.data.",
 )
-@SEED
+@click.option("--seed", type=int, default=0, show_default=True, help="Random seed.")
 @click.option(
     "--variant",
     type=click.Choice(list(VARIANTS)),

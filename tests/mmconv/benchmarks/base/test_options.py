@@ -15,14 +15,14 @@ from pydantic import TypeAdapter, ValidationError
 
 from images import ImageStore
 from mmconv.benchmarks.base import ImageOptions
-from mmconv.benchmarks.registry import TITLES
-from mmconv.benchmarks.shared.options import (
+from mmconv.benchmarks.options import (
     Several,
     describe,
     file_options,
     options_in_force,
     read_options,
 )
+from mmconv.benchmarks.registry import TITLES
 from mmconv.core.config import ModelSpec, RunSpec
 from mmconv.core.errors import ConfigError
 from mmconv.engine.setup import build_benchmark
@@ -85,7 +85,7 @@ def test_a_misspelt_option_points_to_the_list(benchmark: str) -> None:
         read_options(describe(benchmark).options, given, benchmark)
     told = str(caught.value)
     assert "generate_onyl is not a field here; did you mean generate_only?" in told
-    assert told.endswith(f"\n`mmconv options {benchmark}` tells what there is.")
+    assert told.endswith(f"\n`mmconv options {benchmark}` lists them.")
 
 
 @pytest.mark.parametrize("benchmark", TITLES)

@@ -1,8 +1,6 @@
-"""What a benchmark can be told: roles, conditions and options, with their meanings.
+"""What is known of a benchmark before it runs, as `mmconv options` prints it.
 
-`mmconv options` prints them, and a benchmark reads here what a run tells it. Its own description
-lies beside its options, whose fields' docstrings are their meanings; how options are typed and
-written is told nowhere but in their model.
+That is its roles, its conditions, and the model of its options, whose fields have docstrings.
 """
 
 from __future__ import annotations
@@ -145,14 +143,14 @@ def read_options(kind: type[Options], options: Mapping[str, Any], benchmark: str
     try:
         return validate(kind, options, f"options of {benchmark}")
     except ConfigError as error:
-        raise ConfigError(f"{error}\n`mmconv options {benchmark}` tells what there is.") from error
+        raise ConfigError(f"{error}\n`mmconv options {benchmark}` lists them.") from error
 
 
 def options_in_force(benchmark: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The value of every option of a shipped benchmark but for names of files, as JSON has it.
+    """The value of every option of a shipped benchmark except names of files, as JSON has it.
 
-    What is not `given` has its default. There is none for a benchmark of one's own: the hash of its
-    code tells its defaults.
+    What is not `given` has its default. A custom benchmark has none: the hash of its code covers
+    its defaults.
     """
     if benchmark not in TITLES:
         return {}
@@ -162,10 +160,10 @@ def options_in_force(benchmark: str, given: Mapping[str, Any]) -> dict[str, Any]
 
 
 def without_idle_judge(spec: RunSpec) -> RunSpec:
-    """The specification less a judge whom `generate_only` leaves nothing to ask.
+    """The specification without a judge if `generate_only` leaves it nothing to judge.
 
-    So it is the same run whether a judge is named or not. A benchmark of one's own refuses roles
-    that it does not ask.
+    So it is the same run whether a judge is named or not. A custom benchmark refuses roles that it
+    does not use.
     """
     if spec.benchmark not in TITLES or spec.options.get("generate_only") is not True:
         return spec

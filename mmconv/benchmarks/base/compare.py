@@ -1,8 +1,7 @@
-"""What a leaderboard shows of a benchmark, and where the tables of its runs have it.
+"""What runs of a benchmark are compared in, and what its leaderboard shows.
 
-A board is what is ranked by one headline: a grading, a subset, a condition. No number is read or
-computed here, nor where a benchmark describes its boards (`leaderboard:boards` of its package);
-`mmconv.report.comparison.leaderboard` fills them.
+A board is what is ranked by one headline: a grading, a subset, a condition. Nothing is computed
+here; `mmconv.report.comparison` reads the numbers from the runs' own tables.
 """
 
 from __future__ import annotations
@@ -13,25 +12,40 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TypeAlias
 
-from mmconv.benchmarks.layouts import Layout
-from mmconv.benchmarks.metrics import Delta, Metric
+from mmconv.benchmarks.base.endings import METRICS
+from mmconv.benchmarks.base.layouts import Layout
+from mmconv.benchmarks.base.metrics import Delta, Metric, default_metrics, quantities
+from mmconv.benchmarks.base.results import Scale, ends_of
 from mmconv.benchmarks.registry import find_class
 from mmconv.core.config import RunSpec
 from mmconv.core.types import Cell, Table
+from mmconv.stats import Quantity, ScoreFrame
+
+
+def find_quantities(frame: ScoreFrame, spec: RunSpec, scale: Scale = None) -> Iterator[Quantity]:
+    """The quantities of a run with these scores, by the metrics of its benchmark.
+
+    If the code of a user's benchmark cannot be imported here, by the default metrics on its scale.
+    """
+    try:
+        yield from find_class(spec.benchmark)(spec).quantities(frame)
+    except ImportError:
+        names = [name for name in frame.distinct("metric") if name not in METRICS]
+        scales = {name: ends_of(scale, name) for name in names}
+        metrics = default_metrics(frame, frame.distinct("condition"), scales, table="")
+        yield from quantities(metrics, frame)
+
 
 Tables: TypeAlias = Mapping[str, Table]
 """A run's tables by name, in their order."""
 
 CANDIDATE_LABEL = "{candidate}"
-"""Stands in a place for the run's candidate, as the run's own tables call it."""
+"""In a place: the run's candidate, as the run's own tables name it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellPlace:
-    """Where a run's tables have a number, and the (name, group) by which runs are compared in it.
-
-    `quantity` is None where runs are not compared in it.
-    """
+    """Where a run's tables have a number, and the (name, group) of its comparison, if any."""
 
     table: str
     row: str
@@ -39,7 +53,7 @@ class CellPlace:
     quantity: tuple[str, str] | None = None
 
     def find(self, tables: Tables, candidate: str) -> Cell | None:
-        """The run's cell; None if its tables have no number there, nor count what is missing."""
+        """The run's cell; None if its tables have neither a number nor missing samples there."""
         if self.table not in tables:
             return None
         row, column = (each.replace(CANDIDATE_LABEL, candidate) for each in (self.row, self.column))
@@ -51,7 +65,7 @@ class CellPlace:
 class BoardPart:
     """One table of a board: its title, and a place for each column; the first has no `name`.
 
-    `notes` are what must be known of its numbers beside what the runs' own tables say.
+    `notes` come before those of the runs' own tables.
     """
 
     title: str
@@ -63,10 +77,10 @@ class BoardPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Board:
-    """Tables whose rows stand in the order of the headline, a column of the first of them.
+    """Tables whose rows are sorted by the headline, a column of the first table.
 
-    Where no run has the headline, it is the first column that any has. `least` names columns of
-    which the least is best.
+    If no run has the headline, it is the first column that any run has. `least` names columns in
+    which a low value is good.
     """
 
     parts: Sequence[BoardPart]
@@ -78,10 +92,10 @@ class Board:
 def find_boards(
     spec: RunSpec, runs: Sequence[Tables], least: Collection[str] = ()
 ) -> tuple[Board, ...]:
-    """The boards of a benchmark, as the first run's options say; runs may lack numbers of some.
+    """The boards of a benchmark with the first run's options.
 
-    One that declares none has the first table of the first run, a column for each number; of its
-    rows `least` the least is best.
+    By default the first table of the first run, a column for each number. In its rows `least` a low
+    value is good.
     """
     with suppress(ImportError):
         described = find_class(spec.benchmark)(spec)

@@ -1,8 +1,8 @@
 """Metrics: named estimates over scores. A number that people quote is defined here, once.
 
 A benchmark yields metrics of five kinds: `Mean`, `MeanOf`, `Delta`, `Ratio` and `Official`. They
-are data. Tables (`mmconv.benchmarks.layouts`), comparisons of runs and leaderboards are derived
-from them. All intervals are those of `mmconv.stats`; nothing is laid out or printed here.
+are data, from which tables (`layouts`), comparisons of runs and leaderboards (`compare`) are made.
+All intervals are those of `mmconv.stats`; nothing is laid out or printed here.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
-from mmconv.benchmarks.shared.endings import SHARES, TOKENS
+from mmconv.benchmarks.base.endings import SHARES, TOKENS
 from mmconv.core.types import Cell, Summary
 from mmconv.stats import (
     FEWEST_CLUSTERS,
@@ -131,10 +131,19 @@ class Together:
             for sample, times in Counter(rows.samples).items()
             for _ in range(len(parts) - times)
         ]
-        unscored = Column.of(
-            [None] * len(absent), samples=absent, reasons=["not scored"] * len(absent)
-        )
-        return Column.joined([rows, unscored]).per_sample("mean")
+        return _with_unscored(rows, absent).per_sample("mean")
+
+
+NOT_SCORED = "not scored"
+"""Why a sample has no number of a score that others of its condition have."""
+
+
+def _with_unscored(column: Column, samples: Sequence[str]) -> Column:
+    """The column with rows of these samples, which have no number."""
+    reasons = [NOT_SCORED] * len(samples)
+    return Column.joined(
+        [column, Column.of([None] * len(samples), samples=samples, reasons=reasons)]
+    )
 
 
 def mapped(column: Column, value: Callable[[float], float]) -> Column:
@@ -394,10 +403,6 @@ def endings_metrics(table: str) -> Iterator[Mean]:
     yield Mean(TOKENS, of=counts, group=tokens, table=table, compare=None)
 
 
-NOT_SCORED = "not scored"
-"""Why a sample has no number of a score that others of its condition have."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _OfEverySample:
     """The mean of a score per sample; samples with other scores only are missing."""
@@ -410,9 +415,8 @@ class _OfEverySample:
         if not len(column):
             return column
         every = dict.fromkeys(frame.select(condition=self.condition).samples)
-        absent = [sample for sample in every if sample not in {*column.samples}]
-        rows = Column.of([None] * len(absent), samples=absent, reasons=[NOT_SCORED] * len(absent))
-        return Column.joined([column, rows])
+        scored = {*column.samples}
+        return _with_unscored(column, [sample for sample in every if sample not in scored])
 
 
 def default_metrics(
