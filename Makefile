@@ -22,7 +22,7 @@ $(READY): pyproject.toml $(PINS)
 	@echo "Setting up $(VENV) (once; takes a few minutes)"
 	@$(PYTHON) -m venv $(VENV)
 	@$(PIP) install -c $(PINS) torch
-	@$(PIP) install -c $(PINS) -e '.[hf,quant,serve,postgres,arena,perturb,dev]'
+	@$(PIP) install -c $(PINS) -e '.[hf,quant,ray,serve,postgres,arena,perturb,dev]'
 	@$(PIP) install --no-deps --upgrade --target $(VENV)/torchvision-only torchvision==0.28.0
 	@touch $@
 

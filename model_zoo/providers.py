@@ -7,7 +7,7 @@ A provider is imported when it is first used. A custom one is named by its modul
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from inspect import iscoroutinefunction
 from typing import Any
 
@@ -26,6 +26,7 @@ PROVIDERS = {
     "hf": "model_zoo.hf",
     "openai": "model_zoo.openai_api",
     "pocket": "model_zoo.pocket",
+    "ray": "model_zoo.ray",
     "reference": "model_zoo.simulated.reference",
     "replay": "model_zoo.replay",
     "scenes": "model_zoo.simulated.scenes",
@@ -116,4 +117,8 @@ def provider_of(spec: ModelSpec) -> ProviderFunctions:
         )
     # a vLLM that is running already is a server like any other
     attaches = spec.provider == "vllm" and spec.base_url is not None
-    return find_provider("openai" if attaches else spec.provider)
+    provider = find_provider("openai" if attaches else spec.provider)
+    if spec.replicas is None:
+        return provider
+    # replicas answer as the model itself does: only opening them is different
+    return replace(provider, open_backend=find_provider("ray").open_backend)

@@ -222,6 +222,8 @@ def _values(rule: Mapping[str, Any]) -> str:
     """The values that a field takes, from its JSON schema."""
     if "anyOf" in rule:
         return " or ".join(_values(part) for part in rule["anyOf"] if part.get("type") != "null")
+    if "const" in rule:
+        return str(rule["const"])
     if "enum" in rule:
         return "|".join(rule["enum"])
     if "$ref" in rule:

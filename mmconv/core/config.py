@@ -14,7 +14,7 @@ from copy import deepcopy
 from fractions import Fraction
 from math import ceil
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, TypeAlias
 
 import yaml
 from pydantic import (
@@ -25,12 +25,20 @@ from pydantic import (
     SerializerFunctionWrapHandler,
     StrictFloat,
     StrictInt,
+    ValidationError,
     field_validator,
     model_serializer,
     model_validator,
 )
 
-from mmconv.core.documents import Misleading, nearest, parse_yaml, read_document, validate
+from mmconv.core.documents import (
+    Misleading,
+    describe_problems,
+    nearest,
+    parse_yaml,
+    read_document,
+    validate,
+)
 from mmconv.core.errors import ConfigError
 
 YAML_FILES = (".yaml", ".yml")
@@ -49,6 +57,9 @@ _SHORTER = 768
 
 _SEEDS: dict[str, Any] = {"ge": -(2**63), "lt": 2**63}
 """The seeds that JSON, and so a content key, can hold."""
+
+
+Replicas: TypeAlias = Annotated[StrictInt, Field(gt=0)] | Literal["auto"]
 
 
 class _Frozen(BaseModel):
@@ -138,10 +149,26 @@ class AboutSpec(_Frozen):
     each `patch` x `patch` pixels, or `tile` for each of OpenAI's tiles; at `most` so many."""
 
 
+class RayOptions(_Frozen):
+    """Options of `provider: ray`, the long form of a model file with `replicas`."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    provider: str
+    """What every replica opens: hf, vllm, pocket, ..., or a module."""
+    replicas: Replicas | None = 1
+    """Copies of the model; auto: as many as the GPUs of Ray's cluster allow."""
+    gpus: float | None = Field(default=None, ge=0)
+    """GPUs of each replica."""
+    options: Mapping[str, Any] = Field(default_factory=dict)
+    """What that provider takes."""
+
+
 class ModelSpec(_Frozen):
     """A model as data: which provider runs it, and how.
 
-    `about` is not part of a run, and never written to its files.
+    `about` is not part of a run, and never written to its files. `provider: ray` is read as the
+    provider in its options with `replicas`.
     """
 
     model_config = ConfigDict(use_attribute_docstrings=True)
@@ -168,12 +195,31 @@ class ModelSpec(_Frozen):
     """Maximum attempts of a call that times out, fails to connect, and so on."""
     wait_for_server: float = Field(default=10.0, gt=0)
     """Seconds in which the server must take a first connection; more if it is still starting."""
+    replicas: Replicas | None = None
+    """Copies of the model, each in a Ray actor; auto: as many as the GPUs of Ray's cluster allow.
+    If not set, the model runs without Ray."""
+    gpus: float | None = Field(default=None, ge=0)
+    """GPUs of each replica, such as 0.5; default: as many as vLLM's parallel sizes need, else 1 for
+    a model that has weights, and 0 if Ray's cluster has none."""
     price: PriceSpec | None = None
     """Dollars per million tokens, `input` and `output`."""
     sampling: SamplingSpec | None = None
     """Goes before the benchmark's: temperature, top_p, max_tokens, seed, stop."""
     options: Mapping[str, Any] = Field(default_factory=dict)
     """What the provider takes besides, as `mmconv models --fields PROVIDER` lists it."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_ray(cls, value: Any) -> Any:
+        if not (isinstance(value, Mapping) and value.get("provider") == "ray"):
+            return value
+        try:
+            ray = RayOptions.model_validate(value.get("options") or {})
+        except ValidationError as error:
+            problems = describe_problems(error, RayOptions)
+            raise ValueError("; ".join(f"options.{problem}" for problem in problems)) from error
+        spread = {"replicas": ray.replicas, "gpus": ray.gpus}
+        return {**spread, **value, "provider": ray.provider, "options": ray.options}
 
     @property
     def address(self) -> str | None:
@@ -318,6 +364,16 @@ def fill_in(text: str) -> tuple[str, tuple[str, ...]]:
 def environment(variable: str, default: str) -> str:
     """An environment variable that is not a secret."""
     return os.environ.get(variable, default)
+
+
+def ray_address() -> str:
+    """The address of Ray's cluster in RAY_ADDRESS; "local" starts Ray on this machine."""
+    return os.environ.get("RAY_ADDRESS") or "local"
+
+
+def use_ray(address: str) -> None:
+    """Have models with `replicas` run on the cluster at this address."""
+    os.environ["RAY_ADDRESS"] = address
 
 
 def database_url() -> str:

@@ -5,6 +5,7 @@
     MmconvError
     ├── InputError          what the user gave is wrong: the command ends with exit code 2
     │   ├── ConfigError     a configuration file, an option, a model name
+    │   │   └── EngineDied  what runs a model has ended; it must be opened again
     │   ├── DataError       a data file: names the file, the record and the field
     │   ├── ImageError      an image that cannot be read safely
     │   └── PromptError     a prompt file or what is filled into it
@@ -29,7 +30,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from math import isfinite
-from typing import ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 FailureKind = Literal[
     "timeout",
@@ -50,7 +51,15 @@ FailureKind = Literal[
 
 
 class MmconvError(Exception):
-    """The root of all errors that mmconv raises on purpose."""
+    """The root of all errors that mmconv raises on purpose. All can be pickled."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # by default a copy is made of `args`, which not every subclass takes
+        return _copy_error, (type(self), self.args), self.__dict__
+
+
+def _copy_error(kind: type[MmconvError], args: tuple[Any, ...]) -> MmconvError:
+    return kind.__new__(kind, *args)
 
 
 class InputError(MmconvError):
@@ -59,6 +68,10 @@ class InputError(MmconvError):
 
 class ConfigError(InputError):
     """A configuration file, an option or a model name is wrong."""
+
+
+class EngineDied(ConfigError):
+    """What runs a model has ended. It answers again once it is opened again."""
 
 
 class ImageError(InputError):

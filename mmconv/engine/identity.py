@@ -28,6 +28,8 @@ OPERATIONAL = frozenset(
         "api_key_env",  # who pays for a reply
         "price",  # what it costs: every session rewrites `summary.json`
         "max_concurrency",  # how soon it comes
+        "replicas",
+        "gpus",
         # whether it comes: the same run requests failed calls again
         "timeout",
         "attempts",

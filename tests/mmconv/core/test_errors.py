@@ -1,8 +1,12 @@
-"""Messages of errors in data files."""
+"""Messages of errors in data files, and errors in other processes."""
 
 from __future__ import annotations
 
-from mmconv.core.errors import DataError
+import pickle
+
+import pytest
+
+from mmconv.core.errors import ConfigError, DataError, MmconvError, Refused, Transient
 
 
 def missing(number: int) -> str:
@@ -46,3 +50,19 @@ def test_of_too_many_kinds_the_rest_is_counted() -> None:
     assert shown == problems[: len(shown)]
     assert DataError.SHOWN <= len(shown) < DataError.SHOWN + DataError.ALIKE
     assert lines[-1] == f"  ... and {len(problems) - len(shown)} more"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        Transient("rate_limit", "too many", retry_after=2.5, input_tokens=3),
+        Refused("context", "too long", output_tokens=0),
+        DataError("a.jsonl", ["line 1: no", "line 2: no"], "Look at it.", count=7),
+        ConfigError("no such option"),
+    ],
+)
+def test_errors_cross_between_processes(error: MmconvError) -> None:
+    error.add_note("in a replica")
+    copy = pickle.loads(pickle.dumps(error))
+    assert type(copy) is type(error)
+    assert (str(copy), vars(copy)) == (str(error), vars(error))

@@ -8,7 +8,7 @@ from dataclasses import fields
 
 from mmconv.core.config import ModelSpec
 from mmconv.core.protocols import Provider
-from model_zoo import hf, openai_api, pocket, replay, vllm
+from model_zoo import hf, openai_api, pocket, ray, replay, vllm
 from model_zoo.providers import PROVIDERS, ProviderFunctions, find_provider
 from model_zoo.simulated import fake, planted, reference, scenes
 
@@ -18,6 +18,7 @@ SHIPPED: tuple[Provider[ModelSpec], ...] = (
     hf,
     openai_api,
     pocket,
+    ray,
     reference,
     replay,
     scenes,

@@ -23,6 +23,8 @@ OPERATED: dict[str, Any] = {
     "timeout": 30.0,
     "attempts": 99,
     "wait_for_server": 60.0,
+    "replicas": 8,
+    "gpus": 0.5,
 }
 
 

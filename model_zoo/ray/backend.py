@@ -1,0 +1,355 @@
+"""The replicas of a model as one backend: which of them answers, and what happens if one is lost.
+
+A conversation stays on its replica, which has its prefix in a cache, and moves when that is full
+or lost. A call on a lost replica is `Transient`, and the runner alone retries it. Ray starts the
+actor again, and it takes part as soon as its model is open.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections import Counter, OrderedDict
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import ray
+from ray.exceptions import RayError, RayTaskError
+
+from mmconv.core.config import ModelSpec
+from mmconv.core.errors import ConfigError, EngineDied, ImageError, MmconvError, Transient
+from mmconv.core.protocols import Backend, ImageSource
+from mmconv.core.types import Message, Reply, Sampling
+from model_zoo.providers import provider_of
+from model_zoo.ray.cluster import Place, disconnect
+
+References: TypeAlias = Mapping[str, "ray.ObjectRef[bytes]"]
+"""Images in Ray's object store, by hash."""
+
+PLACING_SECONDS = 60.0
+"""How long no replica may have a node before the run ends, if `wait_for_server` is not set."""
+
+RETRY_SECONDS = 0.5
+CLOSING_SECONDS = 30.0
+"""How long the replicas may take to close: longer than vLLM's server gets to end."""
+
+MOST_CRASHES = 3
+"""How often in a row a replica may end while it loads its model."""
+
+CALLS = 100_000
+"""The bound on an actor's calls; those under way are bounded here."""
+
+REMEMBERED = 65_536
+"""Conversations that keep their replica; those that were idle longest are placed again."""
+
+IDLE_IMAGES = 256
+"""Images without a call that stay in the object store for the next turn of a conversation."""
+
+
+class ReceivedImages:
+    """The images of an actor's calls under way."""
+
+    def __init__(self) -> None:
+        self._images: dict[str, bytes] = {}
+        self._uses: Counter[str] = Counter()
+
+    def read(self, sha256: str) -> bytes:
+        """The bytes, which the driver has checked."""
+        try:
+            return self._images[sha256]
+        except KeyError:
+            raise ImageError(f"image {sha256}: no call under way has it") from None
+
+    @asynccontextmanager
+    async def hold(self, references: References) -> AsyncIterator[None]:
+        """Fetch the images, and keep them until no call needs them."""
+        self._uses.update(references.keys())
+        try:
+            for sha256, reference in references.items():
+                if sha256 not in self._images:
+                    self._images[sha256] = await reference
+            yield
+        finally:
+            self._uses.subtract(references.keys())
+            for sha256 in references:
+                if not self._uses[sha256]:
+                    del self._uses[sha256]
+                    self._images.pop(sha256, None)
+
+
+class Replica:
+    """An actor: one copy of the model. It returns mmconv's errors, which Ray would wrap.
+
+    `folder` and `path` are the driver's working directory and Python path.
+    """
+
+    def __init__(self, spec: ModelSpec, folder: str, path: Sequence[str]) -> None:
+        if Path(folder).is_dir():
+            os.chdir(folder)
+        sys.path += [place for place in path if place not in sys.path]
+        self._spec = spec
+        self._images = ReceivedImages()
+        self._opening = asyncio.Lock()
+        self._backend: Backend | None = None
+
+    async def start(self) -> None:
+        """Show that the actor runs."""
+
+    async def open(self) -> int | MmconvError:
+        """Load the model if it is not loaded; returns its maximum concurrency."""
+        try:
+            async with self._opening:
+                if self._backend is None:
+                    provider = provider_of(self._spec)
+                    self._backend = await provider.open_backend(self._spec, self._images)
+                return self._backend.max_concurrency
+        except MmconvError as error:
+            return error
+
+    async def generate(
+        self,
+        messages: Sequence[Message],
+        sampling: Sampling,
+        affinity: str,
+        references: References,
+    ) -> Reply | MmconvError:
+        """Answer once."""
+        if self._backend is None:
+            return Transient("connection", "the replica was started again")
+        try:
+            async with self._images.hold(references):
+                return await self._backend.generate(messages, sampling, affinity=affinity)
+        except MmconvError as error:
+            return error
+        except RayError as error:
+            return Transient("connection", f"an image did not arrive: {first_line(error)}")
+
+    async def close(self) -> None:
+        """Close the model, and end what it started."""
+        if self._backend is not None:
+            await self._backend.aclose()
+
+
+class LentImages:
+    """Images in the object store: put there once, and fetched once by each node."""
+
+    def __init__(self, source: ImageSource) -> None:
+        self._source = source
+        self._uses: Counter[str] = Counter()
+        self._idle: OrderedDict[str, None] = OrderedDict()
+        self.references: dict[str, asyncio.Future[Any]] = {}
+
+    @asynccontextmanager
+    async def lend(self, hashes: Iterable[str]) -> AsyncIterator[References]:
+        """References for one call; raises `ImageError` if an image cannot be read."""
+        hashes = frozenset(hashes)
+        self._uses.update(hashes)
+        for sha256 in hashes:
+            self._idle.pop(sha256, None)
+        try:
+            yield {sha256: await self._put(sha256) for sha256 in hashes}
+        finally:
+            self._uses.subtract(hashes)
+            for sha256 in hashes:
+                if not self._uses[sha256]:
+                    del self._uses[sha256]
+                    self._idle[sha256] = None
+            while len(self._idle) > IDLE_IMAGES:
+                self.references.pop(self._idle.popitem(last=False)[0], None)
+
+    async def _put(self, sha256: str) -> Any:
+        if sha256 not in self.references:
+            putting = asyncio.to_thread(lambda: ray.put(self._source.read(sha256)))
+            self.references[sha256] = asyncio.ensure_future(putting)
+        try:
+            # another call may wait for it too, if this one is cancelled
+            return await asyncio.shield(self.references[sha256])
+        except (ImageError, RayError):
+            self.references.pop(sha256, None)
+            raise
+
+
+@dataclass(slots=True, eq=False)
+class _Member:
+    """A replica as the driver sees it; `lives` counts how often it was lost.
+
+    `capacity` is its maximum concurrency, 0 while it cannot answer.
+    """
+
+    actor: Any
+    capacity: int = 0
+    under_way: int = 0
+    lives: int = 0
+    crashes: int = 0
+    is_placed: bool = False
+    failure: Exception | None = None
+    lost: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def load(self) -> float:
+        return self.under_way / self.capacity if self.capacity else 1.0
+
+
+class RayBackend:
+    """Replicas in actors as one `Backend`; Ray must be connected, and is left at the end."""
+
+    def __init__(self, spec: ModelSpec, places: Sequence[Place], images: ImageSource) -> None:
+        waits = "wait_for_server" in spec.model_fields_set
+        self._patience = spec.wait_for_server if waits else PLACING_SECONDS
+        self._label = spec.label
+        self._images = LentImages(images)
+        self._conversations: OrderedDict[str, _Member] = OrderedDict()
+        # a permit for each free place; there may be more, left by replicas that were lost
+        self._room = asyncio.Semaphore(0)
+        self._each = 1
+        remote: Any = ray.remote
+        kind = remote(max_restarts=-1, max_task_retries=0, max_concurrency=CALLS)(Replica)
+        own = (spec, str(Path.cwd()), tuple(sys.path))
+        self._members = [_Member(kind.options(**place).remote(*own)) for place in places]
+        self._attending = [asyncio.create_task(self._attend(member)) for member in self._members]
+
+    @property
+    def max_concurrency(self) -> int:
+        """The sum over all replicas; those that are not ready yet count too."""
+        return self._each * len(self._members)
+
+    async def wait_until_ready(self) -> None:
+        """Return when one replica is ready; raises as `generate` does if there will be none."""
+        member = await self._take("")
+        self._give_back(member, member.lives)
+
+    async def generate(
+        self, messages: Sequence[Message], sampling: Sampling, *, affinity: str
+    ) -> Reply:
+        """Answer once, on the conversation's replica.
+
+        Raises what that replica raises, `Transient` ("connection") if it is lost, and `ConfigError`
+        if all are lost and Ray finds no place for one.
+        """
+        hashes = (image.sha256 for message in messages for image in message.images)
+        async with self._images.lend(hashes) as references:
+            member = await self._take(affinity)
+            lives = member.lives
+            try:
+                answer = await member.actor.generate.remote(
+                    tuple(messages), sampling, affinity, references
+                )
+            except RayTaskError:
+                raise
+            except RayError as error:
+                self._lose(member, lives)
+                raise Transient("connection", f"a replica was lost: {first_line(error)}") from error
+            finally:
+                self._give_back(member, lives)
+        if isinstance(answer, EngineDied):
+            if lives == member.lives:
+                ray.kill(member.actor, no_restart=False)
+            self._lose(member, lives)
+            raise Transient("connection", f"a replica is started again: {answer}")
+        if isinstance(answer, MmconvError):
+            raise answer
+        reply: Reply = answer
+        return reply
+
+    async def aclose(self) -> None:
+        """Close the replicas that answer, end all actors, and leave Ray. Safe to call twice."""
+        for task in self._attending:
+            task.cancel()
+        members, self._members = self._members, []
+        if not members:
+            return
+        closing = [member.actor.close.remote() for member in members if member.is_placed]
+        if closing:
+            # a replica that is being lost never closes
+            await asyncio.to_thread(
+                ray.wait, closing, num_returns=len(closing), timeout=CLOSING_SECONDS
+            )
+        for member in members:
+            ray.kill(member.actor)
+        await asyncio.to_thread(disconnect)
+
+    async def _attend(self, member: _Member) -> None:
+        """Put a replica to work whenever its model is open, until that cannot be opened."""
+        while True:
+            try:
+                await member.actor.start.remote()
+                member.is_placed = True
+                opened = await member.actor.open.remote()
+            except RayTaskError as error:
+                opened = error
+            except RayError as error:
+                member.crashes += member.is_placed
+                member.is_placed = False
+                if member.crashes < MOST_CRASHES:
+                    await asyncio.sleep(RETRY_SECONDS)
+                    continue
+                opened = ConfigError(
+                    f"model {self._label}: a replica ended {MOST_CRASHES} times while it loaded "
+                    f"its model: {error}"
+                )
+            if not isinstance(opened, int):
+                member.failure = opened
+                self._room.release()
+                return
+            member.capacity = self._each = opened
+            member.crashes = 0
+            for _ in range(opened):
+                self._room.release()
+            await member.lost.wait()
+            member.lost.clear()
+
+    async def _take(self, affinity: str) -> _Member:
+        """Wait for a free place on a replica, on the conversation's own one if that has room."""
+        while True:
+            try:
+                async with asyncio.timeout(self._patience):
+                    await self._room.acquire()
+            except TimeoutError:
+                self._check_placed()
+                continue
+            if all(member.failure for member in self._members):
+                self._room.release()  # for the next one that waits
+                raise next(member.failure for member in self._members if member.failure)
+            if (member := self._choose(affinity)) is not None:
+                member.under_way += 1
+                return member
+
+    def _choose(self, affinity: str) -> _Member | None:
+        member = self._conversations.pop(affinity, None)
+        if member is None or member.load >= 1:
+            member = min(self._members, key=lambda each: each.load)
+        if member.load >= 1:
+            return None
+        self._conversations[affinity] = member
+        if len(self._conversations) > REMEMBERED:
+            self._conversations.popitem(last=False)
+        return member
+
+    def _give_back(self, member: _Member, lives: int) -> None:
+        if lives == member.lives:
+            member.under_way -= 1
+            self._room.release()
+
+    def _lose(self, member: _Member, lives: int) -> None:
+        """Give a replica no calls until it is open again; once for all calls that it had."""
+        if lives == member.lives:
+            member.lives += 1
+            member.capacity = member.under_way = 0
+            member.is_placed = False
+            member.lost.set()
+
+    def _check_placed(self) -> None:
+        if not any(member.is_placed for member in self._members):
+            raise ConfigError(
+                f"model {self._label}: no node of Ray's cluster took a replica within "
+                f"{self._patience:g} s; look at `ray status`, free or add nodes, and run again"
+            )
+
+
+def first_line(error: Exception) -> str:
+    """The first line of an error of Ray, which may have dozens."""
+    return str(error).partition("\n")[0]

@@ -1,0 +1,144 @@
+"""The connection to Ray, and which GPUs of its cluster each replica of a model gets."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Sequence
+from math import prod
+from typing import Any, TypeAlias
+
+import ray
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from mmconv.core.config import ModelSpec
+from mmconv.core.errors import ConfigError
+
+Place: TypeAlias = dict[str, Any]
+"""The options of an actor that decide on which node and GPUs it runs."""
+
+WEIGHTLESS = frozenset({"fake", "openai", "reference", "replay", "scenes", "simulated"})
+"""Providers whose models need no GPU."""
+
+_PARALLEL = ("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size")
+"""The options of vLLM whose product is the number of its GPUs."""
+
+_ROUNDING = 1e-6
+
+_lock = threading.Lock()
+_users = 0
+_connected = False
+
+
+def connect(address: str) -> None:
+    """Connect this process to the cluster; "local" starts Ray on this machine. Blocks.
+
+    Every call needs a `disconnect`. Raises `ConfigError` if no cluster answers there.
+    """
+    global _users, _connected
+    with _lock:
+        if not ray.is_initialized():
+            os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+            # actors hold no CPU; more of them would start processes that nothing uses
+            local: dict[str, Any] = {"num_cpus": 1, "include_dashboard": False}
+            own = local if address == "local" else {}
+            try:
+                ray.init(address, log_to_driver=False, logging_level=logging.ERROR, **own)
+            except (ConnectionError, RuntimeError, ValueError) as error:
+                raise ConfigError(
+                    f"Ray at {address!r} (--ray or RAY_ADDRESS): {error}; start it on this machine "
+                    "with `ray start`, or leave the address out"
+                ) from error
+            _connected = True
+        _users += 1
+
+
+def disconnect() -> None:
+    """Leave the cluster after the last model; this ends the actors that are left. Blocks."""
+    global _users, _connected
+    with _lock:
+        _users -= 1
+        if _connected and not _users:
+            ray.shutdown()
+            _connected = False
+
+
+def place_replicas(spec: ModelSpec) -> tuple[ModelSpec, list[Place]]:
+    """The model that each replica opens, and the place of each replica.
+
+    Raises `ConfigError` if the cluster has too few GPUs.
+    """
+    state: Any = ray
+    alive = [node for node in state.nodes() if node["Alive"]]
+    # the nodes with the most GPUs first
+    alive.sort(key=lambda node: -node["Resources"].get("GPU", 0.0))
+    gpus = [node["Resources"].get("GPU", 0.0) for node in alive]
+    share = gpus_of(spec, sum(gpus))
+    count = count_replicas(spec, share, gpus, state.available_resources().get("GPU", 0.0))
+    own = spec.model_copy(update={"replicas": None, "gpus": None})
+    if 0 < share <= gpus[0]:
+        return own, [{"num_gpus": share, "num_cpus": 0, "scheduling_strategy": "SPREAD"}] * count
+    if share:
+        # vLLM has to start on a node that has a GPU; it reserves its own, in a placement group
+        own = over_nodes(own, ray.get_runtime_context().gcs_address)
+    # Ray spreads only what needs something of a node
+    homes = [node["NodeID"] for node in alive if node["Resources"].get("CPU")] or [None]
+    return own, [_on_node(homes[number % len(homes)]) for number in range(count)]
+
+
+def _on_node(node: str | None) -> Place:
+    """On this node as long as it lives."""
+    return {"scheduling_strategy": node and NodeAffinitySchedulingStrategy(node, soft=True)}
+
+
+def gpus_of(spec: ModelSpec, present: float) -> float:
+    """The GPUs of each replica, in a cluster with so many; raises `ConfigError` for 1.5, say."""
+    if spec.gpus is not None:
+        if spec.gpus > 1 and spec.gpus % 1:
+            raise ConfigError(f"model {spec.label}: gpus above 1 must be whole, got {spec.gpus:g}")
+        return spec.gpus
+    if spec.provider in WEIGHTLESS or not present:
+        return 0
+    return prod(int(spec.options.get(name, 1)) for name in _PARALLEL)
+
+
+def count_replicas(spec: ModelSpec, share: float, gpus: Sequence[float], available: float) -> int:
+    """The number of replicas with `share` GPUs each; `gpus` are those of each node.
+
+    `auto` counts the GPUs that are available now. Raises `ConfigError` if there are too few.
+    """
+    if not share:
+        if isinstance(spec.replicas, int):
+            return spec.replicas
+        raise ConfigError(
+            f"model {spec.label}: replicas: auto counts GPUs, but Ray's cluster has none, or "
+            "the model needs none; set a number"
+        )
+    room = sum(int(node / share + _ROUNDING) for node in gpus)
+    if not room and spec.provider == "vllm":
+        room = int(sum(gpus) / share + _ROUNDING)
+    if spec.replicas == "auto":
+        count = min(room, int(available / share + _ROUNDING))
+        if not count:
+            raise ConfigError(
+                f"model {spec.label}: a replica needs {share:g} GPUs, but of the {sum(gpus):g} in "
+                f"Ray's cluster {available:g} are free; set numbers of replicas for all models"
+            )
+        return count
+    count = spec.replicas or 1
+    if count > room:
+        raise ConfigError(
+            f"model {spec.label}: Ray's cluster has {sum(gpus):g} GPUs, enough for {room} replicas "
+            f"with {share:g} each, not for {count}; lower replicas or gpus, or set replicas: auto"
+        )
+    return count
+
+
+def over_nodes(spec: ModelSpec, address: str) -> ModelSpec:
+    """The model whose vLLM takes GPUs of several nodes from the cluster at `address`."""
+    arguments = (*spec.options.get("extra_args", ()), "--distributed-executor-backend", "ray")
+    # the server's own process needs no GPU, and must not hide those of its workers
+    env = {**spec.options.get("env", {}), "RAY_ADDRESS": address}
+    options = {**spec.options, "extra_args": arguments, "env": env}
+    return spec.model_copy(update={"options": options})
