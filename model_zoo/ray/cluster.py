@@ -76,7 +76,7 @@ def place_replicas(spec: ModelSpec) -> tuple[ModelSpec, list[Place]]:
     gpus = [node["Resources"].get("GPU", 0.0) for node in alive]
     share = gpus_of(spec, sum(gpus))
     count = count_replicas(spec, share, gpus, state.available_resources().get("GPU", 0.0))
-    own = spec.model_copy(update={"replicas": None, "gpus": None})
+    own = one_replica(spec)
     if 0 < share <= gpus[0]:
         return own, [{"num_gpus": share, "num_cpus": 0, "scheduling_strategy": "SPREAD"}] * count
     if share:
@@ -85,6 +85,16 @@ def place_replicas(spec: ModelSpec) -> tuple[ModelSpec, list[Place]]:
     # Ray spreads only what needs something of a node
     homes = [node["NodeID"] for node in alive if node["Resources"].get("CPU")] or [None]
     return own, [_on_node(homes[number % len(homes)]) for number in range(count)]
+
+
+def one_replica(spec: ModelSpec) -> ModelSpec:
+    """The model that a replica opens."""
+    changes: dict[str, Any] = {"replicas": None, "gpus": None}
+    if spec.provider == "vllm":
+        changes["options"] = {
+            key: value for key, value in spec.options.items() if key != "replicas"
+        }
+    return spec.model_copy(update=changes)
 
 
 def _on_node(node: str | None) -> Place:

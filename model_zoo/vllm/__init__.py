@@ -15,7 +15,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -29,17 +29,15 @@ from mmconv.core.types import Message, Reply, Sampling
 from model_zoo import hf, openai_api
 from model_zoo.chat_templates import lacks_template, name_template, read_template, without_template
 from model_zoo.checkpoints import check_files, checkpoint_fingerprint, commit_at_hand, require_sight
-from model_zoo.replicas import Replicas
 from model_zoo.vllm.options import (
     CHANGING_REPLIES,
     CONCURRENCY,
     HOST,
     VllmOptions,
     command_line,
-    device_groups,
     processor_bounds,
 )
-from model_zoo.vllm.server import ServerProcess, free_ports
+from model_zoo.vllm.server import ServerProcess, free_port
 
 _FILES_ELSEWHERE = ("--tokenizer", "--skip-tokenizer", "--hf-config-path", "--config-format")
 """Arguments by which vLLM needs other files than transformers in a checkpoint's folder."""
@@ -53,7 +51,7 @@ _HAS_VLLM = "import importlib.util, sys; sys.exit(importlib.util.find_spec('vllm
 
 
 class Served:
-    """A backend that owns its server; raises `ConfigError` once that server has died.
+    """A backend that owns its server; raises `EngineDied` once that server has died.
 
     `base_url` is where the server answers. A `temporary` folder is removed with the server if all
     went well.
@@ -151,30 +149,29 @@ def guides_output(spec: ModelSpec) -> bool:
 
 
 async def open_backend(spec: ModelSpec, images: ImageSource) -> Backend:
-    """Start the servers and wait until they answer.
+    """Start the server and wait until it answers; with `replicas`, one in each Ray actor.
 
     Raises `ConfigError`, with the root cause in the server's log, if it cannot be started.
     """
     options = VllmOptions.of(spec)
-    devices = device_groups(options)
+    if options.replicas is not None:
+        # an option of this provider from before all models had replicas
+        from model_zoo import ray
+
+        changes = {"replicas": spec.replicas or options.replicas}
+        return await ray.open_backend(spec.model_copy(update=changes), images)
     await asyncio.to_thread(check_ready, spec)
-    instance = f"mmconv-{token_hex(8)}"
-    servers: list[tuple[ServerProcess, ModelSpec]] = []
-    backends: list[Served] = []
+    instance, port = f"mmconv-{token_hex(8)}", free_port()
+    url = f"http://{HOST}:{port}/v1"
+    client_spec = _client_spec(spec, options, url)
     async with AsyncExitStack() as undo:
-        for port, gpus in zip(free_ports(options.replicas), devices, strict=True):
-            url = f"http://{HOST}:{port}/v1"
-            client_spec = _client_spec(spec, options, url)
-            client = await openai_api.open_backend(client_spec, images)
-            undo.push_async_callback(client.aclose)
-            server = _start(spec, options, port, instance, gpus)
-            undo.push_async_callback(server.stop)
-            servers.append((server, client_spec))
-            temporary = server.log.parent if options.log_folder is None else None
-            backends.append(Served(client, server, url, temporary))
-        await _wait_for_all(servers, instance, options.startup_seconds)
+        client = await openai_api.open_backend(client_spec, images)
+        undo.push_async_callback(client.aclose)
+        server = _start(spec, options, port, instance)
+        undo.push_async_callback(server.stop)
+        await _wait_for(server, client_spec, instance, options.startup_seconds)
         undo.pop_all()
-    return backends[0] if len(backends) == 1 else Replicas(backends)
+    return Served(client, server, url, server.log.parent if options.log_folder is None else None)
 
 
 def _client_spec(spec: ModelSpec, options: VllmOptions, url: str) -> ModelSpec:
@@ -190,9 +187,7 @@ def _client_spec(spec: ModelSpec, options: VllmOptions, url: str) -> ModelSpec:
     return spec.model_copy(update=changes)
 
 
-def _start(
-    spec: ModelSpec, options: VllmOptions, port: int, instance: str, gpus: Mapping[str, str]
-) -> ServerProcess:
+def _start(spec: ModelSpec, options: VllmOptions, port: int, instance: str) -> ServerProcess:
     """Start a server, its chat template in a file next to its log: a command line has bounds."""
     folder = options.log_folder or Path(tempfile.mkdtemp(prefix="mmconv-vllm-"))
     file = None
@@ -204,19 +199,8 @@ def _start(
         spec.label,
         command_line(spec, options, port, instance, file),
         log=folder / f"vllm-{port}.log",
-        env={**options.env, **gpus},
+        env=options.env,
     )
-
-
-async def _wait_for_all(
-    servers: Sequence[tuple[ServerProcess, ModelSpec]], instance: str, seconds: float
-) -> None:
-    try:
-        async with asyncio.TaskGroup() as tasks:
-            for server, client_spec in servers:
-                tasks.create_task(_wait_for(server, client_spec, instance, seconds))
-    except* ConfigError as failures:
-        raise failures.exceptions[0] from None
 
 
 async def _wait_for(

@@ -10,8 +10,7 @@ from typing import Any
 import orjson
 from pydantic import Field, field_validator
 
-from mmconv.core.config import ModelSpec, environment
-from mmconv.core.errors import ConfigError
+from mmconv.core.config import ModelSpec, Replicas
 from model_zoo.base import CheckpointFields
 from model_zoo.chat_templates import PLAIN, Template
 from model_zoo.checkpoints import LONGEST, SHORTEST, area_bounds, is_local
@@ -21,10 +20,6 @@ CONCURRENCY = 128
 """Requests under way per data-parallel rank of a server, if the model file gives no number."""
 
 _TEMPLATE_FLAG = "--chat-template"
-_DEVICES = "CUDA_VISIBLE_DEVICES"
-_DEVICE_FILES = Path("/dev")
-_MULTI_NODE = ("--nnodes", "--distributed-executor-backend", "--data-parallel-")
-"""Arguments by which vLLM may use GPUs of other machines."""
 
 
 class VllmOptions(CheckpointFields):
@@ -32,6 +27,8 @@ class VllmOptions(CheckpointFields):
 
     tensor_parallel_size: int = Field(default=1, gt=0)
     """GPUs that share every layer."""
+    pipeline_parallel_size: int = Field(default=1, gt=0)
+    """GPUs, or groups of them, that have a part of the layers each."""
     data_parallel_size: int = Field(default=1, gt=0)
     """Copies of the model behind one server."""
     dtype: str | None = None
@@ -54,10 +51,8 @@ class VllmOptions(CheckpointFields):
     """A method that vLLM knows, such as fp8 or bitsandbytes."""
     chat_template: Template | None = None
     """Replaces the checkpoint's template: a file named *.jinja, or a Jinja text."""
-    replicas: int = Field(default=1, gt=0)
-    """Servers to start, each on its own GPUs."""
-    gpus_per_replica: int | None = Field(default=None, gt=0)
-    """GPUs of each replica; by default as many as its parallel sizes need."""
+    replicas: Replicas | None = None
+    """The same as `replicas` of the model file: servers in Ray actors, each on its own GPUs."""
     python: str = sys.executable
     """The interpreter that has vLLM."""
     env: Mapping[str, str] = Field(default_factory=dict)
@@ -124,6 +119,7 @@ def command_line(
         "--host": HOST,
         "--port": port,
         "--tensor-parallel-size": options.tensor_parallel_size,
+        "--pipeline-parallel-size": options.pipeline_parallel_size,
         "--data-parallel-size": options.data_parallel_size,
         "--dtype": options.dtype,
         "--max-model-len": options.max_model_len,
@@ -152,36 +148,6 @@ def command_line(
 
 def _json(value: Mapping[str, Any] | None) -> str | None:
     return orjson.dumps(value).decode() if value else None
-
-
-def device_groups(options: VllmOptions) -> list[dict[str, str]]:
-    """For each replica, the environment that gives it its GPUs; empty if one server takes all.
-
-    GPUs are those of `CUDA_VISIBLE_DEVICES` if it is set (by a batch system, say), else those of
-    this machine, as far as they can be seen. Raises `ConfigError` if there are too few.
-    """
-    share = options.gpus_per_replica or options.tensor_parallel_size * options.data_parallel_size
-    needed = share * options.replicas
-    visible = options.env.get(_DEVICES) or environment(_DEVICES, "")
-    devices = visible.split(",") if visible else [str(number) for number in range(needed)]
-    # NVIDIA's; if none can be seen, vLLM finds out
-    present = len(devices) if visible else len(list(_DEVICE_FILES.glob("nvidia[0-9]*"))) or needed
-    single = options.replicas == 1 and options.gpus_per_replica is None
-    spread = single and any(flag.startswith(_MULTI_NODE) for flag in options.extra_args)
-    if present < needed and not spread:
-        parallel = ("tensor_parallel_size", "data_parallel_size")
-        names = ("replicas", *(("gpus_per_replica",) if options.gpus_per_replica else parallel))
-        sizes = [name for name in names if getattr(options, name) > 1]
-        causes = " and ".join(f"{name}={getattr(options, name)}" for name in sizes)
-        shows = f"{_DEVICES}={visible} shows" if visible else "this machine has"
-        raise ConfigError(
-            f"{causes} {'need' if len(sizes) > 1 else 'needs'} {needed} GPUs, but {shows} "
-            f"{present}; lower {' or '.join(sizes)}"
-        )
-    if single:
-        return [{}]
-    starts = range(0, needed, share)
-    return [{_DEVICES: ",".join(devices[start : start + share])} for start in starts]
 
 
 def processor_bounds(spec: ModelSpec, options: VllmOptions) -> dict[str, Any]:

@@ -15,11 +15,10 @@ import sys
 import time
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mmconv.core.errors import ConfigError
+from mmconv.core.errors import ConfigError, EngineDied
 from model_zoo.vllm import process_guard
 
 if TYPE_CHECKING:
@@ -95,15 +94,15 @@ class ServerProcess:
                 await asyncio.sleep(POLL_SECONDS)
 
     def check_running(self) -> None:
-        """Raise `ConfigError`, with the root cause in the log, if the server has ended."""
+        """Raise `EngineDied`, with the root cause in the log, if the server has ended."""
         if self._process.poll() is None:
             return
         ended = f"ended with exit code {self._process.returncode}"
         with self.log.open(encoding="utf-8", errors="replace") as lines:
             cause = root_cause(lines)
         if not cause:
-            raise self._failure(ended)
-        raise ConfigError(f"{self.name}: the server {ended}: {cause}\nIts log: {self.log}")
+            raise EngineDied(str(self._failure(ended)))
+        raise EngineDied(f"{self.name}: the server {ended}: {cause}\nIts log: {self.log}")
 
     async def stop(self) -> None:
         """End the server and all its processes; returns when they are gone. Safe to call twice."""
@@ -164,13 +163,12 @@ def _exceptions(log: Iterable[str]) -> list[tuple[str | None, list[str]]]:
     return [(process, [line for line in message if line]) for process, message in exceptions]
 
 
-def free_ports(count: int) -> list[int]:
-    """`count` different TCP ports that nothing listens on at the moment."""
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for listener in sockets:
-            listener.bind(("127.0.0.1", 0))
-        return [listener.getsockname()[1] for listener in sockets]
+def free_port() -> int:
+    """A TCP port that nothing listens on at the moment."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port
 
 
 async def _answers(session: aiohttp.ClientSession, url: str) -> bool:

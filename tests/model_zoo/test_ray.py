@@ -12,10 +12,12 @@ import subprocess
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import orjson
 import psutil
 import pytest
 import pytest_asyncio
@@ -32,11 +34,13 @@ from tests.mmconv.processes import command, committed, finish, scores, wait_unti
 from tests.mock_server import hold, mock_server
 from tests.model_zoo.processes import alive, wait_until_gone
 from tests.model_zoo.ray_nodes import GPUS, Nodes, nodes, replicas
+from tests.model_zoo.test_vllm import python
 
-__all__ = ["nodes"]
+__all__ = ["nodes", "python"]
 
 ROWS = 2
 ANSWERS = 10
+HELLO = (Message(role="user", parts=(Text(text="hello"),)),)
 
 in_module = pytest.mark.asyncio(loop_scope="module")
 
@@ -317,6 +321,23 @@ async def test_closing_ends_the_replicas_and_their_servers(backend: RayBackend) 
     await backend.aclose()
     await backend.aclose()
     wait_until_gone(started, 10)
+
+
+@in_module
+async def test_each_server_of_vllm_has_gpus_of_its_own(
+    nodes: Nodes, python: str, tmp_path: Path
+) -> None:
+    options = {"python": python, "log_folder": str(tmp_path), "tensor_parallel_size": GPUS}
+    spec = ModelSpec(provider="vllm", model="org/name", options={**options, "replicas": 2})
+    async with aclosing(await provider_of(spec).open_backend(spec, IMAGES)) as backend:
+        answers: dict[int, str] = {}
+        while len(answers) < 2:
+            calls = (backend.generate(HELLO, Sampling(), affinity=f"{n}") for n in range(200))
+            for reply in await asyncio.gather(*calls):
+                fields = orjson.loads(reply.text)
+                answers[fields["pid"]] = fields["gpus"]
+        assert set(answers.values()) == {",".join(map(str, range(GPUS)))}
+    wait_until_gone(answers, 10)
 
 
 @pytest.mark.parametrize("held", [on_replicas(4)], indirect=True)

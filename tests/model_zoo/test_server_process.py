@@ -13,7 +13,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from mmconv.core.errors import ConfigError
-from model_zoo.vllm.server import ServerProcess, free_ports, root_cause
+from model_zoo.vllm.server import ServerProcess, free_port, root_cause
 from tests.model_zoo.processes import alive, children, wait_for_children, wait_until_gone
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(300)"]
@@ -119,7 +119,7 @@ async def test_a_log_without_an_exception_is_shown_to_its_end(tmp_path: Path) ->
         "small", [sys.executable, "-c", code], log=tmp_path / "log", env={"GREETING": "good day"}
     )
     with pytest.raises(ConfigError) as caught:
-        await server.wait_until_healthy(f"http://127.0.0.1:{free_ports(1)[0]}/health", 20)
+        await server.wait_until_healthy(f"http://127.0.0.1:{free_port()}/health", 20)
     assert str(caught.value) == (
         "small: the server ended with exit code 137. The last lines of its log:\ngood day\n"
         f"Its log: {tmp_path / 'log'}"
@@ -132,7 +132,7 @@ async def test_what_a_library_says_of_leaks_hides_no_cause(tmp_path: Path) -> No
     code = f"print('EngineDeadError: killed'); {leaks}"
     server = ServerProcess("small", [sys.executable, "-c", code], log=tmp_path / "log", env={})
     with pytest.raises(ConfigError, match="EngineDeadError: killed\nIts log"):
-        await server.wait_until_healthy(f"http://127.0.0.1:{free_ports(1)[0]}/health", 20)
+        await server.wait_until_healthy(f"http://127.0.0.1:{free_port()}/health", 20)
     await server.stop()
 
 

@@ -20,13 +20,13 @@ import pytest
 
 from images import ImageStore
 from mmconv.core.config import ModelSpec
-from mmconv.core.errors import ConfigError, Transient
+from mmconv.core.errors import ConfigError, EngineDied, Transient
 from mmconv.core.protocols import Backend, ImageSource
 from mmconv.core.types import Message, Sampling, Text
 from model_zoo import openai_api, vllm
 from model_zoo.providers import provider_of
 from model_zoo.vllm import Served, check_ready, fingerprint, metadata, open_backend
-from model_zoo.vllm.options import VllmOptions, command_line, device_groups
+from model_zoo.vllm.options import VllmOptions, command_line
 from model_zoo.vllm.server import ServerProcess
 from tests.mock_server import mock_server
 from tests.model_zoo.processes import alive, children, wait_until_gone
@@ -51,11 +51,11 @@ async def ask(backend: Backend, affinity: str = "a") -> Any:
     return json.loads(reply.text)
 
 
-def pids(logs: Path, servers: int = 1) -> list[int]:
-    """The servers and their engines, as the stand-ins wrote them into their logs."""
-    found = list(logs.glob("vllm-*.log"))
-    assert len(found) == servers
-    return [pid for log in found for pid in json.loads(log.read_text().splitlines()[0])["pids"]]
+def pids(logs: Path) -> list[int]:
+    """The server and its engine, as the stand-in wrote them into its log."""
+    [log] = logs.glob("vllm-*.log")
+    found: list[int] = json.loads(log.read_text().splitlines()[0])["pids"]
+    return found
 
 
 def wait_for_logs(folder: Path, servers: int) -> None:
@@ -104,19 +104,19 @@ async def test_a_slow_start_is_given_up(
 
 
 async def test_an_interrupted_start_leaves_nothing_behind(python: str, tmp_path: Path) -> None:
-    spec = model("org/slow", python=python, log_folder=str(tmp_path), replicas=2)
+    spec = model("org/slow", python=python, log_folder=str(tmp_path))
     opening = asyncio.create_task(open_backend(spec, ImageStore()))
-    await asyncio.to_thread(wait_for_logs, tmp_path, 2)
+    await asyncio.to_thread(wait_for_logs, tmp_path, 1)
     opening.cancel()
     with pytest.raises(asyncio.CancelledError):
         await opening
-    wait_until_gone(pids(tmp_path, servers=2), 2)
+    wait_until_gone(pids(tmp_path), 2)
 
 
 async def test_a_server_that_dies_ends_the_run(python: str, tmp_path: Path) -> None:
     spec = model("org/mortal", python=python, log_folder=str(tmp_path))
     async with aclosing(await open_backend(spec, ImageStore())) as backend:
-        with pytest.raises(ConfigError, match=r"ended with exit code 9(.|\n)*the engine died"):
+        with pytest.raises(EngineDied, match=r"ended with exit code 9(.|\n)*the engine died"):
             for _ in range(100):
                 with suppress(Transient):
                     await ask(backend)
@@ -131,7 +131,7 @@ async def test_another_server_in_the_servers_place_is_told(python: str, tmp_path
         assert isinstance(other, Served)
         port = int(other.base_url.removesuffix("/v1").rpartition(":")[2])
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(vllm, "free_ports", lambda _: [port])
+            patch.setattr(vllm, "free_port", lambda: port)
             with pytest.raises(ConfigError, match=f"late: another server took the .*:{port}/v1"):
                 await open_backend(own, ImageStore())
         assert (await ask(other))["gpus"] == ""
@@ -169,41 +169,27 @@ async def test_a_temporary_log_stays_only_where_something_failed(
     assert len(list(logs.iterdir())) == 2
 
 
-async def test_a_client_that_cannot_be_opened_leaves_nothing_behind(
+async def test_a_server_that_cannot_be_started_leaves_no_client_behind(
     python: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened: list[Backend] = []
 
     async def open_one(spec: ModelSpec, images: ImageSource) -> Backend:
-        if opened:
-            raise ConfigError("no second one")
         opened.append(await open_client(spec, images))
         return opened[0]
 
+    def refuse(*_: object, **__: object) -> None:
+        raise ConfigError("no process")
+
     open_client = openai_api.open_backend
     monkeypatch.setattr(openai_api, "open_backend", open_one)
+    monkeypatch.setattr(vllm, "ServerProcess", refuse)
     before = children()
-    spec = model("org/name", python=python, log_folder=str(tmp_path), replicas=2)
-    with pytest.raises(ConfigError, match="no second one"):
-        await open_backend(spec, ImageStore())
+    with pytest.raises(ConfigError, match="no process"):
+        await open_backend(model("org/name", python=python, log_folder=str(tmp_path)), ImageStore())
     assert children() == before
     with pytest.raises(RuntimeError, match="closed"):
         await ask(opened[0])
-
-
-async def test_replicas_have_gpus_of_their_own(python: str, tmp_path: Path) -> None:
-    spec = model(
-        "org/name",
-        python=python,
-        log_folder=str(tmp_path),
-        replicas=2,
-        gpus_per_replica=2,
-        env={"CUDA_VISIBLE_DEVICES": "4,5,6,7"},
-    )
-    async with aclosing(await open_backend(spec, ImageStore())) as backend:
-        assert backend.max_concurrency == 2 * (128 + 128 // 8)
-        assert (await ask(backend))["gpus"] == "4,5"
-    wait_until_gone(pids(tmp_path, servers=2), 2)
 
 
 def test_no_server_outlives_a_killed_parent(python: str, tmp_path: Path) -> None:
@@ -257,15 +243,6 @@ async def test_a_running_server_is_one_of_provider_openai() -> None:
         ({"gpu_memory_utilization": 1.5}, "gpu_memory_utilization"),
         ({"python": "no-such-python"}, "'no-such-python' is not a program"),
         ({"trust_remote_code": True}, r"pin it by options\.revision"),
-        (
-            {"replicas": 3, "env": {"CUDA_VISIBLE_DEVICES": "0,1"}},
-            "replicas=3 needs 3 GPUs, but CUDA_VISIBLE_DEVICES=0,1 shows 2",
-        ),
-        (
-            {"tensor_parallel_size": 4, "env": {"CUDA_VISIBLE_DEVICES": "0,1"}},
-            r"tensor_parallel_size=4 needs 4 GPUs, but CUDA_VISIBLE_DEVICES=0,1 shows 2; lower "
-            "tensor_parallel_size$",
-        ),
         ({"extra_args": ["--chat-template", "a.jinja"]}, r"belongs in options\.chat_template"),
         ({"extra_args": ["--chat_template=a.jinja"]}, r"belongs in options\.chat_template"),
     ],
@@ -417,26 +394,11 @@ def test_what_is_not_said_is_left_to_vllm() -> None:
         "--host",
         "--port",
         "--tensor-parallel-size",
+        "--pipeline-parallel-size",
         "--data-parallel-size",
         "--enable-prefix-caching",
         "--disable-uvicorn-access-log",
     }
-
-
-def test_gpus_are_shared_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    monkeypatch.setattr(vllm.options, "_DEVICE_FILES", tmp_path)
-    assert device_groups(VllmOptions()) == [{}]
-    groups = device_groups(VllmOptions(replicas=2, tensor_parallel_size=2, data_parallel_size=2))
-    assert [group["CUDA_VISIBLE_DEVICES"] for group in groups] == ["0,1,2,3", "4,5,6,7"]
-    for name in ("nvidia0", "nvidia1", "nvidiactl", "nvidia-uvm"):
-        (tmp_path / name).touch()
-    assert len(device_groups(VllmOptions(replicas=2))) == 2
-    with pytest.raises(ConfigError, match="replicas=3 needs 3 GPUs, but this machine has 2"):
-        device_groups(VllmOptions(replicas=3))
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-a,GPU-b,GPU-c")
-    groups = device_groups(VllmOptions(replicas=3))
-    assert [group["CUDA_VISIBLE_DEVICES"] for group in groups] == ["GPU-a", "GPU-b", "GPU-c"]
 
 
 def test_the_fingerprint_names_what_changes_replies(checkpoint: Path) -> None:

@@ -22,7 +22,7 @@ from mmconv.core.errors import Refused
 from mmconv.core.protocols import Backend
 from mmconv.core.types import Image, Message, Reply, Sampling, SeenImage
 from model_zoo import hf, openai_api
-from model_zoo.vllm.server import ServerProcess, free_ports
+from model_zoo.vllm.server import ServerProcess, free_port
 from tests.pictures import picture
 from tests.real.servers import say
 from tests.tiny_checkpoints import make_checkpoint
@@ -55,7 +55,7 @@ async def served(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Serv
         pytest.skip("transformers serve needs the extras hf and serve")
     folder = tmp_path_factory.mktemp("transformers")
     checkpoint = make_checkpoint("llava", folder / "tiny-llava")
-    [port] = free_ports(1)
+    port = free_port()
     options = ("--device", "cpu", "--dtype", "float32", "--port", str(port))
     async with AsyncExitStack() as undo:
         server = ServerProcess(
