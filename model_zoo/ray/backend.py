@@ -163,14 +163,18 @@ class LentImages:
 
     async def _put(self, sha256: str) -> Any:
         if sha256 not in self.references:
-            putting = asyncio.to_thread(lambda: ray.put(self._source.read(sha256)))
-            self.references[sha256] = asyncio.ensure_future(putting)
+            self.references[sha256] = asyncio.ensure_future(self._read_and_put(sha256))
         try:
             # another call may wait for it too, if this one is cancelled
             return await asyncio.shield(self.references[sha256])
         except (ImageError, RayError):
             self.references.pop(sha256, None)
             raise
+
+    async def _read_and_put(self, sha256: str) -> Any:
+        data = await asyncio.to_thread(self._source.read, sha256)
+        # here and not in a thread: a thread that outlives a connection to Ray crashes the next one
+        return ray.put(data)
 
 
 @dataclass(slots=True, eq=False)

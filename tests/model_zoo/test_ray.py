@@ -237,6 +237,7 @@ async def test_each_replica_has_gpus_of_its_own(backend: RayBackend) -> None:
 
 @in_module
 async def test_a_conversation_stays_on_its_replica(backend: RayBackend) -> None:
+    await everywhere(backend)
     calls = (say(backend, affinity=name) for name in "abcdefgh")
     first = dict(zip("abcdefgh", await asyncio.gather(*calls), strict=True))
     assert len(set(first.values())) == 2 * GPUS
@@ -249,6 +250,7 @@ async def test_an_image_is_put_into_the_store_once_and_dropped(
     backend: RayBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "IDLE_IMAGES", 1)
+    await everywhere(backend)
     image, other = IMAGES.add(b"one" * 100_000), IMAGES.add(b"other")
     texts = await asyncio.gather(
         *(say(backend, "", image, affinity=f"image {n}") for n in range(backend.max_concurrency))
@@ -321,6 +323,15 @@ async def test_closing_ends_the_replicas_and_their_servers(backend: RayBackend) 
     await backend.aclose()
     await backend.aclose()
     wait_until_gone(started, 10)
+
+
+@in_module
+async def test_ray_can_be_left_and_joined_again(nodes: Nodes) -> None:
+    """Images are put into the new store by what had put some into the old one."""
+    for data in (b"old", b"new"):
+        image = IMAGES.add(data)
+        async with aclosing(await open_model(replicas=1, gpus=0)) as backend:
+            assert (await say(backend, "", image)).endswith(image.sha256)
 
 
 @in_module
