@@ -25,6 +25,7 @@ $(READY): pyproject.toml $(PINS)
 	@$(PIP) install -c $(PINS) -e '.[hf,quant,ray,serve,postgres,arena,perturb,dev]'
 	@$(PIP) install --no-deps --upgrade --target $(VENV)/torchvision-only torchvision==0.28.0
 	@touch $@
+	@echo "Ready: $(BIN)/mmconv demo"
 
 demo: $(READY) ## Evaluate a small model on drawn images, offline
 	@$(BIN)/mmconv demo

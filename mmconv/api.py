@@ -283,7 +283,7 @@ class OptionInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataSet:
-    """A data set that runs may name: its benchmark's conditions and roles by meaning, and options.
+    """A dataset that runs may name: its benchmark's conditions and roles by meaning, and options.
 
     Options that locate data are the operator's and are not listed. Custom benchmarks list none.
     `about` relates options to the benchmark's paper.

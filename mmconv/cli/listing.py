@@ -19,7 +19,7 @@ from mmconv.core.errors import ConfigError
 from mmconv.core.types import Cell, Table
 from mmconv.engine.setup import find_benchmark
 from model_zoo.providers import PROVIDERS, find_provider
-from model_zoo.simulated.fake import STAND_INS
+from model_zoo.simulated.fake import FAKES
 from model_zoo.simulated.reference import METRICS
 from model_zoo.simulated.scenes import MODEL as FACTS
 
@@ -39,8 +39,8 @@ NEED_NO_FILE = {
     },
     f"scenes/{FACTS}": "offline judge of drawn scenes: fact by fact",
     "simulated/candidate": "simulated: answers with planted mistakes, at known rates",
-    "simulated/judge": "simulated: marks simulated/candidate",
-    **{f"fake/{name}": f"stand-in: {text}" for name, text in STAND_INS.items()},
+    "simulated/judge": "simulated: judges simulated/candidate",
+    **{f"fake/{name}": f"fake: {text}" for name, text in FAKES.items()},
 }
 """Names that are not models and need no file -> what they do."""
 
@@ -106,7 +106,7 @@ def _model_rows() -> Iterator[tuple[str, Mapping[str, Cell]]]:
             },
         )
     for name, text in NEED_NO_FILE.items():
-        cells = {IMAGES: "unseen", TERMS: text, MODEL: name}
+        cells = {IMAGES: "ignored", TERMS: text, MODEL: name}
         yield name, {column: Cell(value=value) for column, value in cells.items()}
 
 

@@ -92,7 +92,7 @@ class Client:
         return tuple(card["id"] for card in cards if card.get("usable", True))
 
     def data(self) -> tuple[DataSet, ...]:
-        """The data sets that runs may name, with their conditions and options."""
+        """The datasets that runs may name, with their conditions and options."""
         return read(tuple[DataSet, ...], self._transport.json("GET", "/v1/data")["data"])
 
     def prompts(self) -> tuple[JudgingInfo, ...]:
@@ -210,7 +210,7 @@ class Client:
     def start(
         self, data: str, models: Mapping[str, str], *, key: str | None = None, **fields: Any
     ) -> Run:
-        """Start a run of a benchmark over a data set, or find the equal one.
+        """Start a run of a benchmark over a dataset, or find the equal one.
 
         `roles` maps candidate and judge to models. `key` is an idempotency key, by default a new
         one. `fields` are those of `/v1/runs`, such as `options` and `limit`.

@@ -146,7 +146,7 @@ class AboutSpec(_Frozen):
     """Its licence, as `mmconv models` prints it."""
     image_tokens: ImageTokens | None = None
     """How its server counts an image, for `--dry-run`: `each` tokens whatever its size, one for
-    each `patch` x `patch` pixels, or `tile` for each of OpenAI's tiles; at `most` so many."""
+    each `patch` x `patch` pixels, or `tile` for each of OpenAI's tiles; no more than `most`."""
 
 
 class RayOptions(_Frozen):
@@ -178,7 +178,7 @@ class ModelSpec(_Frozen):
     model: str
     """The server's name of the model; for hf and vllm a hub name or a checkpoint's folder."""
     name: str = ""
-    """What tables call it; if empty, as the file is called, or as `model` ends."""
+    """The label in tables; by default the file's name, or the end of `model`."""
     about: AboutSpec = Field(default=AboutSpec(), exclude=True)
     system: str | None = None
     """A system prompt that goes before every conversation that has none."""
@@ -204,9 +204,9 @@ class ModelSpec(_Frozen):
     price: PriceSpec | None = None
     """Dollars per million tokens, `input` and `output`."""
     sampling: SamplingSpec | None = None
-    """Goes before the benchmark's: temperature, top_p, max_tokens, seed, stop."""
+    """Overrides the benchmark's: temperature, top_p, max_tokens, seed, stop."""
     options: Mapping[str, Any] = Field(default_factory=dict)
-    """What the provider takes besides, as `mmconv models --fields PROVIDER` lists it."""
+    """The provider's own options; `mmconv models --fields PROVIDER` lists them."""
 
     @model_validator(mode="before")
     @classmethod

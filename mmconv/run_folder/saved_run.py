@@ -80,8 +80,8 @@ class FinishedRun:
 
     @property
     def judge(self) -> str:
-        """The label of the judge, or `nobody`."""
-        return self.spec.models["judge"].label if "judge" in self.spec.models else "nobody"
+        """The label of the judge, or `none`."""
+        return self.spec.models["judge"].label if "judge" in self.spec.models else "none"
 
     def scores(self) -> Iterator[Score]:
         """Stream the run's scores."""

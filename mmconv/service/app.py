@@ -101,7 +101,7 @@ def missing_for(settings: Settings, job: Job) -> str | None:
             run = RunRequest.model_validate_json(job.spec)
             models = run.models
             if run.data not in settings.data:
-                missing = [f"data set {run.data!r}"]
+                missing = [f"dataset {run.data!r}"]
         else:
             models = names_of(DialogueRequest.model_validate_json(job.spec))
         missing += [f"model {name!r}" for name in models.values() if name not in settings.models]

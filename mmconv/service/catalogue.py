@@ -1,4 +1,4 @@
-"""`/v1/data` and `/v1/prompts`: the data sets of runs, and what judgements may be made of.
+"""`/v1/data` and `/v1/prompts`: the datasets of runs, and what judgements may be made of.
 
 They describe what `POST /v1/runs` and `POST /v1/judgements` accept. `/v1/models` lists the models.
 """
@@ -28,7 +28,7 @@ router = APIRouter(prefix="/v1", tags=["catalogue"])
 
 
 class DataList(BaseModel):
-    """All data sets, in the operator's order."""
+    """All datasets, in the operator's order."""
 
     data: tuple[DataSet, ...]
 
@@ -41,7 +41,7 @@ class PromptList(BaseModel):
 
 @router.get("/data", response_model=DataList)
 async def list_data(shared: Shared, _caller: Reader) -> Response:
-    """List the data sets that runs may name, with conditions and options."""
+    """List the datasets that runs may name, with conditions and options."""
     return json_response({"data": data_sets(shared.settings)})
 
 
@@ -52,7 +52,7 @@ async def list_prompts(_caller: Asker) -> Response:
 
 
 def data_sets(settings: Settings) -> list[DataSet]:
-    """The configured data sets, as clients may see them."""
+    """The configured datasets, as clients may see them."""
     return [_data_set(name, data) for name, data in settings.data.items()]
 
 

@@ -128,7 +128,7 @@ async def delete_image(
     """Remove one of the caller's images. Replies about it are kept.
 
     An image that an active dialogue needs is refused with 409. A finished dialogue has its results,
-    and names the image by its SHA-256. Runs have the images of their data sets.
+    and names the image by its SHA-256. Runs have the images of their datasets.
     """
     if everybody and not caller.may("admin"):
         raise Problem(403, "this token lacks the scope 'admin'", code="missing_scope")

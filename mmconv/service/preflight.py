@@ -35,7 +35,7 @@ def check_settings(settings: Settings) -> tuple[str, ...]:
 
 
 def _faults(data: DataSpec) -> Iterator[str]:
-    """Errors of a data set, each as its field below the data set's name and a message."""
+    """Errors of a dataset, each as its field below the dataset's name and a message."""
     try:
         find_benchmark(data.benchmark)
     except ConfigError as error:

@@ -1,4 +1,4 @@
-"""The operator's settings: models, data sets, tokens, limits. Read from YAML, never changed.
+"""The operator's settings: models, datasets, tokens, limits. Read from YAML, never changed.
 
 A client can name only what is configured here. Relative paths start from the working directory of
 the server. The environment may name the database (`mmconv.core.config`).
@@ -103,7 +103,7 @@ class TokenSpec(_Frozen):
 
 
 class DataSpec(_Frozen):
-    """A data set that runs may name: a benchmark and the options that locate its files.
+    """A dataset that runs may name: a benchmark and the options that locate its files.
 
     A run may add options, and cannot change these.
     """

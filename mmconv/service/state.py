@@ -33,11 +33,11 @@ from mmconv.store.queue import Queue
 log = logging.getLogger(__name__)
 
 CACHED = 8
-"""How many built benchmarks are cached. Each holds the texts of its data set."""
+"""How many built benchmarks are cached. Each holds the texts of its dataset."""
 
 
 class KnownImages(ImageSource):
-    """Images by hash, from uploads of clients and files of data sets."""
+    """Images by hash, from uploads of clients and files of datasets."""
 
     def __init__(self, uploads: Uploads, library: ImageStore) -> None:
         self._uploads = uploads
@@ -65,7 +65,7 @@ class Service:
     """What requests share.
 
     `store` caches replies (of runs, dialogues and judgements, not of chat), `queue` holds the jobs.
-    `uploads` are images of clients, `library` those of data sets, `facts` the metadata of both by
+    `uploads` are images of clients, `library` those of datasets, `facts` the metadata of both by
     hash, `images` reads both. `image_work` bounds how many are decoded at once, `fetches` how many
     are fetched by URL. `meters` count what tokens use, by name. `draining` is set when the process
     shuts down: streams end, and workers take no more jobs. `started` is in seconds since the epoch.

@@ -206,7 +206,7 @@ class Worker:
             log.error("a job was left to its lease", exc_info=task.exception())
 
     async def _see_through(self, job: Job, work: Work) -> None:
-        log.info("%s %s: begun (start %d), of %s", job.kind, job.id, job.starts, job.owner)
+        log.info("%s %s: started (start %d), of %s", job.kind, job.id, job.starts, job.owner)
         begun = time.monotonic()
         beating = asyncio.create_task(self._beat(job, work))
         try:
@@ -275,7 +275,7 @@ def _unexpected(error: Exception) -> Exception | None:
 
 def _log_end(job: Job, work: Work, ending: Ending | None, seconds: float) -> None:
     log.info(
-        "%s %s: %s after %.1f s, %d calls asked, %d lost, of %s",
+        "%s %s: %s after %.1f s, %d calls requested, %d lost, of %s",
         job.kind,
         job.id,
         "unfinished" if ending is None else ending.state,

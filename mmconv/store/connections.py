@@ -134,7 +134,7 @@ def _recovery(engine: Engine | None) -> str:
     """What to do with a damaged file."""
     old = Path("OLD" if engine is None else str(engine.url.database))
     new = old.with_name(f"new-{old.name}")
-    return f"`mmconv merge {new} {old}` copies what can be read; go on with --store {new}"
+    return f"`mmconv merge {new} {old}` copies what can be read; continue with --store {new}"
 
 
 def _shown(url: URL) -> str:
@@ -206,7 +206,7 @@ def _prepare_file(path: Path, *, create: bool) -> None:
     if path.is_dir():
         raise StoreError(f"{path} is a folder; a store is a file, as in {path / 'store.sqlite'}")
     if not create and not path.is_file():
-        raise StoreError(f"no store at {path}")
+        raise StoreError(f"{path}: no cache found (file does not exist)")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -41,9 +41,9 @@ Speaker: TypeAlias = Callable[[Sequence[Message], Sampling], str]
 UNDECIDED = "Both sides have their merits, and I would rather not decide."
 """All that the unreadable judge ever says."""
 
-STAND_INS = {
-    "echo": "says the last user text again",
-    "scripted": "gives the replies of options.script",
+FAKES = {
+    "echo": "repeats the last user message",
+    "scripted": "replies with options.script",
     "slow": "echo, each reply after options.seconds",
     "failing": "echo that fails at options.rate",
     "judge": "gives a verdict in the form that the prompt asks for",
@@ -196,7 +196,7 @@ def _speaker(model: str, options: FakeOptions) -> Speaker:
                 return partial(_matching_reply, _compile(script))
             except ValueError as error:
                 raise ConfigError(f"fake model 'scripted': {error}") from error
-    raise ConfigError(f"fake model {model!r}: choose one of {', '.join(STAND_INS)}")
+    raise ConfigError(f"fake model {model!r}: choose one of {', '.join(FAKES)}")
 
 
 def _compile(patterns: Mapping[str, str]) -> dict[re.Pattern[str], str]:

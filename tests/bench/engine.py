@@ -5,7 +5,7 @@ one machine can be told from those of another. The report as a page is written b
 own, and measured apart: it is no part of a run.
 
 Run `python -m tests.bench.engine` (577 samples x 24 calls, 50 ms, 64 connections; over a minute).
-The ideal is calls x latency / connections. The data set is drawn once into `--folder`.
+The ideal is calls x latency / connections. The dataset is drawn once into `--folder`.
 """
 
 from __future__ import annotations

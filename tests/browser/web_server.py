@@ -45,7 +45,7 @@ MODELS: Mapping[str, Any] = {
 
 
 def serve_scenes(servers: Servers, folder: Path, **fields: Any) -> ServerProcess:
-    """A server that runs may ask for `scenes`, a data set of `ROWS` drawn pictures."""
+    """A server that runs may ask for `scenes`, a dataset of `ROWS` drawn pictures."""
     if not (folder / "scenes").exists():
         write_scenes(folder / "scenes", ROWS, seed=3, difficulty="easy")
     options = {

@@ -80,7 +80,7 @@ class Options(BenchmarkOptions):
     sheet: str | None = None
     """The sheet of a workbook, if several have the fields."""
     skip_bad_records: bool = False
-    """Go on without incomplete or unreadable records; the report lists them."""
+    """Continue without incomplete or unreadable records; the report lists them."""
     generate_only: bool = False
     """Only request the candidate's answers; no judge is needed."""
 
@@ -247,9 +247,10 @@ class Benchmark(ABC, Generic[SampleT, OptionsT]):
                 f"{self.name} needs a judge: name one (--judge reference/chrf needs no model), or "
                 "give --no-judge"
             )
-        candidate = self.spec.models.get(CANDIDATE)
-        is_reference = candidate is not None and candidate.is_reference
-        if is_reference and type(self).references is Benchmark.references:
+        references = {role for role, model in self.spec.models.items() if model.is_reference}
+        if JUDGE in references:
+            raise ConfigError("reference is a candidate, not a judge; use --judge reference/chrf")
+        if references and type(self).references is Benchmark.references:
             raise ConfigError(f"{self.name} has no references; name a model as --candidate")
         _ = self.prompt_set
         self.dataset = self.read_data(images)

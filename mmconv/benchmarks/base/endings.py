@@ -48,6 +48,6 @@ def endings(outcome: Outcome) -> Iterator[tuple[str, float | None, str | None]]:
         yield metric, float(is_so), None
     tokens = outcome.output_tokens
     if tokens is None:
-        yield TOKENS, None, "not told by the server"
+        yield TOKENS, None, "not reported by the server"
     else:
         yield TOKENS, float(tokens), None

@@ -81,7 +81,7 @@ def scenes_command(count: int, seed: int, difficulty: Difficulty, out: Path) -> 
         if out.exists() and any(out.iterdir()):
             raise ConfigError(f"--out {out}: the folder is not empty; name a new one")
         data, images = write_scenes(out, count, seed, difficulty)
-    click.echo(f"{count} rows: {data}, images in {images}")
+    click.echo(f"{counted(count, 'row')}: {data}, images in {images}")
     click.echo(
         f"Run it: mmconv run convbench --data {data} --images {images} --judge scenes/facts "
         "--candidate pocket"

@@ -55,7 +55,7 @@ class DraftFile:
             raise ConfigError(f"--out {path}: drafts are JSON Lines; name it .jsonl")
         self._lines, faults = _read(path) if path.exists() else ({}, [])
         if faults:
-            raise DataError(str(path), faults, "Mend the lines, or give another --out.")
+            raise DataError(str(path), faults, "Fix the lines, or give another --out.")
         # bad lines of the earlier file were refused, or left out on request, with the dataset
         self._earlier = {} if earlier is None else _read(earlier)[0]
 
@@ -154,7 +154,7 @@ class Drafting:
     def finish(self, finished: Finished) -> None:
         """Write the row's line, unless something that it lacks could not be drafted.
 
-        Categories that could not be read are no reason to hold the rest back.
+        Categories that could not be read do not hold the rest back.
         """
         row = self._under_way.pop(finished.plan.order)
         draft = read_draft(row, finished.plan.calls, finished.outcomes)

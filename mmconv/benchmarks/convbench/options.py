@@ -75,9 +75,9 @@ class GradingOptions(BenchmarkOptions):
     skipped_turns: Literal["none", "canned"] = "none"
     """What the overall judge reads of reference turns: nothing, or a verdict for the human."""
     judge_sees_image: bool = False
-    """Whether the judge is sent the picture too; the authors' judge reads text only."""
+    """Whether the judge is sent the image too; the authors' judge reads text only."""
     judge_retries: int = Field(default=1, ge=0, le=5)
-    """How often an unreadable verdict is asked for again; at temperature 0 it may come again."""
+    """How often an unreadable verdict is requested again; at temperature 0 it may be the same."""
     extraction: bool = True
     """Whether a verdict that still cannot be read goes to a second prompt, which extracts it."""
     judge_max_tokens: int = Field(default=1024, gt=0)
@@ -92,7 +92,7 @@ class ConvBenchOptions(GradingOptions, ImageOptions):
     """
 
     annotations: Path | None = None
-    """A file of the columns that the data file lacks, joined by ID."""
+    """A file with columns that are missing in the data file, joined by ID."""
     positions: Path | None = None
     """The authors' pairwise.npy, which `order: authors` needs."""
     denominator: int | None = Field(default=None, gt=0)

@@ -1,4 +1,4 @@
-"""A data set in ConvBench's columns over drawn scenes: complete, seeded, and true.
+"""A dataset in ConvBench's columns over drawn scenes: complete, seeded, and true.
 
 Instructions, references, captions and focus points are written from what was drawn, in the language
 that `images.scenes.check` reads. Results on it do not predict results on ConvBench.

@@ -26,7 +26,7 @@ BadRecords: TypeAlias = Mapping[str, tuple[str, ...]]
 def refusal(
     where: str | Path, bad: BadRecords, good: int, advice: str = "", *, more: bool = False
 ) -> DataError:
-    """The error with all problems, and how to go on with the `good` records, if any.
+    """The error with all problems, and how to continue with the `good` records, if any.
 
     With `more`, records that were not checked can replace the bad ones.
     """
@@ -37,7 +37,7 @@ def refusal(
     if more:
         hint = "--skip-bad-records takes the next good records in their place."
     elif good:
-        hint = f"--skip-bad-records goes on with the {good} good records."
+        hint = f"--skip-bad-records continues with the {good} good records."
     count = sum(map(len, bad.values()))
     return DataError(str(where), problems, "\n".join(filter(None, (advice, hint))), count=count)
 

@@ -37,7 +37,7 @@ class ImageFolder:
             advice = "Name the folder that the images are in."
             raise DataError(str(path), ["this is a file, not a folder"], advice)
         if not path.is_dir():
-            raise DataError(str(path), ["there is no such folder"], "Check the images folder.")
+            raise DataError(str(path), ["folder does not exist"], "Check the images folder.")
         self._by_stem = {_plain(each.stem): each.name for each in sorted(path.iterdir())}
 
     def open(self, image: str | EmbeddedImage) -> Image:

@@ -83,7 +83,7 @@ def scan_records(
     if not path.is_file():
         home = str(path).startswith("~")
         advice = "Write the path of your home out: only a shell reads ~." if home else ""
-        raise DataError(str(path), ["there is no such file"], advice or "Check the path.")
+        raise DataError(str(path), ["file does not exist"], advice or "Check the path.")
     if sheet is not None and path.suffix.lower() != ".xlsx":
         raise DataError(str(path), [f"has no sheets, and so none named {sheet!r}"])
     match path.suffix.lower():
@@ -137,7 +137,7 @@ def as_text(value: Any) -> str:
 
 def _readable(found: Record | Unreadable) -> Record:
     if isinstance(found, Unreadable):
-        raise DataError(found.where, [found.fault], "Mend it and run again.")
+        raise DataError(found.where, [found.fault], "Fix it and run again.")
     return found
 
 
@@ -235,7 +235,7 @@ def _items(path: Path) -> Iterator[Record | Unreadable]:
     except _RepeatedKeyError as error:
         raise DataError(str(path), [str(error)], "Keep one of the two.") from error
     except orjson.JSONDecodeError as error:
-        problem, advice = f"not JSON: {error}", "Mend it and run again."
+        problem, advice = f"not JSON: {error}", "Fix it and run again."
         if _begins_with_record(path):
             problem, advice = "its first line is a record, as in JSON Lines", "Name it .jsonl."
         raise (_encoding_error(path) or DataError(str(path), [problem], advice)) from error

@@ -153,8 +153,8 @@ def read_spec(target: str, values: Mapping[str, Any]) -> RunSpec:
         document, where = {"benchmark": target}, "command line"
     else:
         raise ConfigError(
-            f"{target!r} is neither a .yaml file nor a benchmark ({', '.join(TITLES)}, or your "
-            "own as MODULE:CLASS)"
+            f"{target!r} is neither a .yaml file nor a benchmark nor MODULE:CLASS"
+            f"{nearest(target, list(TITLES))}"
         )
     spec = validate(RunSpec, _with_values(document, values), where)
     if spec.benchmark in TITLES:

@@ -235,7 +235,7 @@ async def run_image(
     small: bool = False,
 ) -> Response:
     """Get an image of the run's data by its SHA-256, or a small WebP of it."""
-    # The library knows the images of data sets that were read since the server started.
+    # The library knows the images of datasets that were read since the server started.
     await readable_run(shared, await find_run(shared, run), other_models=True)
     return await (get_thumbnail if small else get_image)(image, shared, caller)
 

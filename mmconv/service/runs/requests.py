@@ -1,6 +1,6 @@
 """The request that starts a run, the specification it stands for, and errors in it.
 
-A client names data sets and models that the operator configured, and sets options that name no
+A client names datasets and models that the operator configured, and sets options that name no
 files. The benchmark checks its options when it is built. Its messages are written for the command
 line and rarely name a field. If a message names none, the fault is in the data, which the operator
 owns.
@@ -48,7 +48,7 @@ MOST_SAMPLES = 10_000
 
 
 class RunRequest(BaseModel):
-    """A run of a benchmark: the data set, and a model for each role.
+    """A run of a benchmark: the dataset, and a model for each role.
 
     `data` and the models are names that the operator configured. `options` are the benchmark's
     own, except those that name files. `sampling` overrides the benchmark's by role. `trials` runs
@@ -91,7 +91,7 @@ def resolve(settings: Settings, request: RunRequest) -> RunSpec:
     data = settings.data.get(request.data)
     if data is None:
         known = ", ".join(sorted(settings.data)) or "none"
-        message = f"no data set {request.data!r} here; there are: {known}"
+        message = f"no dataset {request.data!r} here; there are: {known}"
         raise Problem(404, message, param="data", code="data_not_found")
     if "candidate" not in request.models:
         raise Problem(400, "models: name the model to evaluate as candidate", param="models")
@@ -119,7 +119,7 @@ def require_keys(request: RunRequest, spec: RunSpec) -> None:
 
 
 def name_run(request: RunRequest, spec: RunSpec) -> str:
-    """The run's id: data set, candidate, and a hash of all that it depends on. Safe in a URL."""
+    """The run's id: dataset, candidate, and a hash of all that it depends on. Safe in a URL."""
     digest = hash_json([request.data, decisive(spec)])[:12]
     candidate = re.sub(r"[^A-Za-z0-9._-]+", "-", request.models["candidate"])[:40]
     return f"{request.data}-{candidate}-{digest}"

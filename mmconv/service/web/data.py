@@ -81,7 +81,7 @@ async def list_choices(shared: Shared, caller: Asker) -> Response:
 
 
 def _data_choices(shared: Service, data: DataSet) -> dict[str, Any]:
-    """The data set with the options that a form can show.
+    """The dataset with the options that a form can show.
 
     `judges` are the models that may judge a run of it, language models first; null if it needs no
     judge.

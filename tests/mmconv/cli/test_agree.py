@@ -194,7 +194,7 @@ def test_a_run_s_folder_stands_for_its_scores(desk: Desk) -> None:
     person = desk.csv("ann.csv", "sample,value", "a,1", "b,2")
     assert desk.document(str(desk.folder), person) == desk.document(file, person)
     (desk.folder / "scores.jsonl").unlink()
-    assert "scores.jsonl: 1 problem\n  there is no such file" in desk.refusal(
+    assert "scores.jsonl: 1 problem\n  file does not exist" in desk.refusal(
         str(desk.folder), person
     )
 

@@ -93,7 +93,7 @@ def test_a_run_without_the_model_is_answered_with_those_it_has(
 def test_what_cannot_be_calibrated(path: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="has no dialogue of claude"):
         calibrated(path, "--non-loop-rate", "0.9", "--model", "claude")
-    with pytest.raises(DataError, match="there is no such file"):
+    with pytest.raises(DataError, match="file does not exist"):
         calibrated(tmp_path / "none.tsv", "--non-loop-rate", "0.9")
     assert "0<x<=1" in calibrated(path, "--non-loop-rate", "0")
 

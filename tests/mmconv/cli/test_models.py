@@ -17,7 +17,7 @@ from mmconv.core.config import AboutSpec, ModelSpec, load_model, model_files
 from mmconv.core.errors import ConfigError
 from model_zoo.openai_api.client import _DEFAULT_CONCURRENCY
 from model_zoo.providers import PROVIDERS, find_provider
-from model_zoo.simulated.fake import STAND_INS
+from model_zoo.simulated.fake import FAKES
 from model_zoo.vllm.options import CONCURRENCY
 
 
@@ -32,7 +32,7 @@ def listed(*arguments: str) -> dict[str, Any]:
 
 def test_all_are_listed() -> None:
     assert list(listed()) == [*model_files(), *NEED_NO_FILE]
-    assert list(listed("fake/")) == [f"fake/{name}" for name in STAND_INS]
+    assert list(listed("fake/")) == [f"fake/{name}" for name in FAKES]
     assert list(listed("reference")) == ["reference", "reference/chrf", "reference/bleu"]
 
 

@@ -120,7 +120,7 @@ def test_a_finished_run_is_shown_and_scored_again_from_another_folder(
         store.unlink()
     result = typed("score", str(folder))
     assert isinstance(result.exception, StoreError)
-    assert "no store at" in str(result.exception)
+    assert "no cache found" in str(result.exception)
     assert (folder / "scores.jsonl").read_bytes() == before["scores.jsonl"]
 
 
@@ -147,7 +147,7 @@ def test_a_dry_run_counts_and_asks_nothing(here: Path) -> None:
     ("arguments", "error", "message"),
     [
         (("run", "gone.yaml"), ConfigError, "gone.yaml: No such file"),
-        (("run", "convbensh"), ConfigError, "neither a .yaml file nor a benchmark"),
+        (("run", "convbensh"), ConfigError, "nor MODULE:CLASS; did you mean convbench?"),
         (("run", "convbench", *FAKES), ConfigError, "data is needed and not set"),
         (("run", "convbench"), ConfigError, "nothing to evaluate: name the model (--candidate"),
         (("check", "convbench", "--judge", "fake/judge"), ConfigError, "nothing to evaluate"),
@@ -172,7 +172,7 @@ def test_what_is_wrong_is_told(
         (("--order", "authors"), ConfigError, "positions"),
         (("--shard", "4/3"), ConfigError, "expected i/n"),
         (("--prompts", "gone"), Exception, "gone"),
-        (("--set", "options.images=gone"), DataError, "there is no such folder"),
+        (("--set", "options.images=gone"), DataError, "folder does not exist"),
         (("--set", "models.candidate=hf"), ConfigError, "provider/model"),
         (("--set", "models.candidate=nobody/x"), ConfigError, "provider 'nobody' is not known"),
         (("--set", f"seed={2**63}"), ConfigError, "seed: Input should be less than"),

@@ -33,4 +33,4 @@ def test_the_example_does_what_it_says(
         },
     )
     exec(example.replace("http://localhost:8080", server.url))
-    assert "| free" in capsys.readouterr().out
+    assert "| S1 | perception |" in capsys.readouterr().out

@@ -30,7 +30,7 @@ Pair: TypeAlias = Callable[[str], tuple[Path, Path]]
 
 
 def write_data(benchmark: str, folder: Path) -> dict[str, Any]:
-    """Write a data set of the benchmark, of our own making, and return the options that name it."""
+    """Write a dataset of the benchmark, of our own making, and return the options that name it."""
     folder.mkdir(parents=True, exist_ok=True)
     match benchmark:
         case "convbench":

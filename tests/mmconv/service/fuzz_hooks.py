@@ -1,6 +1,6 @@
 """What Schemathesis is told beyond the document: names that this server knows.
 
-Random names of models and data sets would lead to 404 and no further. Only valid names are
+Random names of models and datasets would lead to 404 and no further. Only valid names are
 replaced, so that what was made to be refused still is.
 """
 

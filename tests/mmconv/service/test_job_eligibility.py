@@ -73,7 +73,7 @@ async def test_what_a_server_lacks_is_told(serve: Serve, tmp_path: Path) -> None
         return [missing_for(settings, job) for job in jobs]
 
     assert info() == [None, None]
-    assert info(data={}) == ["data set 'shapes'", None]
+    assert info(data={}) == ["dataset 'shapes'", None]
     judge = {"judge": models["judge"]}
     assert info(models=judge) == ["model 'echo'", "model 'echo'"]
     assert (
@@ -149,4 +149,4 @@ async def test_a_run_whose_data_have_left_the_settings_fails_after_a_while(
     await served.shared.queue.submit(NewJob(id="x", kind="run", owner="local", spec=spec))
     info = await ended(served.client, "x")
     assert info["state"] == "failed"
-    assert "no server has had data set 'gone' for" in info["error"]
+    assert "no server has had dataset 'gone' for" in info["error"]

@@ -264,7 +264,7 @@ async def test_runs_of_what_is_not_here_wait_for_a_server_that_has_it(
     first.shared.queue.news.set()
     [run] = [(await first.client.post("/v1/runs", json=asked)).json()["id"]]
     lesser = {"data": {}} if gone == "data" else {"models": models}
-    named = "data set 'shapes'" if gone == "data" else "model 'other'"
+    named = "dataset 'shapes'" if gone == "data" else "model 'other'"
     with caplog.at_level(logging.WARNING):
         second = await serve(**whole | lesser, out=tmp_path / "second")
         await until(lambda: f"{run} is left to a server that has {named}" in caplog.text)

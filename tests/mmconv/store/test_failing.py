@@ -99,7 +99,7 @@ async def test_what_can_be_read_of_a_damaged_file_is_merged_into_another(tmp_pat
     with path.open("r+b") as file:
         file.seek(200_000)
         file.write(b"\xff" * 100_000)
-    advice = rf"`mmconv merge {new} {path}` copies what can be read; go on with --store {new}$"
+    advice = rf"`mmconv merge {new} {path}` copies what can be read; continue with --store {new}$"
     with pytest.raises(StoreDamaged, match=advice):
         await _read_all(path)
     report = merge(str(new), [str(path)])

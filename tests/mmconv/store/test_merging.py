@@ -85,7 +85,7 @@ async def test_what_is_merged_in_is_found_by_who_has_the_store_open(
 async def test_a_source_that_is_not_there_leaves_no_other_open(tmp_path: Path) -> None:
     source = tmp_path / "source.sqlite"
     await filled(str(source))
-    with pytest.raises(StoreError, match=r"no store at .*gone\.sqlite") as refused:
+    with pytest.raises(StoreError, match=r"gone\.sqlite: no cache found") as refused:
         merge(str(tmp_path / "all.sqlite"), [str(source), str(tmp_path / "gone.sqlite")])
     # The traceback keeps whatever was opened alive, if nothing closed it.
     assert refused.tb is not None

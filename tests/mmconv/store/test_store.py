@@ -164,7 +164,7 @@ async def test_stores_merge_by_key(tmp_path: Path) -> None:
 
 
 def test_merging_what_is_not_there_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match=r"no store at .*gone\.sqlite"):
+    with pytest.raises(StoreError, match=r"gone\.sqlite: no cache found"):
         merge(str(tmp_path / "all.sqlite"), [str(tmp_path / "gone.sqlite")])
 
 

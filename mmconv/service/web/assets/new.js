@@ -7,7 +7,7 @@
 
   const dataSet = () => choices.data.find((each) => each.name === form.elements.data.value);
 
-  /* ---- what depends on the data set ---- */
+  /* ---- what depends on the dataset ---- */
 
   function check(name, value, checked = false) {
     const box = make("input", { type: "checkbox", name, value });
@@ -156,7 +156,7 @@
     showData();
     const allowed = shell.allows(choices, "run", "start runs", form.querySelector("button.primary"));
     if (allowed && !choices.data.length) {
-      shell.show(new api.Problem(0, { message: "no data set is configured here: runs need one (data: in the server's settings)" }));
+      shell.show(new api.Problem(0, { message: "no dataset is configured here: runs need one (data: in the server's settings)" }));
     }
     document.documentElement.dataset.ready = "";
   }

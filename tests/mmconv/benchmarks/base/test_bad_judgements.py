@@ -172,7 +172,7 @@ def test_a_bad_record_refuses_its_file(bad: Bad, tmp_path: Path) -> None:
     result = run(bad, bad.write(tmp_path))
     assert isinstance(result.exception, DataError)
     assert bad.told in str(result.exception)
-    assert "--skip-bad-records goes on with the 2 good records." in str(result.exception)
+    assert "--skip-bad-records continues with the 2 good records." in str(result.exception)
 
 
 @pytest.mark.parametrize("bad", BAD.values(), ids=BAD)

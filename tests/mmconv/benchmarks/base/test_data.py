@@ -76,7 +76,7 @@ def test_all_problems_are_in_one_message(tmp_path: Path) -> None:
     )
     advice = "Every record needs id, riddle.\nColumns that nothing reads: riddel."
     assert advice in str(error)
-    assert "--skip-bad-records goes on with the 1 good records." in str(error)
+    assert "--skip-bad-records continues with the 1 good records." in str(error)
 
 
 @pytest.mark.parametrize("column", ["Riddle", "riddl", " riddle_"])
@@ -97,7 +97,7 @@ def test_a_problem_of_many_records_is_one_line(tmp_path: Path) -> None:
 
 def test_a_file_without_records_is_refused(tmp_path: Path) -> None:
     assert "holds no record" in str(refusal(write(tmp_path / "empty.jsonl")))
-    assert "there is no such file" in str(refusal(tmp_path / "gone.jsonl"))
+    assert "file does not exist" in str(refusal(tmp_path / "gone.jsonl"))
 
 
 def test_the_sheet_with_the_fields_is_read_or_the_one_that_is_named(tmp_path: Path) -> None:
@@ -300,7 +300,7 @@ def test_a_limited_run_checks_only_its_first_records(desk: Desk) -> None:
     error = desk.refusal(limit=2)
     assert error.problems == ("album.jsonl line 2 (id 2): image 2.png is not in pictures",)
     assert "takes the next good records in their place" in str(error)
-    assert "goes on with the 2 good records." in str(desk.refusal(limit=4))
+    assert "continues with the 2 good records." in str(desk.refusal(limit=4))
     skipping = desk.build(limit=2, skip_bad_records=True)
     assert [sample.id for sample in skipping.load()] == ["1", "4"]
     assert skipping.size == 2
@@ -359,7 +359,7 @@ def test_a_cell_names_one_image(desk: Desk, name: str, save: Callable[[Path], No
     ("images", "problem"),
     [
         (None, "is a file name; give the images folder"),
-        ("gone", "no such folder"),
+        ("gone", "folder does not exist"),
         ("album.jsonl", "this is a file, not a folder"),
     ],
 )

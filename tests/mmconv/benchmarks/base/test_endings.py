@@ -68,7 +68,7 @@ def test_a_filter_is_no_limit(finish: Finish, told: tuple[int, int]) -> None:
 def test_tokens_are_told_or_not() -> None:
     assert ended(Reply(text="No.", output_tokens=2))[TOKENS] == 2.0
     [told] = [each for each in endings(Reply(text="No.")) if each[0] == TOKENS]
-    assert told == (TOKENS, None, "not told by the server")
+    assert told == (TOKENS, None, "not reported by the server")
 
 
 def test_what_a_filter_left_nothing_of_is_filtered_and_else_missing() -> None:

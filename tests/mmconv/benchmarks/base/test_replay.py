@@ -80,3 +80,12 @@ def test_a_benchmark_without_references_refuses_them(tmp_path: Path) -> None:
     data = write(tmp_path / "riddles.jsonl", {"id": 1, "riddle": "Who?"})
     with pytest.raises(ConfigError, match="riddles has no references; name a model"):
         run(tmp_path, "tests.example_benchmark:Riddles", "--data", str(data))
+
+
+def test_the_references_cannot_be_the_judge(tmp_path: Path) -> None:
+    data, images = write_scenes(tmp_path, 1)
+    options = ("--data", str(data), "--images", str(images), "--judge", "reference")
+    with pytest.raises(
+        ConfigError, match="is a candidate, not a judge; use --judge reference/chrf"
+    ):
+        run(tmp_path, "convbench", *options)

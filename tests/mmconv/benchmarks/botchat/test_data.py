@@ -77,7 +77,7 @@ def test_a_malformed_record_is_named(tmp_path: Path, fields: dict[str, Any], mes
     for part in (
         "data.jsonl line 2",
         message,
-        "--skip-bad-records goes on with the 1 good records",
+        "--skip-bad-records continues with the 1 good records",
     ):
         assert part in str(refused.value)
 

@@ -286,6 +286,6 @@ def test_an_utterance_is_measured(tmp_path: Path) -> None:
     expected = {"characters": 10, "words": 2, "tokens": None, "dropped": 2}
     expected |= {"truncated": 1, "filtered": 0, "empty": 0}
     assert {metric: score.value for metric, score in scores.items()} == expected
-    assert scores["tokens"].why == "not told by the server"
+    assert scores["tokens"].why == "not reported by the server"
     lost = measure(Skipped(because="utterance_5")).values()
     assert {(score.value, score.why) for score in lost} == {(None, "skipped: utterance_5")}

@@ -271,7 +271,7 @@ class TestTables:
         calls = {call.id: call for call in alone.calls(sample, "free")}
         made = tables(*alone.scores(sample, "free", calls, dict.fromkeys(calls, Reply(text="答"))))
         assert [*made] == ["replies"]
-        assert made["replies"]["m, standard"]["tokens"].missing == {"not told by the server": 3}
+        assert made["replies"]["m, standard"]["tokens"].missing == {"not reported by the server": 3}
 
     @pytest.mark.skipif(not REAL.is_dir(), reason="the authors' data are not here")
     def test_the_counts_of_acts_are_those_of_the_papers_table_11(self) -> None:

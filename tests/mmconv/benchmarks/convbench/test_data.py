@@ -102,7 +102,7 @@ class TestRefusals:
         assert suffix.endswith("image 4.png is not in pictures, but 4.jpeg is: the suffix differs")
         assert "'../rows.jsonl' does not lie inside" in outside
         assert f"Put the missing images into {source.images}." in str(error)
-        assert "--skip-bad-records goes on with the 1 good records." in str(error)
+        assert "--skip-bad-records continues with the 1 good records." in str(error)
 
     @pytest.mark.parametrize(
         ("fields", "said"),
@@ -134,7 +134,7 @@ class TestRefusals:
         assert refusal(replace(source, annotations=notes)).problems == ("holds no records",)
 
     def test_a_missing_folder_is_refused(self, source: Source) -> None:
-        assert "no such folder" in str(refusal(replace(source, images=folder(source) / "x")))
+        assert "folder does not exist" in str(refusal(replace(source, images=folder(source) / "x")))
         file = refusal(replace(source, images=source.data))
         assert file.problems == ("this is a file, not a folder",)
 

@@ -25,7 +25,7 @@ def test_missing_columns_and_images_are_listed() -> None:
         "570 records: no instruction-conditioned-caption; no first_turn"
     )
     assert sum("is not in visit_bench_images" in problem for problem in error.problems) == 518
-    assert "--skip-bad-records goes on with the 8 good records." in str(error)
+    assert "--skip-bad-records continues with the 8 good records." in str(error)
 
 
 def test_rows_with_an_image_are_loaded() -> None:

@@ -1,4 +1,4 @@
-"""Drawn data sets: complete in the authors' columns, seeded, and read as any other."""
+"""Drawn datasets: complete in the authors' columns, seeded, and read as any other."""
 
 from __future__ import annotations
 

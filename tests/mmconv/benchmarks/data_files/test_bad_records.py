@@ -157,7 +157,7 @@ def test_a_bad_record_stops_a_run_before_anything_is_asked(bad: Bad) -> None:
     result = run(bad)
     assert isinstance(result.exception, DataError)
     assert bad.told in str(result.exception)
-    assert "--skip-bad-records goes on with the 2 good records." in str(result.exception)
+    assert "--skip-bad-records continues with the 2 good records." in str(result.exception)
     assert not list(Path("runs").glob("*/"))
 
 

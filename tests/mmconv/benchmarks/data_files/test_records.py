@@ -205,7 +205,7 @@ class TestJson:
 
 class TestFiles:
     def test_a_missing_file_is_told_at_once(self, tmp_path: Path) -> None:
-        with pytest.raises(DataError, match="there is no such file"):
+        with pytest.raises(DataError, match="file does not exist"):
             read_records(tmp_path / "a.xlsx")
 
     def test_that_only_a_shell_reads_a_tilde_is_told(self) -> None:

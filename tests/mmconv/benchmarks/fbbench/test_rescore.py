@@ -241,6 +241,6 @@ def test_all_bad_records_are_named_at_once(tmp_path: Path) -> None:
         zip(refused.value.problems, bad, strict=True), start=2
     ):
         assert problem.startswith(f"judged.jsonl line {number}: {message}")
-    assert "--skip-bad-records goes on with the 2 good records." in str(refused.value)
+    assert "--skip-bad-records continues with the 2 good records." in str(refused.value)
     row = tables(file, skip_bad=True)["scores"].rows["some-model"]
     assert (row["error correction"].n, row["overall"].n) == (1, 2)

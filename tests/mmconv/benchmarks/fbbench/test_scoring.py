@@ -145,5 +145,5 @@ def test_without_a_judge_only_the_end_of_the_answer_is_scored(tmp_path: Path) ->
         "truncated": (None, 1.0, None),
         "filtered": (None, 0.0, None),
         "empty": (None, 0.0, None),
-        "tokens": (None, None, "not told by the server"),
+        "tokens": (None, None, "not reported by the server"),
     }

@@ -158,7 +158,7 @@ def test_a_wrong_record_is_named(tmp_path: Path, record: dict[str, Any], problem
     with pytest.raises(DataError) as caught:
         build(spec(data))
     assert problem in str(caught.value)
-    assert "--skip-bad-records goes on with the 1 good records." in str(caught.value)
+    assert "--skip-bad-records continues with the 1 good records." in str(caught.value)
 
 
 def test_bad_records_can_be_left_out_and_are_listed(tmp_path: Path) -> None:

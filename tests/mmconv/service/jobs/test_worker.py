@@ -372,10 +372,10 @@ async def test_jobs_that_lack_something_here_wait_for_another_server(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with bench(tmp_path) as at:
-        at.worker._find_missing = lambda job: "data set 'big'" if job.id == "a" else None
+        at.worker._find_missing = lambda job: "dataset 'big'" if job.id == "a" else None
         for name in ("a", "b"):
             await at.submit(name)
         (await at.task("b")).end.set()
         await at.state("b", "done")
         await at.state("a", "queued")
-    assert "a is left to a server that has data set 'big'" in caplog.text
+    assert "a is left to a server that has dataset 'big'" in caplog.text

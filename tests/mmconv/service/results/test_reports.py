@@ -17,7 +17,7 @@ from tests.mmconv.service.conftest import Serve, Served
 from tests.mmconv.service.run_settings import drawn, finished
 
 BLOCK = 2
-"""Samples in a block: a data set of three has two blocks."""
+"""Samples in a block: a dataset of three has two blocks."""
 
 
 @pytest.fixture

@@ -255,7 +255,7 @@ async def test_a_run_whose_folder_lies_elsewhere_is_removed_where_it_lies(
 
 
 async def test_a_folder_that_another_run_has_too_stays(serve: Serve, tmp_path: Path) -> None:
-    """Two data sets of the same files: their runs have one specification, and one folder."""
+    """Two datasets of the same files: their runs have one specification, and one folder."""
     data = drawn(tmp_path)
     served = await serve(data=data | {"again": data["shapes"]}, models=MODELS, tokens=TOKENS)
     client = served.client

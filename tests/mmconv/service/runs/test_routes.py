@@ -186,7 +186,7 @@ async def test_a_page_behind_a_run_that_is_gone_is_refused(running: Served) -> N
 @pytest.mark.parametrize(
     ("body", "status", "param", "words"),
     [
-        (request(data="/etc/passwd"), 404, "data", "no data set"),
+        (request(data="/etc/passwd"), 404, "data", "no dataset"),
         (request(data="other"), 404, "data", "shapes"),
         (request(models={"candidate": "gpt-x"}), 404, "models.candidate", "no model"),
         (request(models={"candidate": "fake/echo"}), 404, "models.candidate", "no model"),
@@ -274,7 +274,7 @@ async def test_a_run_that_cannot_be_carried_out_says_why(
     running: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_given: object) -> None:
-        raise DataError("/srv/data.jsonl", ["there is no such file"])
+        raise DataError("/srv/data.jsonl", ["file does not exist"])
 
     monkeypatch.setattr("mmconv.service.runs.execution.open_run", fail)
     run = (await post(running.client, request())).json()["id"]
