@@ -104,7 +104,7 @@ class Authorised:
         caller = identify(shared.settings, request.headers)
         if not caller.may(*self.scopes):
             scopes = " or ".join(map(repr, self.scopes))
-            raise Problem(403, f"this token lacks the scope {scopes}", code="missing_scope")
+            raise Problem(403, f"this token does not have the scope {scopes}", code="missing_scope")
         shared.meters[caller.name].count_request(caller.limits)
         return caller
 

@@ -131,7 +131,7 @@ async def delete_image(
     and names the image by its SHA-256. Runs have the images of their datasets.
     """
     if everybody and not caller.may("admin"):
-        raise Problem(403, "this token lacks the scope 'admin'", code="missing_scope")
+        raise Problem(403, "this token does not have the scope 'admin'", code="missing_scope")
     owner = None if everybody else caller.name
     for state in ACTIVE:
         for job in await shared.queue.page(Filter(owner=owner, state=state), limit=MOST_ACTIVE):

@@ -268,7 +268,7 @@ class BotChat(Benchmark[HumanDialogue, BotChatOptions]):
             missing = 0 if opponent.role else len(self.compared - opponent.stored.keys())
             if missing:
                 yield (
-                    f"{opponent.name} lacks a whole dialogue of {missing} of the "
+                    f"{opponent.name} has no whole dialogue of {missing} of the "
                     f"{len(self.compared)} compared samples: its pairs of them are missing."
                 )
         if options.prompt_role == "user":

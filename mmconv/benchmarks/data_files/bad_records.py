@@ -33,7 +33,7 @@ def refusal(
     problems = list(_problems(bad))
     if not problems:
         return DataError(str(where), ["holds no records"], "Is it the right file?")
-    hint = "" if advice else "No record of it can be used: is it the right file?"
+    hint = "" if advice else "No record can be used: check the file and the options."
     if more:
         hint = "--skip-bad-records takes the next good records in their place."
     elif good:

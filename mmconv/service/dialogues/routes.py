@@ -186,8 +186,8 @@ async def _submit(shared: Service, caller: Caller, dialogue: DialogueRun, calls:
     if not caller.may("run"):
         raise Problem(
             403,
-            f"a dialogue of {calls} calls is queued like a run, and this token lacks the scope "
-            "'run'",
+            f"a dialogue of {calls} calls is queued like a run, and this token does not have the "
+            "scope 'run'",
             code="missing_scope",
         )
     request = _by_id(dialogue)

@@ -95,7 +95,7 @@ async def test_pairs_that_lack_a_dialogue_are_missing_with_a_reason(
         for name in ("paireval", "paireval_dupdetect"):
             cell = found[name].rows[f"first - second, N={length}"]["win"]
             assert (cell.n, cell.missing) == (2, {LACKING: 4})
-    message = "second lacks a whole dialogue of 2 of the 3 compared samples: its pairs of them are"
+    message = "second has no whole dialogue of 2 of the 3 compared samples: its pairs of them are"
     assert any(note.startswith(message) for note in found["paireval"].notes)
     loops = found["loops"].rows["second"]["non-loop (%)"]
     assert (loops.n, loops.missing) == (1, {"unfinished dialogue": 2})

@@ -61,7 +61,7 @@ async def test_notes_count_the_samples_that_are_compared(data: Path, tmp_path: P
     for limit, compared in ((1, "1 of the 1 of the run"), (None, "2 of the 2 of the data")):
         found = tables(await evaluate(spec(data, limit=limit, **fields), tmp_path / "runs"))
         assert any(f"({compared})" in note for note in found["points"].notes)
-        missing = [note for note in found["points"].notes if "lacks a whole dialogue" in note]
+        missing = [note for note in found["points"].notes if "has no whole dialogue" in note]
         assert len(missing) == (limit is None)
 
 
