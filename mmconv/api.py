@@ -91,10 +91,10 @@ class Delta:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallUsage:
-    """Calls that were made (`asked`) and that were cached (`stored`), and tokens of those made."""
+    """Calls that were `requested` or `cached`, and the tokens of the requested ones."""
 
-    asked: int
-    stored: int
+    requested: int
+    cached: int
     input_tokens: int
     output_tokens: int
 
@@ -147,7 +147,7 @@ class Progress:
 
     `calls` have ended, out of `planned`, an estimate until the last conversation has begun.
     `conversations` (a sample under a condition, in one trial) have ended, out of `total`. Calls by
-    outcome: `asked` (requested and answered), `stored` (cached), `failed`, `skipped` because of
+    outcome: `requested` (and answered), `cached`, `failed`, `skipped` because of
     a failure; `replies` have a text. Tokens are of requested calls, as models count them. `rate` is
     answered calls per second, lately; `seconds_left` is None until calls are answered.
     """
@@ -157,8 +157,8 @@ class Progress:
     conversations: int = 0
     total: int = 0
     replies: int = 0
-    asked: int = 0
-    stored: int = 0
+    requested: int = 0
+    cached: int = 0
     failed: int = 0
     skipped: int = 0
     retried: int = 0

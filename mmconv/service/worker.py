@@ -45,7 +45,7 @@ class Work(Protocol):
     """One job in execution."""
 
     def progress(self) -> dict[str, Any]:
-        """The progress so far, as JSON; `asked` counts calls answered since this start."""
+        """The progress so far, as JSON; `requested` counts calls answered since this start."""
         ...
 
     def stop(self) -> None:
@@ -244,18 +244,18 @@ class Worker:
     async def _beat(self, job: Job, work: Work) -> None:
         """Renew the lease. Stop the work on request, or when the lease is lost."""
         pause = FIRST_BEAT
-        renewed, asked_before = time.monotonic(), 0
+        renewed, before = time.monotonic(), 0
         logged = "held"
         while True:
             await asyncio.sleep(pause)
             pause = min(2 * pause, BEAT_SECONDS)
             try:
                 progress = work.progress()
-                asked = progress["asked"]
+                requested = progress["requested"]
                 lease = await self._queue.renew(
-                    job.id, self._mark.name, progress, advanced=asked > asked_before
+                    job.id, self._mark.name, progress, advanced=requested > before
                 )
-                renewed, asked_before = time.monotonic(), asked
+                renewed, before = time.monotonic(), requested
             except Exception as error:
                 # Without the beat the work could not be stopped, and its lease would run out.
                 message = "%s %s: the lease is not renewed: %s"
@@ -280,7 +280,7 @@ def _log_end(job: Job, work: Work, ending: Ending | None, seconds: float) -> Non
         job.id,
         "unfinished" if ending is None else ending.state,
         seconds,
-        work.progress()["asked"],
+        work.progress()["requested"],
         0 if ending is None else ending.lost,
         job.owner,
     )

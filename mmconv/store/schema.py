@@ -12,6 +12,7 @@ from typing import cast
 from sqlalchemy import (
     Boolean,
     Column,
+    ColumnElement,
     Connection,
     DateTime,
     Dialect,
@@ -29,11 +30,12 @@ from sqlalchemy import (
     inspect,
     select,
     text,
+    update,
 )
 
 from mmconv.core.errors import StoreError
 
-VERSION = "0007"
+VERSION = "0008"
 """The version of the tables; versions are compared as texts."""
 
 CREATING, SUBMITTING = 0x6D6D63_01, 0x6D6D63_02
@@ -182,6 +184,7 @@ def create_tables(engine: Engine) -> None:
             raise StoreError(f"the database has a table {replies.name!r} of another program")
         if version != VERSION:
             _add_missing(connection)
+            _rename_fields(connection)
 
 
 def hold_alone(connection: Connection, purpose: int) -> None:
@@ -220,6 +223,17 @@ def _add_missing(connection: Connection) -> None:
             index.create(connection, checkfirst=True)
     connection.execute(delete(versions))
     connection.execute(versions.insert(), {"version_num": VERSION})
+
+
+def _rename_fields(connection: Connection) -> None:
+    """Give the fields of older jobs' JSON their present names."""
+    names = {"seats": "models", "asked": "requested", "stored": "cached"}
+    for column in (jobs.c.spec, jobs.c.progress, jobs.c.result):
+        value: ColumnElement[str | None] = column
+        for old, new in names.items():
+            # quotes inside a text are escaped, so that only names of fields match
+            value = func.replace(value, f'"{old}":', f'"{new}":')
+        connection.execute(update(jobs).values({column: value}))
 
 
 def _version(connection: Connection) -> str | None:

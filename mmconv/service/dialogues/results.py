@@ -181,15 +181,15 @@ def _difference(
 
 def _usage(finished: Iterable[Finished]) -> CallUsage:
     """The calls and their tokens; a cached reply has cost nothing."""
-    asked = stored = given = made = 0
+    requested = cached = given = made = 0
     for each in finished:
         for call_id, outcome in each.outcomes.items():
             if not isinstance(outcome, Reply):
                 continue
             if each.asked[call_id].cached:
-                stored += 1
+                cached += 1
                 continue
-            asked += 1
+            requested += 1
             given += outcome.input_tokens or 0
             made += outcome.output_tokens or 0
-    return CallUsage(asked=asked, stored=stored, input_tokens=given, output_tokens=made)
+    return CallUsage(requested=requested, cached=cached, input_tokens=given, output_tokens=made)

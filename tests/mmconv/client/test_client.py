@@ -124,7 +124,7 @@ def test_images_are_listed_and_removed(client: Client) -> None:
     kept = client.upload(PNG)
     [own] = client.images()
     assert (own.id, own.bytes, own.name) == (kept.id, len(PNG), kept.name)
-    assert client.dialogue("echo", ["What is it?"], images=[own]).usage.asked == 1
+    assert client.dialogue("echo", ["What is it?"], images=[own]).usage.requested == 1
     client.remove_image(own.id)
     assert list(client.images()) == []
     with pytest.raises(ServiceError) as caught:

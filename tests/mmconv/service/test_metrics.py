@@ -40,7 +40,7 @@ async def test_calls_and_tokens_of_a_run_are_counted(serve: Serve, tmp_path: Pat
         "model=echo,outcome=reply,token=local,work=run",
         "model=judge,outcome=reply,token=local,work=run",
     }
-    assert sum(calls.values()) == progress["asked"] > 0
+    assert sum(calls.values()) == progress["requested"] > 0
     tokens = await values(served, "tokens")
     for direction in ("input", "output"):
         info = sum(value for name, value in tokens.items() if f"direction={direction}" in name)

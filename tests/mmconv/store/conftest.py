@@ -50,7 +50,7 @@ def key(number: int) -> str:
 
 
 def create_older_store(url: str) -> None:
-    """A database as version 0003 left it, with one reply."""
+    """A database as version 0003 left it, with one reply and one job."""
     connect(url).dispose()
     engine = create_engine(read_address(url))
     with engine.begin() as connection:
@@ -62,6 +62,11 @@ def create_older_store(url: str) -> None:
             "UPDATE alembic_version SET version_num = '0003'",
             "INSERT INTO replies (key, fingerprint, text, finish, seconds, dropped, created) "
             f"VALUES ('{key(1)}', 'model', 'yes', 'stop', 0, 0, '2026-01-01 00:00:00')",
+            "INSERT INTO jobs (id, kind, owner, spec, state, stopping, starts, progress, lost, "
+            "created, queued, updated) VALUES ('run', 'run', 'ann', "
+            """'{"data":"x","seats":{"candidate":"m"}}', 'failed', false, 1, """
+            """'{"asked":3,"stored":4}', 0, """
+            "'2026-01-01 00:00:00', '2026-01-01 00:00:00', '2026-01-01 00:00:00')",
         ):
             connection.exec_driver_sql(statement)
     engine.dispose()

@@ -16,6 +16,7 @@ from mmconv.core.types import Failure, Reply, SeenImage
 from mmconv.store import Store
 from mmconv.store.connections import connect, read_address
 from mmconv.store.merging import merge
+from mmconv.store.queue import Queue
 from mmconv.store.schema import versions
 from tests.mmconv.store.conftest import create_older_store, key
 
@@ -80,6 +81,14 @@ async def test_an_older_store_is_brought_up_to_date(url: str) -> None:
     assert await store.get(key(2)) == REPLY
     await store.aclose()
     assert tables_of(url) == newest
+    queue = Queue(url)
+    job = await queue.get("run")
+    await queue.aclose()
+    assert job is not None
+    assert (job.spec, job.progress) == (
+        '{"data":"x","models":{"candidate":"m"}}',
+        {"requested": 3, "cached": 4},
+    )
 
 
 async def test_the_first_reply_stands(store: Store, tmp_path: Path) -> None:

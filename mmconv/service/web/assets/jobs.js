@@ -38,12 +38,12 @@ const jobs = (() => {
   }
 
   function callsText(run) {
-    const { calls, planned, replies, asked, stored, failed, skipped, rate, seconds_left: left } = run.progress;
+    const { calls, planned, replies, requested, cached, failed, skipped, rate, seconds_left: left } = run.progress;
     const parts = [];
     if (run.state === "queued" && !planned) return "Waits for its turn.";
     if (run.state !== "done") parts.push(`${number(calls)} of ${count(planned, "call")}`);
     parts.push(count(replies, "answer"));
-    if (stored && asked) parts.push(`${number(stored)} of them cached`);
+    if (cached && requested) parts.push(`${number(cached)} of them cached`);
     if (failed) parts.push(`${number(failed)} failed`);
     if (skipped) parts.push(`${number(skipped)} skipped`);
     if (run.state === "running") {

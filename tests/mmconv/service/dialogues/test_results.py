@@ -60,7 +60,7 @@ def test_deltas_are_those_of_turns_that_both_conditions_leave_to_the_model(
 
 
 def test_usage_counts_what_was_asked(whole: DialogueResult) -> None:
-    assert (whole.usage.asked, whole.usage.stored) == (15, 0)
+    assert (whole.usage.requested, whole.usage.cached) == (15, 0)
     assert whole.usage.output_tokens == 3 * 9
 
 

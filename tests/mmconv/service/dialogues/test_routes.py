@@ -95,14 +95,14 @@ async def test_it_is_asked_once(talking: Served) -> None:
     first = await post(talking, gradings=["direct"])
     second = await post(talking, gradings=["direct"])
     assert second["conditions"] == first["conditions"]
-    assert (first["usage"]["asked"], second["usage"]["asked"], first["lost"]) == (15, 0, 0)
+    assert (first["usage"]["requested"], second["usage"]["requested"], first["lost"]) == (15, 0, 0)
 
 
 async def test_another_seed_is_another_dialogue(talking: Served) -> None:
     plain = {"model": "echo", "turns": [{"instruction": "Hello"}]}
     for seed in (1, 2):
         answer = await talking.client.post(URL, json={**plain, "sampling": {"seed": seed}})
-        assert answer.json()["usage"]["asked"] == 1
+        assert answer.json()["usage"]["requested"] == 1
 
 
 async def test_one_turn_without_judge(talking: Served) -> None:
@@ -236,7 +236,7 @@ async def test_three_turns_in_all_conditions_and_gradings_are_answered_at_once(
 ) -> None:
     assert DIALOGUE["conditions"] == ["free", "perception", "reasoning"]
     answer = await talking.client.post(URL, json=DIALOGUE)
-    assert (answer.status_code, answer.json()["usage"]["asked"]) == (200, 33)
+    assert (answer.status_code, answer.json()["usage"]["requested"]) == (200, 33)
     further = [*TURNS, {"instruction": "And then?", "reference": "It flies on."}]
     longer = {**DIALOGUE, "turns": further, "conditions": [0, 1, 2, 3]}
     assert (await talking.client.post(URL, json=longer)).status_code == 202
@@ -372,7 +372,7 @@ async def test_a_dialogue_is_asked_and_judged_as_convbench_asks(
             for instruction, reference in zip(INSTRUCTIONS, REFERENCES, strict=True)
         ],
     )
-    assert (found["usage"]["asked"], found["usage"]["stored"]) == (0, 15)
+    assert (found["usage"]["requested"], found["usage"]["cached"]) == (0, 15)
     listed = await served.client.get(f"/v1/runs/{done['id']}/scores", params={"metric": "rating"})
     ratings = {(each["condition"], each["turn"]): each["value"] for each in listed.json()["data"]}
     assert ratings == {

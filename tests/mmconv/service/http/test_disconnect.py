@@ -228,7 +228,7 @@ def test_a_server_that_drains_keeps_the_call_of_a_client_that_has_gone(
     assert server.ended() == 0
     with httpx2.Client(base_url=start(models=held(mock)).url) as client:
         answer = client.post("/v1/dialogues", json=HELD, timeout=60)
-        assert answer.json()["usage"]["asked"] == 2
+        assert answer.json()["usage"]["requested"] == 2
 
 
 def test_a_server_waits_no_longer_than_it_drains(start: Servers, mock: str) -> None:

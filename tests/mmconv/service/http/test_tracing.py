@@ -75,7 +75,9 @@ async def test_a_jobs_end_is_logged(
             posted = await served.client.post("/v1/runs", json=request(models=roles))
             run = posted.json()["id"]
             found = await ended(served.client, run)
-            info = f"{found['progress']['asked']} calls requested, {found['lost']} lost, of local"
+            info = (
+                f"{found['progress']['requested']} calls requested, {found['lost']} lost, of local"
+            )
             [line] = [
                 each.getMessage()
                 for each in caplog.records

@@ -34,7 +34,7 @@ class Task:
     error: Exception | None = None
 
     def progress(self) -> dict[str, Any]:
-        return {"replies": 1, "asked": self.asked}
+        return {"replies": 1, "requested": self.asked}
 
     def stop(self) -> None:
         self.stopped = True
@@ -111,7 +111,7 @@ async def test_a_job_is_done(tmp_path: Path) -> None:
         await at.submit("a")
         (await at.task("a")).end.set()
         job = await at.state("a", "done")
-        assert job.progress == {"replies": 1, "asked": 0}
+        assert job.progress == {"replies": 1, "requested": 0}
     assert at.worker.busy == 0
 
 

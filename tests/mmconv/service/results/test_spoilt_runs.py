@@ -159,7 +159,7 @@ async def test_a_spoilt_run_is_removed_and_posted_again(served: Served) -> None:
     assert removed.status_code == 204
     again, _ = await done(served, limit=2)
     assert again == name
-    assert (await served.client.get(f"/v1/runs/{name}")).json()["progress"]["asked"] == 0
+    assert (await served.client.get(f"/v1/runs/{name}")).json()["progress"]["requested"] == 0
     assert (await served.client.get(f"/v1/runs/{name}/scores")).status_code == 200
 
 

@@ -211,7 +211,7 @@ async def test_what_is_started_again_after_its_removal_asks_nothing(served: Serv
     await delete(client, "ann", f"/v1/runs/{run}", purge=True)
     assert await done(client) == run
     progress = (await client.get(f"/v1/runs/{run}")).json()["progress"]
-    assert (progress["asked"], progress["stored"]) == (0, progress["replies"])
+    assert (progress["requested"], progress["cached"]) == (0, progress["replies"])
 
 
 async def test_a_run_under_way_is_not_removed_and_a_stopped_one_is(served: Served) -> None:

@@ -50,7 +50,7 @@ async def test_a_run_is_queued_carried_out_and_done(running: Served) -> None:
     done = await ended(running.client, queued["id"])
     assert (done["state"], done["error"], done["lost"]) == ("done", None, 0)
     progress = done["progress"]
-    assert progress["replies"] == progress["asked"] + progress["stored"] == ROWS * CALLS
+    assert progress["replies"] == progress["requested"] + progress["cached"] == ROWS * CALLS
     assert progress["calls"] == progress["planned"] == ROWS * CALLS
     assert progress["conversations"] == progress["total"] == ROWS * 3
     assert done["scores"] > 0
@@ -124,7 +124,7 @@ async def test_a_stopped_run_keeps_its_answers_and_is_resumed(running: Served) -
     assert (resumed.status_code, resumed.json()["id"]) == (202, run)
     done = await ended(running.client, run)
     assert done["state"] == "done"
-    assert done["progress"]["stored"] >= answered
+    assert done["progress"]["cached"] >= answered
     assert done["progress"]["replies"] == ROWS * CALLS
 
 
