@@ -326,8 +326,8 @@ def test_what_is_no_run_is_told(typed: Type, command: str, place: str, words: st
 
 
 def test_stores_are_merged_and_folders_are_not(typed: Type, run: Path) -> None:
-    for source in (run, run / "spec.json", "nowhere"):
-        one_message(typed("merge", "all.sqlite", source), "store", str(source))
+    for source, problem in ((run, "store"), (run / "spec.json", "store"), ("nowhere", "cache")):
+        one_message(typed("merge", "all.sqlite", source), problem, str(source))
 
 
 KILLED = [

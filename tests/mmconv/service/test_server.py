@@ -133,7 +133,7 @@ def test_requests_and_runs_have_one_time_to_end(start: Servers, tmp_path: Path) 
     with ThreadPoolExecutor() as threads:
         body = request(models={"candidate": "stuck", "judge": "stuck"})
         run = httpx2.post(f"{server.url}/v1/runs", json=body).raise_for_status().json()["id"]
-        until(lambda: f"run {run}: begun" in server.output)
+        until(lambda: f"run {run}: started" in server.output)
         threads.submit(insist, server, "stuck")
         until(lambda: is_busy(server))
         began = time.monotonic()

@@ -146,7 +146,7 @@ def worker(database: str) -> str:
 
 def begun(server: ServerProcess) -> list[str]:
     """The runs that the server has taken, by its own word."""
-    return re.findall(r"run (\S+): begun", server.output)
+    return re.findall(r"run (\S+): started", server.output)
 
 
 def shown(server: ServerProcess, run: str) -> int:
