@@ -30,17 +30,12 @@ AREAS = {
     "stats": (["mmconv/stats/**/*.py"], ["tests/mmconv/stats"]),
     "parsers": (["judges/parsers/*.py"], ["tests/judges"]),
     "images": (
-        ["images/door.py", "images/header.py", "images/policy.py"],
+        ["images/decode.py", "images/policy.py"],
         ["tests/images"],
     ),
     "metrics": (
-        ["mmconv/benchmarks/metrics.py"],
-        [
-            "tests/mmconv/benchmarks/convbench/test_metrics.py",
-            "tests/mmconv/benchmarks/convbench/test_attribution.py",
-            "tests/mmconv/benchmarks/convbench/test_tables.py",
-            "tests/mmconv/benchmarks/mtbench101/test_tables.py",
-        ],
+        ["mmconv/benchmarks/base/metrics.py"],
+        [f"tests/mmconv/benchmarks/{folder}" for folder in ("base", "convbench", "mtbench101")],
     ),
 }
 """Area -> the files that are changed, and what pytest runs for them."""
@@ -151,6 +146,8 @@ def draw(count: int, seed: int, areas: list[str]) -> list[Mutation]:
     chosen = []
     for number, area in enumerate(areas):
         patterns, _ = AREAS[area]
+        if missing := [pattern for pattern in patterns if not any(ROOT.glob(pattern))]:
+            raise SystemExit(f"area {area}: no file matches {', '.join(missing)}")
         drawn = random.Random(f"{seed} {area}")
         paths = sorted(path for pattern in patterns for path in ROOT.glob(pattern))
         found = [mutation for path in paths for mutation in find_mutations(area, path)]
