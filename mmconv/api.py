@@ -112,14 +112,8 @@ class DialogueResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoredImage:
-    """A stored image: width and height in pixels as displayed, `bytes` of its file."""
-
+class _Image:
     id: str
-    media_type: str
-    width: int
-    height: int
-    bytes: int
 
     @property
     def name(self) -> str:
@@ -128,17 +122,21 @@ class StoredImage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OwnImage:
+class StoredImage(_Image):
+    """A stored image: width and height in pixels as displayed, `bytes` of its file."""
+
+    media_type: str
+    width: int
+    height: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnImage(_Image):
     """One of the caller's images: the bytes of its file, and when it was last sent (UTC)."""
 
-    id: str
     bytes: int
     sent: datetime
-
-    @property
-    def name(self) -> str:
-        """What requests call it."""
-        return f"image:{self.id}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -212,7 +212,7 @@ class Client:
     ) -> Run:
         """Start a run of a benchmark over a dataset, or find the equal one.
 
-        `roles` maps candidate and judge to models. `key` is an idempotency key, by default a new
+        `models` maps candidate and judge to models. `key` is an idempotency key, by default a new
         one. `fields` are those of `/v1/runs`, such as `options` and `limit`.
         """
         body = {"data": data, "models": dict(models), **fields}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -31,7 +32,7 @@ Info = TypeVar("Info", RunInfo, QueuedDialogue)
 
 
 @dataclass(slots=True)
-class Job(Generic[Info]):
+class Job(ABC, Generic[Info]):
     """A job at the server; `info` is its last known state."""
 
     transport: Transport
@@ -46,9 +47,9 @@ class Job(Generic[Info]):
         return self.info.id
 
     @property
+    @abstractmethod
     def path(self) -> str:
         """Its address on the server."""
-        raise NotImplementedError
 
     def refresh(self) -> Info:
         """Get its current state; a dialogue's with its result once it is done."""

@@ -255,7 +255,7 @@ CANDIDATE = "candidate"
 class RunSpec(_Frozen):
     """One run of one benchmark: everything that decides its numbers, and nothing else.
 
-    - `roles` maps model roles (candidate, judge) to models; a model file without `name` is named
+    - `models` maps model roles (candidate, judge) to models; a model file without `name` is named
       after the file;
     - `sampling` overrides the benchmark's sampling by role;
     - `trials`: run each sample this many times;

@@ -77,7 +77,7 @@ async def run_plans(
     plans: Sequence[Plan],
     work: WorkName,
 ) -> list[Finished]:
-    """Run the plans to their ends; `names` are the public names of the models on the roles.
+    """Run the plans to their ends; `names` are the public names of the models by role.
 
     A role whose replies are all in the plans needs no name.
     Raises `Problem`: 429 if too many calls of the caller wait, 503 for a model that cannot be

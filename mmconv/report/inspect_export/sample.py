@@ -68,7 +68,7 @@ _LEFT_OUT = "left out to see which scores need it"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """What the samples of a run have in common; `labels` names the model on each role."""
+    """What the samples of a run have in common; `labels` names the model of each role."""
 
     benchmark: Benchmark[Any, Any]
     labels: Mapping[str, str]

@@ -74,7 +74,7 @@
 
   function addRole() {
     const role = make("input", { class: "role-name", pattern: "[A-Za-z0-9._-]+", placeholder: "gpt4", "aria-label": "Role" });
-    const model = make("select", { class: "role-model", "aria-label": "Model on this role" });
+    const model = make("select", { class: "role-model", "aria-label": "Model in this role" });
     shell.options(model, choices.models, undefined, choices.unusable);
     role.addEventListener("input", () => { model.name = role.value ? `models.${role.value}` : ""; });
     const box = make("div", { class: "role" },
