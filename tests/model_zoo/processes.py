@@ -7,6 +7,9 @@ from collections.abc import Iterable
 
 import psutil
 
+RAY_SECONDS = 120.0
+"""How long processes of Ray may take to end: its agents look once in a while for their node."""
+
 
 def alive(pids: Iterable[int]) -> list[int]:
     """Those that still run; a zombie does not."""
@@ -32,9 +35,17 @@ def wait_until_gone(pids: Iterable[int], seconds: float) -> None:
     deadline = time.monotonic() + seconds
     left = alive(pids)
     while left:
-        assert time.monotonic() < deadline, f"still running: {left}"
+        assert time.monotonic() < deadline, f"still running: {[_named(pid) for pid in left]}"
         time.sleep(0.05)
         left = alive(left)
+
+
+def _named(pid: int) -> str:
+    try:
+        process = psutil.Process(pid)
+        return f"{pid} {process.status()} below {process.ppid()}: {' '.join(process.cmdline())}"
+    except psutil.NoSuchProcess:
+        return f"{pid}, which has just ended"
 
 
 def _runs(pid: int) -> bool:

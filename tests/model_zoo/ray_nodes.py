@@ -9,7 +9,7 @@ import psutil
 import pytest
 from ray.cluster_utils import Cluster
 
-from tests.model_zoo.processes import children, wait_until_gone
+from tests.model_zoo.processes import RAY_SECONDS, children, wait_until_gone
 
 GPUS = 2
 """What the nodes but the first claim to have."""
@@ -54,7 +54,7 @@ def nodes() -> Iterator[Nodes]:
         patch.setenv("RAY_ADDRESS", nodes.address)
         yield nodes
         nodes.cluster.shutdown()
-        wait_until_gone(started, 30)
+        wait_until_gone(started, RAY_SECONDS)
 
 
 def replicas() -> dict[int, int]:

@@ -32,7 +32,7 @@ from model_zoo.ray.backend import RayBackend
 from tests.mmconv.convbench_data import write_run
 from tests.mmconv.processes import command, committed, finish, scores, wait_until_idle
 from tests.mock_server import hold, mock_server
-from tests.model_zoo.processes import alive, wait_until_gone
+from tests.model_zoo.processes import RAY_SECONDS, alive, wait_until_gone
 from tests.model_zoo.ray_nodes import GPUS, Nodes, nodes, replicas
 from tests.model_zoo.test_vllm import python
 
@@ -157,7 +157,7 @@ def agents() -> Iterator[list[int]]:
     """Processes of Ray that notice within two minutes that their node is dead."""
     agents: list[int] = []
     yield agents
-    wait_until_gone(agents, 120)
+    wait_until_gone(agents, RAY_SECONDS)
 
 
 @pytest.mark.parametrize("held", [("--ray=local", *on_replicas(2))], indirect=True)

@@ -11,7 +11,7 @@ from images import ImageStore
 from mmconv.core.config import ModelSpec
 from mmconv.core.types import Message, Sampling
 from model_zoo.providers import provider_of
-from tests.model_zoo.processes import children, wait_until_gone
+from tests.model_zoo.processes import RAY_SECONDS, children, wait_until_gone
 from tests.pictures import picture
 from tests.real.servers import say
 
@@ -48,4 +48,4 @@ async def test_three_turns_about_an_image(
     # 224 x 224 pixels are 64 visual tokens
     assert 64 < lengths[0] < lengths[1] < lengths[2]
     await backend.aclose()
-    wait_until_gone(started, 30)
+    wait_until_gone(started, RAY_SECONDS)
