@@ -19,9 +19,10 @@ setup: $(READY) ## Create .venv with all extras except vLLM and Inspect
 # on machines without a GPU. torchvision has a folder of its own, for tests only: see
 # tests/torchvision_stub.py.
 $(READY): pyproject.toml $(PINS)
-	@echo "Setting up $(VENV) (once; takes a few minutes)"
+	@echo "Setting up $(VENV) (once; takes 2 to 6 minutes): torch ..."
 	@$(PYTHON) -m venv $(VENV)
 	@$(PIP) install -c $(PINS) torch
+	@echo "mmconv and its other dependencies ..."
 	@$(PIP) install -c $(PINS) -e '.[hf,quant,ray,serve,postgres,arena,perturb,dev]'
 	@$(PIP) install --no-deps --upgrade --target $(VENV)/torchvision-only torchvision==0.28.0
 	@touch $@

@@ -113,11 +113,16 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command and its arguments.
 
-        Raises `click.UsageError` for an option that is given twice, `ConfigError` for an argument
-        that is not UTF-8.
+        Raises `click.UsageError` for an unknown command and for an option that is given twice,
+        `ConfigError` for an argument that is not UTF-8.
         """
         for argument in args:
             require_utf8(argument)
+        if args[0] not in (known := self.list_commands(ctx)):
+            # imported late: it imports pydantic
+            from mmconv.core.documents import nearest
+
+            ctx.fail(f"no command {args[0]!r}{nearest(args[0], known)}")
         name, command, rest = super().resolve_command(ctx, args)
         if command is not None and not ctx.resilient_parsing:
             with command.context_class(command, ctx, name, **command.context_settings) as inner:

@@ -159,6 +159,12 @@ def single_options() -> Iterator[tuple[str, str]]:
             yield name, single[0].opts[0]
 
 
+def test_an_unknown_command_names_the_nearest() -> None:
+    result = CliRunner().invoke(commands, ["runn"])
+    assert result.exit_code == 2
+    assert "no command 'runn'; did you mean run?" in result.output
+
+
 @pytest.mark.parametrize(
     ("words", "named"),
     [
