@@ -11,11 +11,11 @@ import asyncio
 import os
 import sys
 from collections import Counter, OrderedDict
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import ray
 from ray.exceptions import RayError, RayTaskError
@@ -26,9 +26,6 @@ from mmconv.core.protocols import Backend, ImageSource
 from mmconv.core.types import Message, Reply, Sampling
 from model_zoo.providers import provider_of
 from model_zoo.ray.cluster import Place, disconnect
-
-References: TypeAlias = Mapping[str, "ray.ObjectRef[bytes]"]
-"""Images in Ray's object store, by hash."""
 
 PLACING_SECONDS = 60.0
 """How long no replica may have a node before the run ends, if `wait_for_server` is not set."""
@@ -46,9 +43,6 @@ CALLS = 100_000
 REMEMBERED = 65_536
 """Conversations that keep their replica; those that were idle longest are placed again."""
 
-IDLE_IMAGES = 256
-"""Images without a call that stay in the object store for the next turn of a conversation."""
-
 
 class ReceivedImages:
     """The images of an actor's calls under way."""
@@ -64,21 +58,18 @@ class ReceivedImages:
         except KeyError:
             raise ImageError(f"image {sha256}: no call under way has it") from None
 
-    @asynccontextmanager
-    async def hold(self, references: References) -> AsyncIterator[None]:
-        """Fetch the images, and keep them until no call needs them."""
-        self._uses.update(references.keys())
+    @contextmanager
+    def hold(self, images: Mapping[str, bytes]) -> Iterator[None]:
+        """Keep the images until no call needs them."""
+        self._images.update(images)
+        self._uses.update(images.keys())
         try:
-            for sha256, reference in references.items():
-                if sha256 not in self._images:
-                    self._images[sha256] = await reference
             yield
         finally:
-            self._uses.subtract(references.keys())
-            for sha256 in references:
+            self._uses.subtract(images.keys())
+            for sha256 in images:
                 if not self._uses[sha256]:
-                    del self._uses[sha256]
-                    self._images.pop(sha256, None)
+                    del self._uses[sha256], self._images[sha256]
 
 
 class Replica:
@@ -115,66 +106,21 @@ class Replica:
         messages: Sequence[Message],
         sampling: Sampling,
         affinity: str,
-        references: References,
+        images: Mapping[str, bytes],
     ) -> Reply | MmconvError:
-        """Answer once."""
+        """Answer once; `images` are those of the messages, by hash."""
         if self._backend is None:
             return Transient("connection", "the replica was started again")
         try:
-            async with self._images.hold(references):
+            with self._images.hold(images):
                 return await self._backend.generate(messages, sampling, affinity=affinity)
         except MmconvError as error:
             return error
-        except RayError as error:
-            return Transient("connection", f"an image did not arrive: {first_line(error)}")
 
     async def close(self) -> None:
         """Close the model, and end what it started."""
         if self._backend is not None:
             await self._backend.aclose()
-
-
-class LentImages:
-    """Images in the object store: put there once, and fetched once by each node."""
-
-    def __init__(self, source: ImageSource) -> None:
-        self._source = source
-        self._uses: Counter[str] = Counter()
-        self._idle: OrderedDict[str, None] = OrderedDict()
-        self.references: dict[str, asyncio.Future[Any]] = {}
-
-    @asynccontextmanager
-    async def lend(self, hashes: Iterable[str]) -> AsyncIterator[References]:
-        """References for one call; raises `ImageError` if an image cannot be read."""
-        hashes = frozenset(hashes)
-        self._uses.update(hashes)
-        for sha256 in hashes:
-            self._idle.pop(sha256, None)
-        try:
-            yield {sha256: await self._put(sha256) for sha256 in hashes}
-        finally:
-            self._uses.subtract(hashes)
-            for sha256 in hashes:
-                if not self._uses[sha256]:
-                    del self._uses[sha256]
-                    self._idle[sha256] = None
-            while len(self._idle) > IDLE_IMAGES:
-                self.references.pop(self._idle.popitem(last=False)[0], None)
-
-    async def _put(self, sha256: str) -> Any:
-        if sha256 not in self.references:
-            self.references[sha256] = asyncio.ensure_future(self._read_and_put(sha256))
-        try:
-            # another call may wait for it too, if this one is cancelled
-            return await asyncio.shield(self.references[sha256])
-        except (ImageError, RayError):
-            self.references.pop(sha256, None)
-            raise
-
-    async def _read_and_put(self, sha256: str) -> Any:
-        data = await asyncio.to_thread(self._source.read, sha256)
-        # here and not in a thread: a thread that outlives a connection to Ray crashes the next one
-        return ray.put(data)
 
 
 @dataclass(slots=True, eq=False)
@@ -205,7 +151,7 @@ class RayBackend:
         waits = "wait_for_server" in spec.model_fields_set
         self._patience = spec.wait_for_server if waits else PLACING_SECONDS
         self._label = spec.label
-        self._images = LentImages(images)
+        self._images = images
         self._conversations: OrderedDict[str, _Member] = OrderedDict()
         # a permit for each free place; there may be more, left by replicas that were lost
         self._room = asyncio.Semaphore(0)
@@ -234,21 +180,24 @@ class RayBackend:
         Raises what that replica raises, `Transient` ("connection") if it is lost, and `ConfigError`
         if all are lost and Ray finds no place for one.
         """
-        hashes = (image.sha256 for message in messages for image in message.images)
-        async with self._images.lend(hashes) as references:
-            member = await self._take(affinity)
-            lives = member.lives
-            try:
-                answer = await member.actor.generate.remote(
-                    tuple(messages), sampling, affinity, references
-                )
-            except RayTaskError:
-                raise
-            except RayError as error:
-                self._lose(member, lives)
-                raise Transient("connection", f"a replica was lost: {first_line(error)}") from error
-            finally:
-                self._give_back(member, lives)
+        images = {
+            image.sha256: await asyncio.to_thread(self._images.read, image.sha256)
+            for message in messages
+            for image in message.images
+        }
+        member = await self._take(affinity)
+        lives = member.lives
+        try:
+            answer = await member.actor.generate.remote(tuple(messages), sampling, affinity, images)
+        except RayTaskError:
+            raise
+        except RayError as error:
+            self._lose(member, lives)
+            # Ray's messages may have dozens of lines
+            [reason, *_] = str(error).splitlines() or [""]
+            raise Transient("connection", f"a replica was lost: {reason}") from error
+        finally:
+            self._give_back(member, lives)
         if isinstance(answer, EngineDied):
             if lives == member.lives:
                 ray.kill(member.actor, no_restart=False)
@@ -352,8 +301,3 @@ class RayBackend:
                 f"model {self._label}: no node of Ray's cluster took a replica within "
                 f"{self._patience:g} s; look at `ray status`, free or add nodes, and run again"
             )
-
-
-def first_line(error: Exception) -> str:
-    """The first line of an error of Ray, which may have dozens."""
-    return str(error).partition("\n")[0]

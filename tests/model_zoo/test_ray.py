@@ -176,11 +176,10 @@ def test_nothing_outlives_a_killed_driver(expected: Ended, held: Held, agents: l
 
 
 class Images:
-    """Images by hash, which count how often each is read."""
+    """Images by hash."""
 
     def __init__(self) -> None:
         self.files: dict[str, bytes] = {}
-        self.reads: Counter[str] = Counter()
 
     def add(self, data: bytes) -> Image:
         sha256 = hash_bytes(data)
@@ -188,7 +187,6 @@ class Images:
         return Image(sha256=sha256, media_type="image/png", width=1, height=1)
 
     def read(self, sha256: str) -> bytes:
-        self.reads[sha256] += 1
         if sha256 not in self.files:
             raise ImageError("it is gone")
         return self.files[sha256]
@@ -246,21 +244,23 @@ async def test_a_conversation_stays_on_its_replica(backend: RayBackend) -> None:
 
 
 @in_module
-async def test_an_image_is_put_into_the_store_once_and_dropped(
-    backend: RayBackend, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "IDLE_IMAGES", 1)
+async def test_images_come_with_the_calls_that_show_them(backend: RayBackend) -> None:
     await everywhere(backend)
     image, other = IMAGES.add(b"one" * 100_000), IMAGES.add(b"other")
-    texts = await asyncio.gather(
-        *(say(backend, "", image, affinity=f"image {n}") for n in range(backend.max_concurrency))
-    )
-    assert {text.split()[3] for text in texts} == {image.sha256}
-    assert len(set(texts)) == 2 * GPUS
-    assert IMAGES.reads[image.sha256] == 1
-    assert backend._images.references.keys() == {image.sha256}
+    calls = (say(backend, "", image, affinity=f"{n}") for n in range(backend.max_concurrency))
+    assert {text.split()[3] for text in await asyncio.gather(*calls)} == {image.sha256}
     assert (await say(backend, "", image, other)).endswith(f"{image.sha256} {other.sha256}")
-    assert len(backend._images.references) == 1
+
+
+def test_an_actor_keeps_an_image_until_its_last_call_ends() -> None:
+    images = module.ReceivedImages()
+    with images.hold({"a": b"1", "b": b"2"}):
+        with images.hold({"a": b"1"}):
+            assert images.read("a") == b"1"
+        assert images.read("a") == b"1"
+    for sha256 in "ab":
+        with pytest.raises(ImageError, match="no call under way"):
+            images.read(sha256)
 
 
 @in_module
@@ -327,11 +327,9 @@ async def test_closing_ends_the_replicas_and_their_servers(backend: RayBackend) 
 
 @in_module
 async def test_ray_can_be_left_and_joined_again(nodes: Nodes) -> None:
-    """Images are put into the new store by what had put some into the old one."""
-    for data in (b"old", b"new"):
-        image = IMAGES.add(data)
+    for _ in range(2):
         async with aclosing(await open_model(replicas=1, gpus=0)) as backend:
-            assert (await say(backend, "", image)).endswith(image.sha256)
+            assert await say(backend)
 
 
 @in_module
