@@ -13,9 +13,11 @@ import click
 from mmconv.cli.shared.basics import FILE, writing
 from mmconv.cli.shared.run_folders import data_of, open_existing
 from mmconv.core.errors import ConfigError, StoreError
+from mmconv.core.imports import find_named
 from mmconv.core.plans import Finished
 from mmconv.engine.run import Evaluation
 from mmconv.report.changed_inputs import check_exported
+from mmconv.report.exports import TOOLS
 from mmconv.report.page import write_page
 from mmconv.run_folder.layout import MANIFEST, PAGE
 from mmconv.run_folder.saved_run import read_finished
@@ -54,27 +56,37 @@ async def _report(folder: Path) -> Path:
 
 @click.command(name="export")
 @click.argument("run", type=FILE)
-@click.option("--to", "tool", type=click.Choice(["inspect"]), required=True, help="The tool.")
-@click.option("--out", type=FILE, required=True, help="The .eval file to write.")
-def export_command(run: Path, tool: str, out: Path) -> None:
-    """Write RUN (a run's folder) as a log for `inspect view`.
+@click.option("--to", "name", type=click.Choice(list(TOOLS)), required=True, help="The tool.")
+@click.option(
+    "--out", type=FILE, required=True, help="The folder to write into; for inspect the .eval file."
+)
+def export_command(run: Path, name: str, out: Path) -> None:
+    """Write RUN (a run's folder) for another tool. No request is sent.
 
-    A sample under a condition becomes a sample there, a trial an epoch. The transcript has every
-    call with its prompt, and the file contains the images. No request is sent. The package
-    inspect-ai is needed (pip install 'mmconv[inspect]').
+    Failed calls and missing scores are marked as each format can. A log for Inspect needs the run's
+    data and cache and contains the images; the others are made of the run's folder alone. Files of
+    lmms-eval, VLMEvalKit and Inspect can be read again: `--candidate replay/FILE`.
     """
-    if find_spec("inspect_ai") is None:
-        raise ConfigError("--to inspect needs a package: pip install inspect-ai, and run again")
+    tool = TOOLS[name]
+    if tool.package and find_spec(tool.package) is None:
+        raise ConfigError(f"--to {name} needs a package: pip install {tool.pip}, and run again")
+    if name == "inspect":
+        samples = asyncio.run(_write_inspect(run.absolute(), out.absolute()))
+        click.echo(f"{samples} samples are in {out}")
+        out = out.parent
+    else:
+        write: Any = find_named(tool.write, "export", {})
+        for path in write(read_finished(run.absolute()), out):
+            click.echo(path)
+    click.echo(tool.then.format(out=out))
+
+
+async def _write_inspect(folder: Path, out: Path) -> int:
+    """Write the log and return the number of its samples."""
+    from mmconv.report.exports.inspect_log import Heading, write_log
+
     if out.suffix != ".eval":
         raise ConfigError(f"--out {out}: the name of an Inspect log must end with .eval")
-    target = out.absolute()
-    samples = asyncio.run(_export(run.absolute(), target))
-    click.echo(f"{samples} samples are in {out}; `inspect view --log-dir {out.parent}` shows them")
-
-
-async def _export(folder: Path, out: Path) -> int:
-    from mmconv.report.inspect_export.log import Heading, write_log
-
     run = read_finished(folder)
     async with open_existing(folder) as evaluation:
         heading = Heading(
@@ -82,33 +94,33 @@ async def _export(folder: Path, out: Path) -> int:
             spec=evaluation.spec,
             manifest=run.manifest,
             written=datetime.fromtimestamp((folder / MANIFEST).stat().st_mtime, tz=UTC),
-            # a run that was only scored does not know how long its last session took
+            # a run that was only scored has no session, and so no duration
             seconds=0.0 if run.summary is None else run.summary.seconds,
         )
-        samples = await _samples(evaluation, heading.written)
+        samples = await _inspect_samples(evaluation, heading.written)
     out.parent.mkdir(parents=True, exist_ok=True)
     await asyncio.to_thread(write_log, out, heading, samples)
     return len(samples)
 
 
-async def _samples(evaluation: Evaluation, written: datetime) -> list[EvalSample]:
+async def _inspect_samples(evaluation: Evaluation, written: datetime) -> list[EvalSample]:
     """All samples of the run in its order.
 
     Raises `StoreError` if the cache holds no reply, `DataError` as `check_exported` does.
     """
-    from mmconv.report.inspect_export.log import data_uris
-    from mmconv.report.inspect_export.sample import Setting, eval_sample
+    from mmconv.report.exports.inspect_log import data_uris
+    from mmconv.report.exports.inspect_sample import Context, eval_sample
 
-    setting = Setting(
+    context = Context(
         benchmark=evaluation.benchmark,
         labels={role: model.label for role, model in evaluation.spec.models.items()},
-        pictures=data_uris(evaluation.resources.library),
+        data_uri=data_uris(evaluation.resources.library),
         written=written,
     )
     samples: dict[int, EvalSample] = {}
 
     def finish(finished: Finished, sample: Any) -> None:
-        samples[finished.plan.order] = eval_sample(setting, finished, sample)
+        samples[finished.plan.order] = eval_sample(context, finished, sample)
 
     runner = evaluation.runner(offline=True)
     await evaluation.carry_out(runner, finish)

@@ -1,4 +1,4 @@
-"""Which runs are exported; what is written then, `tests.mmconv.report.inspect_export` holds.
+"""Which runs are exported; what is written then, `tests.mmconv.report.exports` holds.
 
 The modules that need the package inspect-ai are stand-ins here.
 """
@@ -31,11 +31,11 @@ def written(monkeypatch: pytest.MonkeyPatch) -> list[list[Any]]:
 
     log = SimpleNamespace(Heading=SimpleNamespace, write_log=write_log, data_uris=lambda _: None)
     sample = SimpleNamespace(
-        Setting=SimpleNamespace, eval_sample=lambda _, finished, _record: finished.plan.sample
+        Context=SimpleNamespace, eval_sample=lambda _, finished, _record: finished.plan.sample
     )
     monkeypatch.setattr(results, "find_spec", lambda _: True)
-    monkeypatch.setitem(sys.modules, "mmconv.report.inspect_export.log", log)
-    monkeypatch.setitem(sys.modules, "mmconv.report.inspect_export.sample", sample)
+    monkeypatch.setitem(sys.modules, "mmconv.report.exports.inspect_log", log)
+    monkeypatch.setitem(sys.modules, "mmconv.report.exports.inspect_sample", sample)
     return logs
 
 

@@ -16,7 +16,6 @@ from click.testing import CliRunner
 
 from mmconv.cli.results import export_command as command
 from mmconv.core.keys import hash_bytes
-from mmconv.core.types import Score
 from mmconv.run_folder.saved_run import read_tables
 from tests.mmconv.report.runs import ALPHA, FAILING, SIZE, make_run
 
@@ -143,26 +142,6 @@ async def test_every_call_is_an_event_with_its_tokens(log: Any) -> None:
     spent = orjson.loads((run / "summary.json").read_bytes())["models"]
     for role in ("candidate", "judge"):
         assert made.stats.role_usage[role].output_tokens == spent[role]["total_output_tokens"]
-
-
-def test_scores_whose_names_would_be_equal_are_numbered() -> None:
-    from mmconv.report.inspect_export.sample import score_names
-
-    given: list[tuple[str, int | None, dict[str, str]]] = [
-        ("fit", None, {"model": "qwen2.5-7b"}),
-        ("fit", None, {"model": "qwen2-5-7b"}),
-        ("length", 1, {}),
-        ("length_1", None, {}),
-        ("length_1_2", None, {}),
-    ]
-    scores = [
-        Score(sample="1", condition="free", metric=metric, turn=turn, tags=tags, value=1.0)
-        for metric, turn, tags in given
-    ]
-    assert score_names(scores) == [
-        *("fit_qwen2_5_7b", "fit_qwen2_5_7b_2"),
-        *("length_1", "length_1_2", "length_1_2_2"),
-    ]
 
 
 async def test_failures_are_errors_and_what_they_leave_out_is_unscored(tmp_path: Path) -> None:

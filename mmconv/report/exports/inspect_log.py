@@ -1,7 +1,7 @@
 """A run as a log of Inspect AI (`.eval`), written by Inspect's own classes, for its viewer.
 
-What one sample looks like is in `mmconv.report.inspect_export.sample`. Inspect writes a log
-from memory: pictures are held once each.
+`mmconv.report.exports.inspect_sample` makes the samples. Inspect writes a log from memory, which
+holds each image once.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from mmconv.core.config import CANDIDATE, RunSpec
 from mmconv.core.keys import hash_json
 from mmconv.core.protocols import ImageSource
 from mmconv.core.types import Image
-from mmconv.report.inspect_export.sample import Pictures
+from mmconv.report.exports.inspect_sample import DataUri
 from mmconv.run_folder.layout import Manifest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heading:
-    """What a log says of its run: name, specification, manifest, its end, and its length."""
+    """The metadata of a log: the run's name, specification and manifest, its end and duration."""
 
     run: str
     spec: RunSpec
@@ -47,15 +47,15 @@ class Heading:
     seconds: float
 
 
-def data_uris(images: ImageSource) -> Pictures:
-    """A function that gives images as data URIs, each read once."""
-    known: dict[str, str] = {}
+def data_uris(images: ImageSource) -> DataUri:
+    """A function that returns images as data URIs and reads each one once."""
+    uris: dict[str, str] = {}
 
     def data_uri(image: Image) -> str:
-        if image.sha256 not in known:
+        if image.sha256 not in uris:
             data = b64encode(images.read(image.sha256)).decode("ascii")
-            known[image.sha256] = f"data:{image.media_type};base64,{data}"
-        return known[image.sha256]
+            uris[image.sha256] = f"data:{image.media_type};base64,{data}"
+        return uris[image.sha256]
 
     return data_uri
 
@@ -81,7 +81,7 @@ def write_log(path: Path, heading: Heading, samples: Sequence[EvalSample]) -> No
 
 def _spec(heading: Heading, samples: Sequence[EvalSample]) -> EvalSpec:
     spec, manifest = heading.spec, heading.manifest
-    names = list(dict.fromkeys(str(sample.id) for sample in samples))
+    ids = list(dict.fromkeys(str(sample.id) for sample in samples))
     return EvalSpec(
         run_id=heading.run,
         eval_id=hash_json(heading.run)[:22],
@@ -89,7 +89,7 @@ def _spec(heading: Heading, samples: Sequence[EvalSample]) -> EvalSpec:
         created=heading.written.isoformat(),
         task=f"mmconv/{spec.benchmark}",
         task_args=dict(spec.options),
-        dataset=EvalDataset(name=spec.benchmark, samples=len(names), sample_ids=names),
+        dataset=EvalDataset(name=spec.benchmark, samples=len(ids), sample_ids=ids),
         model=spec.models[CANDIDATE].label,
         model_roles={
             role: ModelConfig(model=model.label)
@@ -108,32 +108,32 @@ def _spec(heading: Heading, samples: Sequence[EvalSample]) -> EvalSpec:
 
 
 def _results(samples: Sequence[EvalSample]) -> EvalResults:
-    """The plain mean of every score under every condition; no mean goes over conditions."""
-    found: dict[str, dict[str, list[float]]] = {}
+    """The plain mean of every score under every condition."""
+    values: dict[str, dict[str, list[float]]] = {}
     for sample in samples:
         for name, score in (sample.scores or {}).items():
-            values = found.setdefault(name, {}).setdefault(sample.metadata["condition"], [])
-            values.append(score.as_float())
+            by_condition = values.setdefault(name, {})
+            by_condition.setdefault(sample.metadata["condition"], []).append(score.as_float())
     return EvalResults(
         total_samples=len(samples),
         completed_samples=sum(sample.error is None for sample in samples),
-        scores=[_score(name, conditions) for name, conditions in found.items()],
+        scores=[_score(name, conditions) for name, conditions in values.items()],
     )
 
 
 def _score(name: str, conditions: Mapping[str, Sequence[float]]) -> EvalScore:
-    # Inspect keeps what is unscored as NaN
+    # Inspect marks unscored samples with NaN
     scored = {
         condition: [value for value in values if not isnan(value)]
         for condition, values in conditions.items()
     }
     total = sum(map(len, conditions.values()))
-    there = sum(map(len, scored.values()))
+    present = sum(map(len, scored.values()))
     return EvalScore(
         name=name,
         scorer=name,
-        scored_samples=there,
-        unscored_samples=total - there,
+        scored_samples=present,
+        unscored_samples=total - present,
         metrics={
             condition: EvalMetric(name=condition, value=fsum(values) / len(values))
             for condition, values in scored.items()
@@ -142,9 +142,9 @@ def _score(name: str, conditions: Mapping[str, Sequence[float]]) -> EvalScore:
     )
 
 
-def _total(spent: Iterable[Mapping[str, ModelUsage]]) -> dict[str, ModelUsage]:
+def _total(usages: Iterable[Mapping[str, ModelUsage]]) -> dict[str, ModelUsage]:
     total: dict[str, ModelUsage] = {}
-    for usages in spent:
-        for name, usage in usages.items():
+    for by_name in usages:
+        for name, usage in by_name.items():
             total[name] = total.get(name, ModelUsage()) + usage
     return total

@@ -1,0 +1,215 @@
+"""Dialogues of a run in the files of lmms-eval, VLMEvalKit and MT-Bench.
+
+Checked against the sources of lmms-eval 0.7.3 (`loggers/evaluation_tracker.py`), VLMEvalKit e8e78f0
+(`inference_mt.py`, `smp/file.py`) and FastChat 0.2.36 (`llm_judge/`). Each condition is a dataset
+or a model of its own there, so that no mean goes over several conditions. Given turns are left out:
+a tool would score them as the model's own.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from mmconv.core.atomic_writes import atomic_write
+from mmconv.core.keys import hash_json
+from mmconv.core.plans import read_trial
+from mmconv.core.types import Score
+from mmconv.report.exports.records import Dialogue, file_name, question_of, read_dialogues
+from mmconv.run_folder.layout import MANIFEST
+from mmconv.run_folder.saved_run import FinishedRun
+from mmconv.run_folder.transcripts import PARSED, CallRecord
+
+FAILED = {"vlmevalkit": "Failed to obtain answer via API.", "mt-bench": "$ERROR$"}
+"""The answer of a failed call, as the tools themselves write it."""
+
+IMAGE = "<ImageHere>"
+"""The mark of an image in a question of VLMEvalKit."""
+
+LONGEST_CELL = 32_767
+"""How many characters a cell of an .xlsx file can have."""
+
+
+def write_lmms_eval(run: FinishedRun, out: Path) -> list[Path]:
+    """Samples as lmms-eval logs them: `MODEL/TIME_samples_TASK.jsonl`, a line for each dialogue.
+
+    A failed call has null in `filtered_resps`, an unscored metric null.
+    """
+    lines: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
+    for dialogue in read_dialogues(run):
+        texts = [call.text for call in dialogue.turns]
+        counts = [
+            {"input_tokens": call.input_tokens, "output_tokens": call.output_tokens}
+            for call in dialogue.turns
+        ]
+        of_condition = lines[dialogue.condition]
+        of_condition.append(
+            {
+                "doc_id": len(of_condition),
+                "target": "",
+                "filtered_resps": texts[0] if len(texts) == 1 else texts,
+                "token_counts": counts,
+                "doc_hash": hash_json([run.spec.benchmark, read_trial(dialogue.sample).key]),
+                **_values(dialogue.scores),
+                "input": question_of(dialogue.turns[0]) if dialogue.turns else "",
+                "mmconv": dialogue.origin(),
+            }
+        )
+    time = _finished_at(run).strftime("%Y%m%d_%H%M%S")
+    folder = out / file_name(run.candidate)
+    return [
+        _write_lines(folder / f"{time}_samples_{_dataset(run, condition)}.jsonl", records)
+        for condition, records in lines.items()
+    ]
+
+
+def write_vlmevalkit(run: FinishedRun, out: Path) -> list[Path]:
+    """Prediction files of multi-turn datasets, `MODEL_DATASET.xlsx`, a row for each dialogue.
+
+    They are .tsv files if a text is too long for a cell. `question` and `prediction` are lists in
+    Python's notation, with an entry for each call. An unscored metric is an empty cell.
+    """
+    rows: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
+    for dialogue in read_dialogues(run):
+        rows[dialogue.condition].append(
+            {
+                "index": dialogue.sample,
+                "question": repr([question_of(call, IMAGE) for call in dialogue.turns]),
+                "prediction": repr([_answer(call, "vlmevalkit") for call in dialogue.turns]),
+                **_values(dialogue.scores),
+                "mmconv": orjson.dumps(dialogue.origin()).decode(),
+            }
+        )
+    return [
+        _write_sheet(out / file_name(run.candidate, _dataset(run, condition)), records)
+        for condition, records in rows.items()
+    ]
+
+
+def write_mt_bench(run: FinishedRun, out: Path) -> list[Path]:
+    """The folder of a benchmark of FastChat's llm_judge: questions, answers and judgements.
+
+    A trial is a choice. With several conditions, each one is a model `MODEL-CONDITION`. A failed
+    answer is `$ERROR$`. A judgement that is not one number has the score -1, which FastChat leaves
+    out of its means; `scores`, `label` and `problem` say what it is. `judge` has model and prompt.
+    """
+    questions: dict[str, dict[str, Any]] = {}
+    answers: defaultdict[str, dict[str, dict[str, Any]]] = defaultdict(dict)
+    judgements: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
+    time = _finished_at(run).timestamp()
+    for dialogue in read_dialogues(run):
+        several = len(run.manifest.conditions) > 1
+        model = file_name(run.candidate) + (f"-{dialogue.condition}" if several else "")
+        key, trial = read_trial(dialogue.sample)
+        question = {"question_id": _question_id(key), "category": run.spec.benchmark}
+        turns = [question_of(call) for call in dialogue.turns]
+        if len(turns) > len(questions.get(key, {"turns": ()})["turns"]):
+            questions[key] = {**question, "turns": turns}
+        answer = answers[model].setdefault(
+            key,
+            {
+                "question_id": question["question_id"],
+                "answer_id": hash_json([run.folder.name, model, key])[:22],
+                "model_id": model,
+                "choices": [],
+                "tstamp": time,
+            },
+        )
+        replies = [_answer(call, "mt-bench") for call in dialogue.turns]
+        answer["choices"].append({"index": trial - 1, "turns": replies})
+        for kind, judgement in _judgements(run, dialogue):
+            shared = {**judgement, "model": model, "tstamp": time}
+            judgements[kind].append({"question_id": question["question_id"], **shared})
+    return [
+        _write_lines(out / "question.jsonl", questions.values()),
+        *(
+            _write_lines(out / "model_answer" / f"{model}.jsonl", lines.values())
+            for model, lines in answers.items()
+        ),
+        *(
+            _write_lines(out / "model_judgment" / f"{file_name(run.judge, kind)}.jsonl", lines)
+            for kind, lines in judgements.items()
+        ),
+    ]
+
+
+def _judgements(run: FinishedRun, dialogue: Dialogue) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The judgements of a dialogue, each with the name of its file: `direct_single`.
+
+    Judgements of other kinds, and of whole dialogues, are in other files: FastChat averages a file.
+    """
+    for call in dialogue.judgements:
+        turn = re.search(r"turn_(\d+)", call.call)
+        kind = re.sub(r"/?turn_\d+", "", call.call)
+        numbers = {number.name: number.value for number in call.scores or ()}
+        yield (
+            file_name(kind, "single") if kind else "single",
+            {
+                "judge": [run.judge, call.prompt or call.call],
+                "judgment": call.text,
+                "score": next(iter(numbers.values())) if len(numbers) == 1 else -1,
+                "turn": int(turn[1]) if turn else 0,
+                "call": call.call,
+                "scores": numbers,
+                "label": call.label,
+                "problem": call.problem or (None if call.parse == PARSED else call.parse),
+            },
+        )
+
+
+def _answer(call: CallRecord, tool: str) -> str:
+    return f"{FAILED[tool]} {call.problem}" if call.text is None else call.text
+
+
+def _values(scores: Mapping[str, Score]) -> dict[str, float | None]:
+    return {name: score.value for name, score in scores.items()}
+
+
+def _dataset(run: FinishedRun, condition: str) -> str:
+    """The name of a condition as a task of another tool: `mmconv_convbench_free`."""
+    return re.sub(r"\W+", "_", f"mmconv_{run.spec.benchmark}_{condition}")
+
+
+def _question_id(key: str) -> int | str:
+    return int(key) if key.isdecimal() else key
+
+
+def _finished_at(run: FinishedRun) -> datetime:
+    return datetime.fromtimestamp((run.folder / MANIFEST).stat().st_mtime, tz=UTC)
+
+
+def _write_lines(path: Path, records: Iterable[Mapping[str, Any]]) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_write(path) as part, part.open("wb") as file:
+        file.writelines(orjson.dumps(record) + b"\n" for record in records)
+    return path
+
+
+def _write_sheet(stem: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
+    from openpyxl import Workbook
+
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    table: list[list[Any]] = [columns, *([row.get(name) for name in columns] for row in rows)]
+    is_long = any(
+        isinstance(cell, str) and len(cell) > LONGEST_CELL for row in table for cell in row
+    )
+    path = stem.with_name(f"{stem.name}.{'tsv' if is_long else 'xlsx'}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_write(path) as part:
+        if is_long:
+            with part.open("w", encoding="utf-8", newline="") as file:
+                csv.writer(file, delimiter="\t", quoting=csv.QUOTE_ALL).writerows(table)
+        else:
+            book = Workbook(write_only=True)
+            sheet = book.create_sheet()
+            for row in table:
+                sheet.append(row)
+            book.save(part)
+    return path
