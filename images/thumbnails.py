@@ -1,13 +1,12 @@
-"""Images for pages that people read: a WebP of a few kilobytes, and a larger one to enlarge it to.
+"""Images for pages that people read: a WebP of a few kilobytes, and a JPEG to enlarge it to.
 
-Both are upright; thumbnails and resized images are on white. Models never see them (see
+Both are upright, on white and without metadata. Models never see them (see
 `images.policy`). The bytes must have passed `images.decode.inspect`, as those in a store have.
 """
 
 from __future__ import annotations
 
 import io
-import re
 
 import PIL.Image
 import PIL.ImageOps
@@ -25,24 +24,7 @@ MAX_BYTES = 4096
 LARGER_SIDE = 1024
 """Pixels of the longer side of the larger image."""
 
-AS_IS_BYTES = 131_072
-"""A JPEG or PNG file up to this size and without metadata is its own larger image."""
-
 _JPEG = b"\xff\xd8\xff"
-_PNG = b"\x89PNG\r\n\x1a\n"
-
-# Comments, segments of applications (such as EXIF and XMP; not those of JFIF, Adobe and colour
-# profiles), and bytes behind the image's end. Among pixels 0xFF is escaped.
-_BESIDE_JPEG = re.compile(
-    rb"\xff(?:[\xe1\xe3-\xed\xef\xfe]|\xe0..(?!JFIF)|\xe2..(?!ICC_PROFILE)|\xee..(?!Adobe)|\xd9.)",
-    re.DOTALL,
-)
-
-# The chunks that define how a still image looks: none has a text, a time or a place.
-_PNG_PICTURE = frozenset(
-    b"IHDR PLTE IDAT IEND tRNS bKGD sBIT hIST pHYs gAMA cHRM sRGB iCCP cICP".split()
-)
-
 _LARGER_QUALITY = 70
 _QUALITIES = (50, 25, 10, 1)
 
@@ -58,28 +40,14 @@ def thumbnail(data: bytes, where: str) -> bytes:
 def renditions(data: bytes, where: str) -> tuple[bytes, bytes]:
     """The thumbnail and the larger image; raises `ImageError` as `thumbnail` does.
 
-    The larger one is the file itself, if it is a JPEG or PNG of at most `AS_IS_BYTES` without
-    metadata, else a JPEG of at most `LARGER_SIDE` pixels a side. Pages are passed on, so neither
+    The larger one is a JPEG of at most `LARGER_SIDE` pixels a side. Pages are passed on, so neither
     image says when, where or by whom a photograph was taken.
     """
-    if len(data) <= AS_IS_BYTES and _is_bare(data):
-        return thumbnail(data, where), data
     picture = _decoded(data, LARGER_SIDE, where)
     picture.thumbnail((LARGER_SIDE, LARGER_SIDE), PIL.Image.Resampling.BOX, reducing_gap=1.0)
     file = io.BytesIO()
     picture.save(file, "JPEG", quality=_LARGER_QUALITY, comment=b"")
     return _small(picture), file.getvalue()
-
-
-def _is_bare(data: bytes) -> bool:
-    """Whether the file is a JPEG or PNG without metadata."""
-    if not data.startswith(_PNG):
-        return data.startswith(_JPEG) and _BESIDE_JPEG.search(data) is None
-    at = len(_PNG)
-    while data[at + 4 : at + 8] in _PNG_PICTURE:
-        # a chunk is its length, its name, that many bytes and a checksum
-        at += 12 + int.from_bytes(data[at : at + 4])
-    return at == len(data)
 
 
 def _small(picture: PIL.Image.Image) -> bytes:

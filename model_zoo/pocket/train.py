@@ -1,8 +1,7 @@
 """`python -m model_zoo.pocket.train --out FOLDER`: makes the weights of the pocket model.
 
-A script for a clone: the package does not import it, and wheels do not contain it. `--resume`
-continues from the last checkpoint in FOLDER. The finished checkpoint is FOLDER/weights, as
-transformers saves and loads it. There are three stages:
+A script for a clone: the package does not import it, and wheels do not contain it. The finished
+checkpoint is FOLDER, as transformers saves and loads it. There are three stages:
 
 1. sight: the vision tower alone learns to say of every patch what it shows, by linear heads that
    are thrown away afterwards;
@@ -16,7 +15,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -26,16 +24,14 @@ import torch
 import transformers
 from torch import nn
 from torch.nn import functional
-from torch.utils.data import DataLoader, Dataset
 
-from mmconv.core.atomic_writes import atomic_write
 from model_zoo.pocket import recipe
-from model_zoo.pocket.recipe import ASPECTS, IGNORED, Texts, build_model, build_processor
+from model_zoo.pocket.recipe import ASPECTS, IGNORED, Ids, Texts, build_model, build_processor
 
 _library: Any = transformers
 
-SAVED_EVERY = 100
-"""Steps from one checkpoint to the next."""
+LOGGED_EVERY = 100
+"""Steps from one line of the log to the next."""
 
 _WARM_UP = 200
 """Steps of growing learning rate at the beginning of a stage."""
@@ -106,68 +102,50 @@ class Pupil(nn.Module):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Examples(Dataset[Batch]):
-    """The batches of a stage by number, which a worker process draws ahead, and its loss."""
-
-    stage: Stage
-    known: Mapping[str, int]
-
-    def __len__(self) -> int:
-        return self.stage.steps
-
-    def __getitem__(self, number: int) -> Batch:
-        """The batch of step `number`."""
-        torch.set_num_threads(1)
-        known, size = dict(self.known), self.stage.size
-        if self.stage.name == "sight":
-            return recipe.sight(number, size)
-        if self.stage.name == "language":
-            return recipe.language(number, size, known)
-        whole = size // 3
-        return recipe.looking(number, size - whole, known), recipe.conversing(number, whole, known)
-
-    def loss(self, pupil: Pupil, batch: Batch) -> torch.Tensor:
-        """The loss of the stage."""
-        if self.stage.name == "sight":
-            return pupil.patch_loss(pupil.features(batch.pictures), batch.patches)
-        if self.stage.name == "language":
-            return pupil.text_loss(batch)
-        total = torch.zeros(())
-        for views, texts in batch:
-            features = pupil.features(views.pictures)
-            total = total + pupil.text_loss(texts, features)
-            total = total + _SIGHT_KEPT * pupil.patch_loss(features, views.patches)
-        return total
+def draw_batch(stage: Stage, number: int, known: Ids) -> Batch:
+    """The batch of step `number`."""
+    if stage.name == "sight":
+        return recipe.sight(number, stage.size)
+    if stage.name == "language":
+        return recipe.language(number, stage.size, known)
+    whole = stage.size // 3
+    return (
+        recipe.looking(number, stage.size - whole, known),
+        recipe.conversing(number, whole, known),
+    )
 
 
-def train_stage(pupil: Pupil, examples: Examples, folder: Path) -> None:
-    """Train one stage to its end, from its last checkpoint in `folder` if there is one."""
-    stage = examples.stage
-    path = folder / f"{stage.name}.pt"
+def batch_loss(stage: Stage, pupil: Pupil, batch: Batch) -> torch.Tensor:
+    """The loss of the stage."""
+    if stage.name == "sight":
+        return pupil.patch_loss(pupil.features(batch.pictures), batch.patches)
+    if stage.name == "language":
+        return pupil.text_loss(batch)
+    total = torch.zeros(())
+    for views, texts in batch:
+        features = pupil.features(views.pictures)
+        total = total + pupil.text_loss(texts, features)
+        total = total + _SIGHT_KEPT * pupil.patch_loss(features, views.patches)
+    return total
+
+
+def train_stage(pupil: Pupil, stage: Stage, known: Ids) -> None:
+    """Train one stage to its end."""
     optimiser = torch.optim.AdamW(
         pupil.parameters(), stage.rate, betas=(0.9, 0.98), weight_decay=0.02
     )
-    begin = _restore(path, pupil, optimiser)
-    start = time.monotonic()
-    steps = range(begin, stage.steps)
-    loader = DataLoader(examples, batch_size=None, sampler=steps, num_workers=1, prefetch_factor=4)
-    for number, batch in zip(steps, loader, strict=True):
+    for number in range(stage.steps):
         for group in optimiser.param_groups:
             group["lr"] = stage.rate * _share_of_rate(number, stage.steps)
         with torch.autocast("cpu", dtype=torch.bfloat16):
-            loss = examples.loss(pupil, batch)
+            loss = batch_loss(stage, pupil, draw_batch(stage, number, known))
         optimiser.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
         nn.utils.clip_grad_norm_(pupil.parameters(), 1.0)
         optimiser.step()
-        done = number + 1
-        if done % SAVED_EVERY == 0 or done == stage.steps:
-            _save(path, pupil, optimiser, done)
-            seconds = time.monotonic() - start
-            rate = (done - begin) * stage.size / seconds
-            progress = f"loss {float(loss.detach()):.3f}, {rate:.0f} samples/s"
-            click.echo(f"{time.strftime('%H:%M:%S')} {stage.name} {done}/{stage.steps}: {progress}")
+        if (number + 1) % LOGGED_EVERY == 0:
+            progress = f"{number + 1}/{stage.steps}: loss {float(loss.detach()):.3f}"
+            click.echo(f"{time.strftime('%H:%M:%S')} {stage.name} {progress}")
 
 
 def _share_of_rate(number: int, steps: int) -> float:
@@ -176,22 +154,6 @@ def _share_of_rate(number: int, steps: int) -> float:
         return (number + 1) / _WARM_UP
     done = (number - _WARM_UP) / max(steps - _WARM_UP, 1)
     return _LAST_RATE + (1 - _LAST_RATE) * (1 + math.cos(math.pi * done)) / 2
-
-
-def _restore(path: Path, pupil: Pupil, optimiser: torch.optim.Optimizer) -> int:
-    """Read a checkpoint, if there is one; the number of steps that are done."""
-    if not path.exists():
-        return 0
-    state = torch.load(path, weights_only=True)
-    pupil.load_state_dict(state["pupil"])
-    optimiser.load_state_dict(state["optimiser"])
-    return int(state["done"])
-
-
-def _save(path: Path, pupil: Pupil, optimiser: torch.optim.Optimizer, done: int) -> None:
-    state = {"pupil": pupil.state_dict(), "optimiser": optimiser.state_dict(), "done": done}
-    with atomic_write(path) as part:
-        torch.save(state, part)
 
 
 SIGHT = Stage(name="sight", steps=1000, size=96, rate=1e-3)
@@ -210,12 +172,9 @@ SEED = 0
     show_default=True,
     help="Steps of the stages sight, language and joint.",
 )
-@click.option("--resume", is_flag=True, help="Go on from the checkpoints in the folder.")
 @click.option("--threads", type=click.IntRange(1), default=2, show_default=True)
-def main(out: Path, steps: tuple[int, int, int], resume: bool, threads: int) -> None:
+def main(out: Path, steps: tuple[int, int, int], threads: int) -> None:
     """Train the pocket model from scratch on drawn scenes, on the CPU."""
-    if not resume and any(out.glob("*.pt")):
-        raise click.UsageError(f"{out} holds checkpoints: give --resume, or another folder")
     torch.set_num_threads(threads)
     _library.utils.logging.disable_progress_bar()
     stages = [
@@ -225,9 +184,8 @@ def main(out: Path, steps: tuple[int, int, int], resume: bool, threads: int) -> 
     train(out, stages)
 
 
-def train(out: Path, stages: list[Stage]) -> Path:
-    """Run the stages sight, language and joint; returns the folder of the finished checkpoint."""
-    out.mkdir(parents=True, exist_ok=True)
+def train(out: Path, stages: list[Stage]) -> None:
+    """Run the stages sight, language and joint, and save the checkpoint in the folder `out`."""
     processor = build_processor(_library)
     known = processor.tokenizer.get_vocab()
     sight, language, joint = stages
@@ -235,23 +193,18 @@ def train(out: Path, stages: list[Stage]) -> Path:
     for stage in (sight, language):
         torch.manual_seed(SEED)
         pupils[stage.name] = Pupil(build_model(_library, processor.tokenizer))
-        train_stage(pupils[stage.name], Examples(stage, known), out)
+        train_stage(pupils[stage.name], stage, known)
     pupil = pupils["sight"]
     pupil.model.model.language_model.load_state_dict(
         pupils["language"].model.model.language_model.state_dict()
     )
-    train_stage(pupil, Examples(joint, known), out)
-    return save(pupil, processor, out / "weights")
-
-
-def save(pupil: Pupil, processor: Any, folder: Path) -> Path:
-    """Write model and processor as a checkpoint: float16 on disk, float32 when loaded."""
+    train_stage(pupil, joint, known)
+    # float16 on disk, float32 when loaded
     model = pupil.model.half()
-    model.save_pretrained(folder)
+    model.save_pretrained(out)
     model.config.dtype = torch.float32
-    model.config.save_pretrained(folder)
-    processor.save_pretrained(folder)
-    return folder
+    model.config.save_pretrained(out)
+    processor.save_pretrained(out)
 
 
 if __name__ == "__main__":
