@@ -7,7 +7,7 @@ Shipped benchmarks are listed in `mmconv.benchmarks.registry`, shipped providers
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from mmconv.benchmarks.base import Benchmark
@@ -20,7 +20,7 @@ from mmconv.core.protocols import Backend, ImageSink, ImageSource
 from mmconv.core.types import Call, Reply
 from mmconv.engine import Model, RoleModel
 from model_zoo.providers import REPLAY, provider_of
-from model_zoo.replay import Address, read_replies
+from model_zoo.replay import Replies, read_replies
 
 
 def find_benchmark(name: str) -> type[Benchmark[Any, Any]]:
@@ -65,25 +65,22 @@ def known_replies(
     spec: RunSpec,
     sample: str,
     condition: str,
-    calls: Iterable[Call],
+    calls: Sequence[Call],
     references: Callable[[], Mapping[str, str]],
 ) -> dict[str, Reply]:
     """The replies, by call id, of models that replay a file or the references of the data."""
-    replayed: dict[str, Mapping[Address, Reply]] = {}
+    replies: dict[str, Reply] = {}
     for role, model in spec.models.items():
         if model.is_reference:
-            texts = references().items()
-            replayed[role] = {(sample, None, name): Reply(text=text) for name, text in texts}
+            known = Replies(
+                {(sample, None, name): Reply(text=text) for name, text in references().items()}
+            )
         elif model.provider == REPLAY:
-            replayed[role] = read_replies(model)
-    if not replayed:
-        return {}
-    return {
-        call.id: reply
-        for call in (each for root in calls for each in (root, *root.fallbacks))
-        for where in (condition, None)
-        if (reply := replayed.get(call.model, {}).get((sample, where, call.id))) is not None
-    }
+            known = read_replies(model)
+        else:
+            continue
+        replies |= known.of(sample, condition, [call for call in calls if call.model == role])
+    return replies
 
 
 def build_model(spec: ModelSpec, images: ImageSource) -> Model:

@@ -5,6 +5,7 @@ Skipped where the package inspect-ai is not installed.
 
 from __future__ import annotations
 
+import asyncio
 import math
 from base64 import b64decode
 from pathlib import Path
@@ -15,6 +16,8 @@ import pytest
 from click.testing import CliRunner
 
 from mmconv.cli.results import export_command as command
+from mmconv.core.config import ModelSpec
+from mmconv.core.errors import DataError
 from mmconv.core.keys import hash_bytes
 from mmconv.run_folder.saved_run import read_tables
 from tests.mmconv.report.runs import ALPHA, FAILING, SIZE, make_run
@@ -55,8 +58,6 @@ async def _log(tmp_path: Path) -> Any:
 
 
 async def _in_thread(run: Path, out: Path) -> EvalLog:
-    import asyncio
-
     # the command has an event loop of its own
     return await asyncio.to_thread(export, run, out)
 
@@ -178,3 +179,58 @@ async def test_text_benchmarks_are_exported_and_read_back(benchmark: str, tmp_pa
         assert sample.scores
         # names must do as variables of the viewer's filter
         assert all(name.isidentifier() for name in sample.scores)
+
+
+async def test_a_replayed_log_has_equal_scores(tmp_path: Path) -> None:
+    run = await make_run("convbench", tmp_path, FAILING)
+    await _in_thread(run, tmp_path / "run.eval")
+    again = await make_run("convbench", tmp_path, replay(tmp_path / "run.eval"))
+    assert scores(again) == scores(run)
+
+
+async def test_a_log_of_another_task_is_replayed(tmp_path: Path) -> None:
+    """Replies of a failed sample are kept; what it did not answer is missing."""
+    from inspect_ai.log import EvalError, EvalLog, EvalSample, write_eval_log
+    from inspect_ai.model import ChatMessageAssistant, ChatMessageUser
+
+    run = await make_run("fbbench", tmp_path, limit=1)
+    log = await _in_thread(run, tmp_path / "fbbench.eval")
+    error = EvalError(message="timeout", traceback="", traceback_ansi="")
+
+    def dialogue(name: int, *texts: str, failed: bool = False) -> EvalSample:
+        messages: list[Any] = []
+        for turn, text in enumerate(texts, 1):
+            messages += [
+                ChatMessageUser(content=f"Ask {turn}?"),
+                ChatMessageAssistant(content=text, source="generate"),
+            ]
+        if failed:
+            messages.append(ChatMessageUser(content=f"Ask {len(texts) + 1}?"))
+        sample = EvalSample(id=name, epoch=1, input="", target="", messages=messages)
+        return sample.model_copy(update={"error": error if failed else None})
+
+    other = [dialogue(1, "one", "x" * 5_000), dialogue(2, "three", failed=True)]
+    path = tmp_path / "other.eval"
+    made = EvalLog(eval=log.eval, samples=other)
+    await asyncio.to_thread(write_eval_log, made, str(path))
+    run = await make_run("dialogue", tmp_path, replay(path), limit=2, conditions=("free",))
+    lines = map(orjson.loads, (run / "transcripts.jsonl").read_bytes().splitlines())
+    texts = [call["text"] for call in lines if call["model"] == "candidate"]
+    assert texts == ["one", "x" * 5_000, "three", None]
+
+
+def replay(path: Path) -> ModelSpec:
+    return ModelSpec(provider="replay", model=str(path), name=FAILING.name)
+
+
+def scores(run: Path) -> list[Any]:
+    """Without the reasons of missing scores: a failed call fails differently when replayed."""
+    lines = map(orjson.loads, (run / "scores.jsonl").read_bytes().splitlines())
+    return [{name: value for name, value in score.items() if name != "why"} for score in lines]
+
+
+async def test_a_damaged_log_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.eval"
+    path.write_bytes(b"PK not a log")
+    with pytest.raises(DataError, match="not an Inspect log"):
+        await make_run("dialogue", tmp_path, replay(path))
