@@ -25,6 +25,7 @@ from mmconv.core.errors import ConfigError, DataError, InputError, MmconvError, 
 
 COMMANDS = {
     "run": ("evaluating", "Run a benchmark; the same command resumes it."),
+    "sweep": ("sweeping", "Run many models on many benchmarks; the same command resumes it."),
     "score": ("evaluating", "Score a run again from its cached replies."),
     "show": ("show", "Show prompts and replies, sample by sample."),
     "report": ("results", "Write the report page of a run again."),

@@ -90,11 +90,12 @@ def compare_command(
     folder = None if out is None else out / TABLES
     show_tables(comparison.tables, form, folder, printed=printed, intervals=True)
     if out is not None:
-        page = asyncio.run(_write_page(comparison, out.absolute() / PAGE))
+        page = asyncio.run(write_page(comparison, out.absolute() / PAGE))
         click.echo(f"The page is {page}", err=True)
 
 
-async def _write_page(comparison: Comparison, page: Path) -> Path:
+async def write_page(comparison: Comparison, page: Path) -> Path:
+    """Write the page of a comparison, with images if the data are there; returns its path."""
     from mmconv.report.page import write_comparison
 
     # opening a run's data changes the working directory
@@ -141,10 +142,10 @@ def leaderboard_command(
             click.echo("\n".join([*lines, ""]))
     else:
         print_warnings(board.warnings, form)
-    show_tables(board.tables, form, out, printed=_for_readers(board, form), intervals=True)
+    show_tables(board.tables, form, out, printed=for_readers(board, form), intervals=True)
 
 
-def _for_readers(board: Leaderboard, form: str) -> Sequence[Table]:
+def for_readers(board: Leaderboard, form: str) -> Sequence[Table]:
     """The tables with counts and the note on intervals once, without warnings printed above."""
     if form not in {"table", "md"}:
         return board.tables

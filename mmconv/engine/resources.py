@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import TypeVar
+from typing import TypedDict, TypeVar
 
 from images import Facts, ImageStore
 from mmconv.core.config import RunSpec
@@ -63,15 +63,30 @@ async def open_resources(
     Without `create` the store must exist. Raises `ConfigError` for a model's options,
     `StoreError` for the store.
     """
-    store = Store(store_url, create=create)
-    try:
-        facts = {key: Facts(**values) for key, values in store.image_facts().items()}
-        library = ImageStore(facts=facts)
+    async with open_shared(store_url, create=create) as shared:
+        library = shared["library"]
         roles = build_models(spec, partial(build_model, images=library))
-        resources = Resources(spec=spec, store=store, library=library, models=roles, facts=facts)
+        resources = Resources(spec=spec, models=roles, **shared)
         try:
             yield resources
         finally:
             await resources.close_models()
+
+
+class SharedResources(TypedDict):
+    """The resources that several runs may share: those of `Resources` without the models."""
+
+    store: Store
+    library: ImageStore
+    facts: dict[str, Facts]
+
+
+@asynccontextmanager
+async def open_shared(store_url: str, *, create: bool = True) -> AsyncIterator[SharedResources]:
+    """Open the store, with its image metadata; raises `StoreError`."""
+    store = Store(store_url, create=create)
+    try:
+        facts = {key: Facts(**values) for key, values in store.image_facts().items()}
+        yield {"store": store, "library": ImageStore(facts=facts), "facts": facts}
     finally:
         await store.aclose()

@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from mmconv.benchmarks.base import Benchmark
-from mmconv.benchmarks.registry import CLASSES
+from mmconv.benchmarks.options import describe, without_idle_judge
+from mmconv.benchmarks.registry import CLASSES, TITLES
 from mmconv.core.config import ModelSpec, RunSpec, SamplingSpec
-from mmconv.core.documents import nearest
+from mmconv.core.documents import nearest, validate
 from mmconv.core.errors import BackendError, ConfigError
 from mmconv.core.imports import find_named
 from mmconv.core.protocols import Backend, ImageSink, ImageSource
@@ -21,6 +22,22 @@ from mmconv.core.types import Call, Reply
 from mmconv.engine import Model, RoleModel
 from model_zoo.providers import REPLAY, provider_of
 from model_zoo.replay import Replies, read_replies
+
+
+def validate_run(document: Mapping[str, Any], where: str) -> RunSpec:
+    """The run that a document describes.
+
+    Raises `ConfigError` that begins with `where` for a wrong field, or for a model role that the
+    benchmark does not have.
+    """
+    spec = validate(RunSpec, document, where)
+    if spec.benchmark in TITLES:
+        known = describe(spec.benchmark)
+        for role in spec.models:
+            if not known.has_role(role):
+                hint = nearest(role, list(known.roles))
+                raise ConfigError(f"{where}: {spec.benchmark} has no role {role!r}{hint}")
+    return without_idle_judge(spec)
 
 
 def find_benchmark(name: str) -> type[Benchmark[Any, Any]]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, fields
 from decimal import Decimal
 
 from images.policy import Policy, fit
@@ -125,6 +125,26 @@ class Forecast:
         return call.sampling.max_tokens
 
     @property
+    def price(self) -> float | None:
+        """US dollars of the models that have a price; None if none has."""
+        models = self.spec.models
+        prices = [
+            cost(models[role], count.input_tokens, count.output_tokens)
+            for role, count in self.counts.items()
+        ]
+        known = [price for price in prices if price is not None]
+        return sum(known) if known else None
+
+    @staticmethod
+    def total(forecasts: Collection[Forecast]) -> dict[str, Cell]:
+        """The columns of `table` for all roles of these forecasts together."""
+        counts = [count for forecast in forecasts for count in forecast.counts.values()]
+        names = [field.name for field in fields(_Count)]
+        sums = _Count(**{name: sum(getattr(each, name) for each in counts) for name in names})
+        known = [price for each in forecasts if (price := each.price) is not None]
+        return _cells(sums, sum(known) if known else None)
+
+    @property
     def table(self) -> Table:
         """A row for each role."""
         rows = {role: _row(self.spec.models[role], count) for role, count in self.counts.items()}
@@ -165,8 +185,11 @@ def _expected_tokens(call: Call, limit: int) -> float:
 
 def _row(model: ModelSpec, count: _Count) -> dict[str, Cell]:
     price = cost(model, count.input_tokens, count.output_tokens)
+    return {"model": Cell(value=model.label), **_cells(count, price)}
+
+
+def _cells(count: _Count, price: float | None) -> dict[str, Cell]:
     return {
-        "model": Cell(value=model.label),
         "calls": Cell(value=float(count.cached + count.uncached)),
         "cached": Cell(value=float(count.cached)),
         "to request": Cell(value=float(count.uncached)),

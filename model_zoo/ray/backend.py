@@ -25,10 +25,8 @@ from mmconv.core.errors import ConfigError, EngineDied, ImageError, MmconvError,
 from mmconv.core.protocols import Backend, ImageSource
 from mmconv.core.types import Message, Reply, Sampling
 from model_zoo.providers import provider_of
+from model_zoo.ray import cluster
 from model_zoo.ray.cluster import Place, disconnect
-
-PLACING_SECONDS = 60.0
-"""How long no replica may have a node before the run ends, if `wait_for_server` is not set."""
 
 RETRY_SECONDS = 0.5
 CLOSING_SECONDS = 30.0
@@ -149,7 +147,7 @@ class RayBackend:
 
     def __init__(self, spec: ModelSpec, places: Sequence[Place], images: ImageSource) -> None:
         waits = "wait_for_server" in spec.model_fields_set
-        self._patience = spec.wait_for_server if waits else PLACING_SECONDS
+        self._patience = spec.wait_for_server if waits else cluster.placing_seconds
         self._label = spec.label
         self._images = images
         self._conversations: OrderedDict[str, _Member] = OrderedDict()

@@ -6,7 +6,6 @@ import logging
 import os
 import threading
 from collections.abc import Sequence
-from math import prod
 from typing import Any, TypeAlias
 
 import ray
@@ -14,15 +13,13 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from mmconv.core.config import ModelSpec
 from mmconv.core.errors import ConfigError
+from model_zoo.ray import gpus_of
 
 Place: TypeAlias = dict[str, Any]
 """The options of an actor that decide on which node and GPUs it runs."""
 
-WEIGHTLESS = frozenset({"fake", "openai", "reference", "replay", "scenes", "simulated"})
-"""Providers whose models need no GPU."""
-
-_PARALLEL = ("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size")
-"""The options of vLLM whose product is the number of its GPUs."""
+placing_seconds = 60.0
+"""How long no replica may have a node before the run ends, if `wait_for_server` is not set."""
 
 _ROUNDING = 1e-6
 
@@ -64,6 +61,13 @@ def disconnect() -> None:
             _connected = False
 
 
+def count_gpus() -> float:
+    """The GPUs of all nodes that are alive."""
+    state: Any = ray
+    alive = (node for node in state.nodes() if node["Alive"])
+    return sum(float(node["Resources"].get("GPU", 0)) for node in alive)
+
+
 def place_replicas(spec: ModelSpec) -> tuple[ModelSpec, list[Place]]:
     """The model that each replica opens, and the place of each replica.
 
@@ -100,17 +104,6 @@ def one_replica(spec: ModelSpec) -> ModelSpec:
 def _on_node(node: str | None) -> Place:
     """On this node as long as it lives."""
     return {"scheduling_strategy": node and NodeAffinitySchedulingStrategy(node, soft=True)}
-
-
-def gpus_of(spec: ModelSpec, present: float) -> float:
-    """The GPUs of each replica, in a cluster with so many; raises `ConfigError` for 1.5, say."""
-    if spec.gpus is not None:
-        if spec.gpus > 1 and spec.gpus % 1:
-            raise ConfigError(f"model {spec.label}: gpus above 1 must be whole, got {spec.gpus:g}")
-        return spec.gpus
-    if spec.provider in WEIGHTLESS or not present:
-        return 0
-    return prod(int(spec.options.get(name, 1)) for name in _PARALLEL)
 
 
 def count_replicas(spec: ModelSpec, share: float, gpus: Sequence[float], available: float) -> int:

@@ -15,8 +15,9 @@ from mmconv.core.errors import ConfigError, Transient
 from mmconv.core.types import Message, Reply, Sampling, Text
 from model_zoo.providers import find_provider, provider_of
 from model_zoo.ray import backend as module
+from model_zoo.ray import gpus_of
 from model_zoo.ray.backend import RayBackend
-from model_zoo.ray.cluster import count_replicas, gpus_of, over_nodes
+from model_zoo.ray.cluster import count_replicas, over_nodes
 from tests.model_zoo.conftest import NoImages
 
 HELLO = (Message(role="user", parts=(Text(text="hello"),)),)

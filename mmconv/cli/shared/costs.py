@@ -37,16 +37,22 @@ async def print_forecast(
     spec: RunSpec, runner: Runner, plans: Iterator[Plan], check: Callable[[], None]
 ) -> None:
     """Print the cost of the calls that are not cached, and any `ConfigError` of `check`."""
-    forecast = Forecast(spec)
-    while batch := [*islice(plans, BATCH)]:
-        cached = await asyncio.gather(*map(runner.recall, batch))
-        for plan, replies in zip(batch, cached, strict=True):
-            forecast.add(plan, replies)
+    forecast = await make_forecast(spec, runner, plans)
     print_tables([forecast.table], "table")
     try:
         check()
     except ConfigError as error:
         click.echo(f"A run would not start: {error}", err=True)
+
+
+async def make_forecast(spec: RunSpec, runner: Runner, plans: Iterator[Plan]) -> Forecast:
+    """Count the calls of all plans, and which of them are cached."""
+    forecast = Forecast(spec)
+    while batch := [*islice(plans, BATCH)]:
+        cached = await asyncio.gather(*map(runner.recall, batch))
+        for plan, replies in zip(batch, cached, strict=True):
+            forecast.add(plan, replies)
+    return forecast
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,12 @@ from typing import Any, TypeAlias
 
 import click
 
-from mmconv.benchmarks.options import describe, without_idle_judge
 from mmconv.benchmarks.registry import TITLES
 from mmconv.cli.shared.basics import FILE, Command, comma_list
 from mmconv.core.config import YAML_FILES, RunSpec, accept_seats, override, set_field
-from mmconv.core.documents import nearest, read_document, validate
+from mmconv.core.documents import nearest, read_document
 from mmconv.core.errors import ConfigError
+from mmconv.engine.setup import validate_run
 
 Option: TypeAlias = Callable[[Command], Command]
 
@@ -156,14 +156,7 @@ def read_spec(target: str, values: Mapping[str, Any]) -> RunSpec:
             f"{target!r} is neither a .yaml file nor a benchmark nor MODULE:CLASS"
             f"{nearest(target, list(TITLES))}"
         )
-    spec = validate(RunSpec, _with_values(document, values), where)
-    if spec.benchmark in TITLES:
-        known = describe(spec.benchmark)
-        for role in spec.models:
-            if not known.has_role(role):
-                hint = nearest(role, list(known.roles))
-                raise ConfigError(f"{where}: {spec.benchmark} has no role {role!r}{hint}")
-    return without_idle_judge(spec)
+    return validate_run(_with_values(document, values), where)
 
 
 def _with_values(document: dict[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Protocol
 
 import click
 
@@ -20,7 +21,6 @@ from mmconv.cli.shared.table_output import print_result
 from mmconv.core.config import RunSpec
 from mmconv.core.errors import ConfigError, MmconvError, UserCodeError
 from mmconv.core.run_stats import RunStats, StopReason
-from mmconv.engine import Runner
 from mmconv.engine.garbage import collect_rarely
 from mmconv.engine.run import Evaluation, Place, Result
 from mmconv.report.data_quality import PARTIAL, UNREADABLE, find_notable
@@ -77,8 +77,7 @@ async def evaluate(
     After the first Ctrl-C or SIGTERM, or if `budget` is spent, calls under way finish. The second
     signal drops them.
     """
-    collect_rarely()
-    sys.setswitchinterval(SWITCH_SECONDS)
+    favour_requests()
     runner = evaluation.runner(offline=offline)
     if budget is not None:
         runner.enough = budget.spent
@@ -107,6 +106,12 @@ async def evaluate(
         click.echo(f"NOT FINISHED, no results yet: {ended}; {usage}")
     gc.freeze()  # else the interpreter would scan all objects as it exits
     return result
+
+
+def favour_requests() -> None:
+    """Have other work of this process delay requests as little as possible."""
+    collect_rarely()
+    sys.setswitchinterval(SWITCH_SECONDS)
 
 
 @contextmanager
@@ -152,24 +157,29 @@ def exit_code(result: Result, store: str, max_failures: float = MAX_FAILURES) ->
     """
     if not result.complete:
         return tell_stopped(store, result.stats.stop_reason)
+    if (message := find_shortfall(result, max_failures)) is None:
+        return 0
+    click.echo(message, err=True)
+    return EXIT_FAILURES
+
+
+def find_shortfall(result: Result, max_failures: float) -> str | None:
+    """The reason why a complete run counts as failed; None if it does not."""
     lost = result.stats.lost / max(1, result.stats.ended)
     judged = result.quality.judged()
     unread = (judged[UNREADABLE] + judged[PARTIAL]) / max(1, judged.total())
     if lost > max_failures:
-        message = (
+        return (
             f"{lost:.1%} of the calls failed or were skipped (allowed: {max_failures:.1%}); "
             f"{result.folder / TRANSCRIPTS} has the reasons. {_advice(result.stats)}"
         )
-    elif unread > max_failures:
-        message = (
+    if unread > max_failures:
+        return (
             f"{unread:.1%} of the verdicts could not be read, or not in full "
             f"(allowed: {max_failures:.1%}); "
             f"`mmconv show {result.folder} SAMPLE` prints the judge's replies."
         )
-    else:
-        return 0
-    click.echo(message, err=True)
-    return EXIT_FAILURES
+    return None
 
 
 def _advice(stats: RunStats) -> str:
@@ -206,9 +216,16 @@ def typed(store: str) -> str:
     return shlex.join(["mmconv", *arguments]) + advice
 
 
+class Stoppable(Protocol):
+    """What can be stopped without losing replies."""
+
+    def stop(self) -> None:
+        """Request nothing more; wait for calls under way."""
+
+
 @contextmanager
-def stopped_by_interrupt(runner: Runner) -> Iterator[None]:
-    """Stop the runner at the first Ctrl-C or SIGTERM; the second one interrupts the command.
+def stopped_by_interrupt(runner: Stoppable) -> Iterator[None]:
+    """Stop a run or a sweep at the first Ctrl-C or SIGTERM; the second interrupts the command.
 
     Batch systems send SIGTERM some time before they kill a job.
     """

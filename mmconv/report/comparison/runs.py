@@ -379,8 +379,9 @@ def finished_among(
 def open_runs(folders: Sequence[Path]) -> tuple[FinishedRun, ...]:
     """The runs of at least two folders, each with its own label.
 
-    Runs of one model are named by their data, by their hashes, or else by their folders. Raises
-    `ConfigError` for a folder that is named twice, `InputError` for one without a finished run.
+    Runs of one model are named by their data, their seeds, their hashes, or else by their folders.
+    Raises `ConfigError` for a folder that is named twice, `InputError` for one without a finished
+    run.
     """
     places = Counter(folder.resolve() for folder in folders)
     if repeated := [str(folder) for folder, count in places.items() if count > 1]:
@@ -394,11 +395,15 @@ def open_runs(folders: Sequence[Path]) -> tuple[FinishedRun, ...]:
         name = Path(str(run.spec.options.get("data", ""))).name
         return name if alike[run.candidate, data_hashes(run)] == 1 else ""
 
+    def by_seed(run: FinishedRun) -> str:
+        seeds = [other.spec.seed for other in runs if other.label == run.label]
+        return f"seed {run.spec.seed}" if seeds.count(run.spec.seed) == 1 else ""
+
     def by_hash(run: FinishedRun) -> str:
         label = re.sub(r"[^A-Za-z0-9._-]+", "-", run.candidate)
         return run.folder.resolve().name.removeprefix(f"{run.spec.benchmark}-{label}-")
 
-    for mark in (by_data, by_hash, lambda run: str(run.folder)):
+    for mark in (by_data, by_seed, by_hash, lambda run: str(run.folder)):
         counts = Counter(run.label for run in runs)
         runs = [
             replace(run, label=f"{run.candidate} ({name})")

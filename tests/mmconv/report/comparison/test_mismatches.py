@@ -139,7 +139,7 @@ def test_of_many_runs_each_value_is_told_once_and_that_of_most_at_last() -> None
 
 
 async def test_runs_of_one_model_over_several_data_are_named_after_these(tmp_path: Path) -> None:
-    """A file beside a whole folder, and two runs of the same data, which their hashes tell."""
+    """A file beside a whole folder, and runs of the same data, by their seeds or hashes."""
     whole = await make_run("cmteval", tmp_path)
     data = write(tmp_path / "perturbed.json", [record(str(number)) for number in range(5)])
     perturbed = await make_run("cmteval", tmp_path, options={"data": str(data)})
@@ -148,8 +148,11 @@ async def test_runs_of_one_model_over_several_data_are_named_after_these(tmp_pat
     assert dict(mismatches(first, second))["data"].startswith("the data differ: ")
     again = await make_run("cmteval", tmp_path, options={"data": str(data)}, seed=1)
     labels = [each.label for each in open_runs([whole, perturbed, again])]
-    assert labels[0] == "alpha (data)"
-    assert labels[1:] == [f"alpha ({each.name.split('-')[-1]})" for each in (perturbed, again)]
+    assert labels == ["alpha (data)", "alpha (seed 0)", "alpha (seed 1)"]
+    trials = await make_run("cmteval", tmp_path, options={"data": str(data)}, seed=1, trials=2)
+    labels = [each.label for each in open_runs([perturbed, again, trials])]
+    assert labels[0] == "alpha (seed 0)"
+    assert labels[1:] == [f"alpha ({each.name.split('-')[-1]})" for each in (again, trials)]
     other = await make_run("cmteval", tmp_path, BETA, options={"data": str(data)})
     assert [each.label for each in open_runs([whole, other])] == ["alpha", "beta"]
 

@@ -1,0 +1,215 @@
+"""`mmconv sweep`: many models on many benchmarks, in one process."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+import click
+
+from mmconv.cli.comparing import for_readers, write_page
+from mmconv.cli.shared.basics import FILE, visible
+from mmconv.cli.shared.costs import make_forecast
+from mmconv.cli.shared.options import PLACE_OPTIONS, with_options
+from mmconv.cli.shared.progress import counted
+from mmconv.cli.shared.run_folders import open_new, place
+from mmconv.cli.shared.session import (
+    EXIT_FAILURES,
+    EXIT_INTERRUPTED,
+    MAX_FAILURES,
+    favour_requests,
+    find_shortfall,
+    stopped_by_interrupt,
+    typed,
+)
+from mmconv.cli.shared.table_output import folded, print_result, print_tables
+from mmconv.cli.sweep_progress import print_change, show_progress
+from mmconv.core.config import CANDIDATE, ModelSpec, use_ray
+from mmconv.core.errors import MmconvError
+from mmconv.core.types import Cell as TableCell
+from mmconv.core.types import Table
+from mmconv.engine.matrix import Cell, read_sweep
+from mmconv.engine.run import Place
+from mmconv.engine.sweep import CellState, Sweep
+from mmconv.report.comparison.differences import compare
+from mmconv.report.comparison.leaderboard import make_leaderboard
+from mmconv.report.costs import Forecast
+from mmconv.report.tables.formats import write_tables
+from mmconv.run_folder.layout import TABLES
+from mmconv.run_folder.saved_run import read_finished
+from model_zoo.loading_threads import end_with_loads
+from model_zoo.ray import gpus_of
+
+COLUMNS = ("GPUs", "calls", "cached", "to request", "input tokens", "output tokens", "US dollars")
+
+
+@click.command(name="sweep")
+@click.argument("target", metavar="SWEEP.yaml", type=FILE)
+@with_options(*PLACE_OPTIONS)
+@click.option(
+    "--ray",
+    metavar="ADDRESS",
+    help="Ray's cluster for the models.  [default: RAY_ADDRESS, or Ray on this machine]",
+)
+@click.option(
+    "--set",
+    "overrides",
+    multiple=True,
+    metavar="FIELD=VALUE",
+    help="Set a field of the run file of all cells, such as limit=10.",
+)
+@click.option("--dry-run", is_flag=True, help="Print the matrix with its costs; send no request.")
+@click.option("--page/--no-page", default=True, help="Write the pages of runs and comparisons.")
+@click.option(
+    "--max-failures",
+    type=click.FloatRange(0, 1),
+    default=MAX_FAILURES,
+    show_default=True,
+    metavar="SHARE",
+    help="As for `mmconv run`, for each cell.",
+)
+def sweep_command(  # noqa: PLR0913 - one parameter for each option
+    target: Path,
+    out: Path,
+    store: str,
+    ray: str | None,
+    overrides: Sequence[str],
+    *,
+    dry_run: bool,
+    page: bool,
+    max_failures: float,
+) -> None:
+    """Run every model of a sweep file on every benchmark. The same command resumes it.
+
+    A cell of the matrix is an ordinary run, in a folder of its own. Finished ones are skipped.
+    Models are loaded once each, as many at a time as the GPUs allow; what fails, fails its cells
+    alone. See configs/sweeps/README.md.
+    """
+    if ray is not None:
+        use_ray(ray)
+    cells, where = read_sweep(target, overrides), place(out, store)
+    if dry_run:
+        asyncio.run(_forecast(cells, where))
+        return
+    states = asyncio.run(_run(cells, where, page=page, max_failures=max_failures))
+    folder = out / f"sweep-{target.stem}"
+    is_stopped = any(state.status in ("stopped", "waiting") for state in states)
+    names = () if is_stopped else dict.fromkeys(state.cell.benchmark for state in states)
+    for name in names:
+        runs = [state.folder for state in states if state.cell.benchmark == name and state.folder]
+        _print_results(name, runs, folder / name, page=page)
+    gc.freeze()  # else the interpreter would scan all objects as it exits
+    sys.exit(_exit_code(states, store, is_stopped=is_stopped))
+
+
+async def _run(
+    cells: Sequence[Cell], where: Place, *, page: bool, max_failures: float
+) -> list[CellState]:
+    favour_requests()
+    shortfall = partial(find_shortfall, max_failures=max_failures)
+    sweep = Sweep(cells, where, page=page, shortfall=shortfall, report=print_change)
+    async with show_progress(sweep):
+        with stopped_by_interrupt(sweep):
+            await sweep.run()
+    return sweep.cells
+
+
+def _print_results(name: str, runs: Sequence[Path], folder: Path, *, page: bool) -> None:
+    """Print how the runs of a benchmark rank, or the one that there is, and write comparisons."""
+    if not runs:
+        return
+    click.echo(f"\n== {name}")
+    if len(runs) == 1:
+        run = read_finished(runs[0])
+        print_result(run.tables, run.manifest.notes, runs[0])
+        return
+    try:
+        board = make_leaderboard(runs)
+        for warning in board.brief:
+            click.echo(folded(warning))
+        print_tables(for_readers(board, "table")[:1], "table")
+        comparison = compare(tuple(runs))
+        write_tables(folder / TABLES, (*board.tables, *comparison.tables))
+        click.echo(f"\nLeaderboard and comparison with {runs[0].name}: {folder / TABLES}")
+        if page:
+            path = asyncio.run(write_page(comparison, folder.absolute() / "comparison.html"))
+            click.echo(f"The page: {path}")
+    except MmconvError as error:
+        folders = shlex.join(map(str, runs))
+        click.echo(visible(f"no leaderboard of {name}: {error}\nThe runs: {folders}"), err=True)
+
+
+def _exit_code(states: Sequence[CellState], store: str, *, is_stopped: bool) -> int:
+    """The exit code; cells that failed or were stopped go to standard error with their reasons."""
+    failed = [state for state in states if state.status == "failed"]
+    done = sum(state.status == "done" for state in states)
+    click.echo(f"\n{done} of {len(states)} cells are done")
+    if not failed and not is_stopped:
+        return 0
+    for state in failed:
+        click.echo(visible(f"{state.cell.name} failed: {state.reason}"), err=True)
+    click.echo(f"All replies are cached. Resume with:\n  {typed(store)}", err=True)
+    code = EXIT_INTERRUPTED if is_stopped else EXIT_FAILURES
+    end_with_loads(code)
+    return code
+
+
+async def _forecast(cells: Sequence[Cell], where: Place) -> None:
+    """Print what the cells would request, and which of them would not start."""
+    forecasts: dict[str, Forecast] = {}
+    problems: list[str] = []
+    for cell in cells:
+        try:
+            async with open_new(cell.spec, where) as evaluation:
+                plans = (plan for plan, _ in evaluation.plans())
+                runner = evaluation.runner(offline=True)
+                forecasts[cell.name] = await make_forecast(cell.spec, runner, plans)
+                evaluation.check_keys()
+        except MmconvError as error:
+            problems.append(f"{cell.name} would not start: {error}")
+    print_tables([_matrix(cells, forecasts)], "table")
+    for problem in problems:
+        click.echo(visible(problem), err=True)
+
+
+def _matrix(cells: Sequence[Cell], forecasts: Mapping[str, Forecast]) -> Table:
+    rows = {}
+    for cell in cells:
+        gpus = TableCell(value=_count_gpus(cell.spec.models[CANDIDATE]))
+        known = [forecasts[cell.name]] if cell.name in forecasts else []
+        rows[cell.name] = {"GPUs": gpus} | (Forecast.total(known) if known else {})
+    rows["all"] = Forecast.total(forecasts.values())
+    judges = {
+        model.label: _count_gpus(model)
+        for cell in cells
+        for role, model in cell.spec.models.items()
+        if role != CANDIDATE and gpus_of(model, 1)
+    }
+    return Table(
+        name="sweep",
+        title=f"Calls of {counted(len(cells), 'cell')}",
+        columns=COLUMNS,
+        rows={
+            name: {column: row[column] for column in COLUMNS if column in row}
+            for name, row in rows.items()
+        },
+        notes=(
+            "Tokens and dollars are estimates for the calls to request. A call that several cells "
+            "share is counted in each of them and requested once.",
+            *(f"{name} keeps its GPUs ({gpus}) to the end." for name, gpus in judges.items()),
+        ),
+        digits=0,
+    )
+
+
+def _count_gpus(model: ModelSpec) -> str:
+    """The GPUs that a model needs if there are any."""
+    share = gpus_of(model, 1)
+    if share and model.replicas == "auto":
+        return "all free"
+    return f"{share * int(model.replicas or 1) if share else 0:g}"
