@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
 from mmconv.core.errors import FailureKind
-from mmconv.core.run_stats import JobState
+from mmconv.core.run_stats import JobState, Progress
 from mmconv.core.types import Finish, SeenImage, Table
 
 VerdictState: TypeAlias = Literal["parsed", "unparsed", "failed", "skipped"]
@@ -137,34 +137,6 @@ class OwnImage(_Image):
 
     bytes: int
     sent: datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
-    """The progress of a run in this session.
-
-    `calls` have ended, out of `planned`, an estimate until the last conversation has begun.
-    `conversations` (a sample under a condition, in one trial) have ended, out of `total`. Calls by
-    outcome: `requested` (and answered), `cached`, `failed`, `skipped` because of
-    a failure; `replies` have a text. Tokens are of requested calls, as models count them. `rate` is
-    answered calls per second, lately; `seconds_left` is None until calls are answered.
-    """
-
-    calls: int = 0
-    planned: int = 0
-    conversations: int = 0
-    total: int = 0
-    replies: int = 0
-    requested: int = 0
-    cached: int = 0
-    failed: int = 0
-    skipped: int = 0
-    retried: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    rate: float = 0.0
-    seconds: float = 0.0
-    seconds_left: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

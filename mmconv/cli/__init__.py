@@ -31,6 +31,7 @@ COMMANDS = {
     "report": ("results", "Write the report page of a run again."),
     "compare": ("comparing", "Compare runs of one benchmark, paired per sample."),
     "leaderboard": ("comparing", "Rank runs of one benchmark."),
+    "view": ("", "Browse and compare the runs of a folder in a web page."),
     "export": ("results", "Export a run as a log of another tool (Inspect)."),
     "check": ("evaluating", "Check a configuration and its data, without a call."),
     "options": ("listing", "List a benchmark's model roles, conditions and options."),
@@ -46,7 +47,10 @@ COMMANDS = {
 Benchmarks bring more: `COMMANDS` of `mmconv.benchmarks.registry`.
 """
 
-ELSEWHERE = {"serve": ("mmconv.service.command", "command")}
+ELSEWHERE = {
+    "serve": ("mmconv.service.command", "command"),
+    "view": ("mmconv.service.command", "view_command"),
+}
 """Commands of other packages."""
 
 PACKAGES = ("images", "judges", "model_zoo")

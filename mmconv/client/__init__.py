@@ -17,7 +17,6 @@ from mmconv.api import (
     JudgingInfo,
     OptionInfo,
     OwnImage,
-    Progress,
     QueuedDialogue,
     RunInfo,
     SampleInfo,
@@ -27,6 +26,7 @@ from mmconv.api import (
 from mmconv.client.client import ChatReply, Client
 from mmconv.client.jobs import Dialogue, Run
 from mmconv.client.transport import ServiceError
+from mmconv.core.run_stats import Progress
 from mmconv.core.types import Score, Table
 
 __all__ = [

@@ -210,3 +210,54 @@ class Throughput:
         """Seconds that the calls of this number of plans still take; None if unknown."""
         left = stats.planned_in(plans) - stats.ended
         return left / self.rate if self.rate else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """The progress of a run in this session.
+
+    `calls` have ended, out of `planned`, an estimate until the last conversation has begun.
+    `conversations` (a sample under a condition, in one trial) have ended, out of `total`. Calls by
+    outcome: `requested` (and answered), `cached`, `failed`, `skipped` because of
+    a failure; `replies` have a text. Tokens are of requested calls, as models count them. `rate` is
+    answered calls per second, lately; `seconds_left` is None until calls are answered.
+    """
+
+    calls: int = 0
+    planned: int = 0
+    conversations: int = 0
+    total: int = 0
+    replies: int = 0
+    requested: int = 0
+    cached: int = 0
+    failed: int = 0
+    skipped: int = 0
+    retried: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    rate: float = 0.0
+    seconds: float = 0.0
+    seconds_left: float | None = None
+
+    @classmethod
+    def of(cls, stats: RunStats, plans: int, pace: Throughput, seconds: float) -> Progress:
+        """The progress of a run of this number of plans, `seconds` after its start."""
+        left = pace.seconds_left(stats, plans)
+        roles = stats.models.values()
+        return cls(
+            calls=stats.ended,
+            planned=stats.planned_in(plans),
+            conversations=stats.finished,
+            total=plans,
+            replies=stats.replies,
+            requested=stats.requested,
+            cached=sum(role.cached for role in roles),
+            failed=sum(role.failed for role in roles),
+            skipped=sum(role.skipped for role in roles),
+            retried=sum(role.retried for role in roles),
+            input_tokens=sum(role.input_tokens for role in roles),
+            output_tokens=sum(role.output_tokens for role in roles),
+            rate=round(pace.rate, 2),
+            seconds=round(seconds, 1),
+            seconds_left=None if left is None else round(left, 1),
+        )

@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, asynccontextmanager
-from dataclasses import dataclass, field, replace
+from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, nullcontext
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -22,7 +22,7 @@ from mmconv.benchmarks.options import options_in_force
 from mmconv.core.config import CANDIDATE, RunSpec, database_url
 from mmconv.core.errors import ConfigError, StoreError
 from mmconv.core.plans import Finished, Plan, name_trial
-from mmconv.core.run_stats import RunStats
+from mmconv.core.run_stats import Progress, RunStats, Throughput
 from mmconv.core.types import Call, Table
 from mmconv.engine import Runner
 from mmconv.engine.identity import depends_on_folder, identify
@@ -55,6 +55,7 @@ from mmconv.report.notes import (
 from mmconv.report.writing import Records, RunFolder, import_ahead
 from mmconv.run_folder.layout import (
     MANIFEST,
+    PROGRESS,
     SCORES,
     SPEC,
     SUMMARY,
@@ -272,6 +273,8 @@ class Evaluation:
             if not runner.offline:
                 counts = summary(self.spec, runner.stats, complete, seconds)
                 output.write_json(SUMMARY, counts.model_dump())
+                if complete:
+                    (self.folder / PROGRESS).unlink(missing_ok=True)
             if complete and page:
                 await asyncio.to_thread(self.write_page)
         return Result(
@@ -291,7 +294,9 @@ class Evaluation:
         """Run all plans and write their records; `results` then locks the folder."""
         try:
             async with _left_aside(output.records()) as records:
-                complete = await self._drive(runner, records, page=page)
+                progress = output.progress(self._measure(runner.stats))
+                async with nullcontext() if runner.offline else progress:
+                    complete = await self._drive(runner, records, page=page)
                 if not complete:
                     records.discard()
                 if runner.offline:
@@ -302,6 +307,17 @@ class Evaluation:
                 output.withdraw()
             raise
         return records, complete
+
+    def _measure(self, stats: RunStats) -> Callable[[], dict[str, Any]]:
+        """What returns the fields of `Progress` as of now."""
+        pace, started = Throughput(), time.monotonic()
+
+        def measure() -> dict[str, Any]:
+            now = time.monotonic()
+            pace.mark(now, stats)
+            return asdict(Progress.of(stats, self.plan_count, pace, now - started))
+
+        return measure
 
     def changed(self) -> tuple[str, ...]:
         """Lines on files that changed, or packages that were upgraded, since the last session.

@@ -8,8 +8,8 @@ import os
 import tempfile
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
 from importlib import import_module
 from itertools import accumulate
@@ -27,7 +27,7 @@ from mmconv.core.score_rows import ScoreRows
 from mmconv.core.types import Score, Table
 from mmconv.report.data_quality import DataQuality, find_notable
 from mmconv.report.tables.formats import all_to_markdown, in_markdown, remove_tables, write_tables
-from mmconv.run_folder.layout import MANIFEST, REPORT, SCORES, TABLES, TRANSCRIPTS
+from mmconv.run_folder.layout import MANIFEST, PROGRESS, REPORT, SCORES, TABLES, TRANSCRIPTS
 from mmconv.run_folder.transcripts import (
     CallRecord,
     Entry,
@@ -41,6 +41,9 @@ if TYPE_CHECKING:
     import pyarrow
 
 _BUFFER = 1 << 20
+
+PROGRESS_SECONDS = 2.0
+"""How often a run writes its progress."""
 
 
 class OrderedLines:
@@ -226,6 +229,27 @@ class RunFolder:
             yield
         finally:
             os.close(folder)
+
+    @asynccontextmanager
+    async def progress(self, measure: Callable[[], object]) -> AsyncIterator[None]:
+        """Write what `measure` returns into `PROGRESS` every few seconds, for other processes."""
+        ended = asyncio.Event()
+
+        async def report() -> None:
+            # a full disk ends only this; the run itself says so where it writes its results
+            with suppress(OSError):
+                while not ended.is_set():
+                    await asyncio.to_thread(self.write_json, PROGRESS, measure())
+                    with suppress(TimeoutError):
+                        async with asyncio.timeout(PROGRESS_SECONDS):
+                            await ended.wait()
+
+        reporting = asyncio.create_task(report())
+        try:
+            yield
+        finally:
+            ended.set()
+            await reporting
 
     @contextmanager
     def records(self) -> Iterator[Records]:

@@ -21,6 +21,9 @@ from mmconv.core.types import BY_HOST, FINGERPRINT
 SPEC = "spec.json"
 MANIFEST = "manifest.json"
 SUMMARY = "summary.json"
+PROGRESS = "progress.json"
+"""How far a session is, written every few seconds; it is removed when the run is complete."""
+
 SCORES = "scores.jsonl"
 TRANSCRIPTS = "transcripts.jsonl"
 TABLES = "tables"

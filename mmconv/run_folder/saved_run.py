@@ -223,7 +223,7 @@ def read_tables(folder: Path) -> tuple[Table, ...]:
 
     Raises `FileNotFoundError` if there are none, `DataError` for a file that is not a table.
     """
-    return tuple(_read_table(folder / f"{name}.json") for name in read_names(folder))
+    return tuple(read_table(folder / f"{name}.json") for name in read_names(folder))
 
 
 def read_names(folder: Path) -> list[str]:
@@ -235,7 +235,8 @@ def read_names(folder: Path) -> list[str]:
     return names
 
 
-def _read_table(path: Path) -> Table:
+def read_table(path: Path) -> Table:
+    """A table of a run. Raises `DataError`, and `FileNotFoundError`."""
     document = _read_json(path)
     try:
         rows = {

@@ -19,7 +19,7 @@ from starlette.datastructures import Headers
 
 from mmconv.service.errors import Problem
 from mmconv.service.settings import SCOPES, Allowance, Scope, Settings
-from mmconv.service.state import Service
+from mmconv.service.state import Readable, Service
 from mmconv.store.jobs import Job
 
 LOCAL = "local"
@@ -89,6 +89,12 @@ async def service_of(request: Request) -> Service:
     return shared
 
 
+async def readable_of(request: Request) -> Readable:
+    """What requests that read runs share."""
+    shared: Readable = request.app.state.service
+    return shared
+
+
 @dataclass(frozen=True, slots=True)
 class Authorised:
     """A dependency: the caller, who must have one of the scopes. The documentation shows them.
@@ -100,7 +106,7 @@ class Authorised:
 
     async def __call__(self, request: Request) -> Caller:
         """The caller of a request."""
-        shared = await service_of(request)
+        shared = await readable_of(request)
         caller = identify(shared.settings, request.headers)
         if not caller.may(*self.scopes):
             scopes = " or ".join(map(repr, self.scopes))
@@ -111,6 +117,9 @@ class Authorised:
 
 Shared = Annotated[Service, Depends(service_of)]
 """A parameter: what requests share."""
+
+SharedRuns = Annotated[Readable, Depends(readable_of)]
+"""A parameter: what requests that read runs share."""
 
 Reader = Annotated[Caller, Depends(Authorised(("read",)))]
 """A parameter: a caller who may read runs."""

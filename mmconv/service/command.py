@@ -1,4 +1,4 @@
-"""`mmconv serve`: offer models, judges and benchmarks over HTTP."""
+"""`mmconv serve`: offer models, judges and benchmarks over HTTP. `mmconv view`: show runs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import hashlib
 import logging
 import re
 import secrets
-from collections.abc import Mapping, Sequence
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,9 @@ from mmconv.core.config import override
 from mmconv.core.documents import read_document, validate
 from mmconv.core.errors import ConfigError
 from mmconv.service.settings import NAME, Settings
+
+VIEW_PORT = 8090
+"""The port of `mmconv view`, so that addresses of its pages can be kept."""
 
 
 @click.command(name="serve")
@@ -44,18 +49,10 @@ def command(settings: Path | None, models: tuple[str, ...], **chosen: Any) -> No
         click.echo(make_token(new_token))
         return
     read = read_settings(settings, models, chosen, overrides)
-    # uvicorn's general logger has this name, errors or not.
-    logging.getLogger("uvicorn.error").name = "uvicorn"
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
-    try:
-        # The web libraries are needed only now, and may not be installed.
+    _log(logging.INFO)
+    with _web_libraries():
         from mmconv.service.preflight import check_settings
         from mmconv.service.server import run
-    except ImportError as error:
-        raise ConfigError(
-            f"serving needs libraries that are not installed ({error}); run: "
-            "pip install 'mmconv[serve]'"
-        ) from error
 
     for missing in check_settings(read):
         click.echo(f"Warning: {missing}", err=True)
@@ -67,6 +64,60 @@ def command(settings: Path | None, models: tuple[str, ...], **chosen: Any) -> No
             click.echo("No tokens are configured: only this machine is served.")
 
     run(read, announce)
+
+
+@click.command(name="view")
+@click.argument("folder", type=click.Path(path_type=Path), default=Path("runs"))
+@click.option("--port", type=int, help="0 picks a free port.  [default: 8090 if it is free]")
+def view_command(folder: Path, port: int | None) -> None:
+    """Browse the runs in FOLDER, finished or not, in a web page, until Ctrl-C.
+
+    The page lists, filters and sorts the runs, shows the progress of those that go on, compares and
+    ranks them, and shows samples of several runs side by side. It reads the folder and changes
+    nothing. Only this machine is served.
+    """
+    _log(logging.WARNING)
+    with _web_libraries():
+        from mmconv.service.server import run
+        from mmconv.service.web.folder import open_view
+
+    if port is None:
+        port = VIEW_PORT if _is_free(VIEW_PORT) else 0
+    # nothing is served but the folder, so most settings have no meaning
+    settings = Settings.model_construct(models={}, out=folder, port=port, drain_seconds=1.0)
+
+    def announce(host: str, port: int) -> None:
+        click.echo(f"The runs in {folder} are at http://{host}:{port} (Ctrl-C ends this)")
+
+    run(settings, announce, open_view)
+
+
+def _log(level: int) -> None:
+    # uvicorn's general logger has this name, errors or not.
+    logging.getLogger("uvicorn.error").name = "uvicorn"
+    logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+
+
+@contextmanager
+def _web_libraries() -> Iterator[None]:
+    """Import the web libraries, which are needed only now and may not be installed."""
+    try:
+        yield
+    except ImportError as error:
+        raise ConfigError(
+            f"serving needs libraries that are not installed ({error}); run: "
+            "pip install 'mmconv[serve]'"
+        ) from error
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True
 
 
 def read_settings(

@@ -20,12 +20,12 @@ from images.decode import read_media_type
 from images.thumbnails import thumbnail
 from mmconv.api import OwnImage, StoredImage
 from mmconv.core.errors import ImageError
-from mmconv.service.access import Asker, Caller, Chatter, Shared
+from mmconv.service.access import Asker, Caller, Chatter, Shared, SharedRuns
 from mmconv.service.errors import Problem, json_response, too_large
 from mmconv.service.http.requests import QueryParameters, part_of
 from mmconv.service.http.responses import Responses, documented
 from mmconv.service.request_images import work_on_image
-from mmconv.service.state import Service
+from mmconv.service.state import Readable, Service
 from mmconv.store.jobs import ACTIVE, Filter
 
 router = APIRouter(prefix="/v1/images", tags=["images"])
@@ -144,14 +144,14 @@ async def delete_image(
 
 
 @router.get("/{image}", response_class=Response, responses=documented(404) | _FILE)
-async def get_image(image: ImageId, shared: Shared, _caller: Asker) -> Response:
+async def get_image(image: ImageId, shared: SharedRuns, _caller: Asker) -> Response:
     """Get an image's file as it came."""
     data = await _find(shared, image)
     return Response(data, headers=HEADERS, media_type=read_media_type(data, WHERE))
 
 
 @router.get("/{image}/thumbnail", response_class=Response, responses=documented(404) | _WEBP)
-async def get_thumbnail(image: ImageId, shared: Shared, _caller: Asker) -> Response:
+async def get_thumbnail(image: ImageId, shared: SharedRuns, _caller: Asker) -> Response:
     """Get a WebP of at most 192 pixels a side."""
     data = await _find(shared, image)
     small = await work_on_image(shared, None, thumbnail, data, WHERE)
@@ -180,7 +180,7 @@ def _full(room: int) -> Problem:
     return Problem(429, message, code="storage_full", retry_after=FULL_SECONDS)
 
 
-async def _find(shared: Service, sha256: str) -> bytes:
+async def _find(shared: Readable, sha256: str) -> bytes:
     """The file of an image. Raises `Problem` 404 if it is unknown or its file is gone."""
     if not shared.images.holds(sha256):
         raise Problem(404, "no image of this id is here", param="image", code="image_not_found")

@@ -11,15 +11,14 @@ from typing import Any, ClassVar
 
 import orjson
 
-from mmconv.api import Progress
-from mmconv.core.run_stats import StopReason, Throughput
+from mmconv.core.run_stats import Progress, StopReason, Throughput
 from mmconv.engine import Runner
 from mmconv.service.access import Caller
 from mmconv.service.errors import Problem
 from mmconv.service.http.requests import unknown_page
 from mmconv.service.metrics import RunnerMetrics, WorkName
 from mmconv.service.models import words_of_halt
-from mmconv.service.state import Service
+from mmconv.service.state import Readable, Service
 from mmconv.store.jobs import Ending, Filter, Job
 
 FULL_SECONDS = 30.0
@@ -30,7 +29,7 @@ LOOK_SECONDS = 1.0
 
 
 async def job_page(
-    shared: Service, chosen: Filter, after: str | None, limit: int
+    shared: Readable, chosen: Filter, after: str | None, limit: int
 ) -> tuple[list[Job], str | None]:
     """At most `limit` jobs after the one named `after`, and the last one's id if more follow.
 
@@ -74,7 +73,7 @@ def too_many_jobs(caller: Caller) -> Problem:
     )
 
 
-async def watch(shared: Service, caller: Caller, job: Job) -> AsyncIterator[Job]:
+async def watch(shared: Readable, caller: Caller, job: Job) -> AsyncIterator[Job]:
     """The job now, and again every second until it ends, is removed, or the server shuts down.
 
     The queue is read, so any process may execute the job. Raises `Problem` 429 at once if too many
@@ -132,25 +131,7 @@ class RunnerWork:
         stats, now = self._runner.stats, time.monotonic()
         self._metrics.update(stats)
         self._pace.mark(now, stats)
-        left = self._pace.seconds_left(stats, self._plans)
-        roles = stats.models.values()
-        progress = Progress(
-            calls=stats.ended,
-            planned=stats.planned_in(self._plans),
-            conversations=stats.finished,
-            total=self._plans,
-            replies=stats.replies,
-            requested=stats.requested,
-            cached=sum(role.cached for role in roles),
-            failed=sum(role.failed for role in roles),
-            skipped=sum(role.skipped for role in roles),
-            retried=sum(role.retried for role in roles),
-            input_tokens=sum(role.input_tokens for role in roles),
-            output_tokens=sum(role.output_tokens for role in roles),
-            rate=round(self._pace.rate, 2),
-            seconds=round(now - self._started, 1),
-            seconds_left=None if left is None else round(left, 1),
-        )
+        progress = Progress.of(stats, self._plans, self._pace, now - self._started)
         return asdict(progress)
 
     def stop(self) -> None:

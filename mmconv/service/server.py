@@ -13,7 +13,7 @@ import logging
 import resource
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager
 from http import HTTPStatus
 from socket import socket
 from types import FrameType
@@ -21,6 +21,7 @@ from typing import Any, ClassVar, TypeVarTuple, Unpack
 
 import orjson
 import uvicorn
+from fastapi import FastAPI
 from uvicorn.loops.auto import auto_loop_factory
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -30,7 +31,7 @@ from mmconv.service.app import open_app
 from mmconv.service.errors import Problem
 from mmconv.service.http.tracing import HEADER, RefusalLog, Trace
 from mmconv.service.settings import Settings
-from mmconv.service.state import Service
+from mmconv.service.state import Readable
 
 HEAD_BYTES = 65_536
 """Bytes of a request's line and headers, and of trailers. The parser itself has no limit."""
@@ -212,7 +213,7 @@ class Connection(HttpToolsProtocol):
         self._refused = True
         self._head.stop()
         trace = Trace(method="connection", path=message)
-        shared: Service = self.config.app.state.service  # type: ignore[union-attr]  # never a name here
+        shared: Readable = self.config.app.state.service  # type: ignore[union-attr]  # never a name here
         shared.metrics.count_request("none", trace.method, status, 0.0)
         self._refusals.record({"client": self.client}, trace, status)
         body = orjson.dumps(Problem(status, message, code=code).body)
@@ -229,7 +230,7 @@ class Server(uvicorn.Server):
     """Announces its address, and starts draining as soon as the process is signalled."""
 
     def __init__(
-        self, config: uvicorn.Config, shared: Service, on_start: Callable[[str, int], None]
+        self, config: uvicorn.Config, shared: Readable, on_start: Callable[[str, int], None]
     ) -> None:
         super().__init__(config)
         self._shared = shared
@@ -271,21 +272,29 @@ class Server(uvicorn.Server):
                 signal.signal(number, handler)
 
 
-def run(settings: Settings, on_start: Callable[[str, int], None]) -> None:
+Opener = Callable[[Settings], AbstractAsyncContextManager[FastAPI]]
+"""Opens the application."""
+
+
+def run(
+    settings: Settings, on_start: Callable[[str, int], None], opener: Opener = open_app
+) -> None:
     """`serve` in an event loop of its own: uvloop's if it is installed."""
     _raise_file_limit()
     with asyncio.Runner(loop_factory=auto_loop_factory()) as runner:
-        runner.run(serve(settings, on_start))
+        runner.run(serve(settings, on_start, opener))
 
 
-async def serve(settings: Settings, on_start: Callable[[str, int], None]) -> None:
+async def serve(
+    settings: Settings, on_start: Callable[[str, int], None], opener: Opener = open_app
+) -> None:
     """Serve until the process is signalled; `on_start` gets the bound host and port.
 
     Raises `MmconvError` if something that the settings name cannot be opened.
     """
     # Its warnings are about the content of single requests. Refusals are logged by us.
     logging.getLogger("uvicorn.error").addFilter(lambda record: record.levelno != logging.WARNING)
-    async with open_app(settings) as app:
+    async with opener(settings) as app:
         config = uvicorn.Config(
             app,
             host=settings.host,

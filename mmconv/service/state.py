@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from abc import ABC, abstractmethod
 from collections import OrderedDict, defaultdict
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
 from images import Facts, ImageStore
 from images.uploads import Uploads
@@ -28,6 +30,7 @@ from mmconv.service.model_pool import ModelPool
 from mmconv.service.settings import Settings
 from mmconv.store import Store
 from mmconv.store.connections import require_folder
+from mmconv.store.jobs import Filter, Job
 from mmconv.store.queue import Queue
 
 log = logging.getLogger(__name__)
@@ -60,38 +63,116 @@ class KnownImages(ImageSource):
             ) from error
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Service:
-    """What requests share.
+class JobList(Protocol):
+    """The jobs that requests read: those of a `Queue`, or of a folder of runs."""
 
-    `store` caches replies (of runs, dialogues and judgements, not of chat), `queue` holds the jobs.
-    `uploads` are images of clients, `library` those of datasets, `facts` the metadata of both by
-    hash, `images` reads both. `image_work` bounds how many are decoded at once, `fetches` how many
-    are fetched by URL. `meters` count what tokens use, by name. `draining` is set when the process
-    shuts down: streams end, and workers take no more jobs. `started` is in seconds since the epoch.
+    async def get(self, job_id: str, /) -> Job | None:
+        """The job, if there is one of this id."""
+        ...
+
+    async def page(
+        self, chosen: Filter, /, *, after: str | None = None, limit: int = 50
+    ) -> list[Job]:
+        """At most `limit` jobs, the newest first. Raises `KeyError` for an unknown `after`."""
+        ...
+
+
+class HeldImages(ImageSource, Protocol):
+    """Images by hash that can be asked for."""
+
+    def holds(self, sha256: str) -> bool:
+        """Whether the image is here."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Readable(ABC):
+    """What requests that read runs share, on a server (`Service`) or of a folder of runs.
+
+    `queue` lists the runs, `images` reads those of their data, and `derived` is the folder of files
+    that are made of them. `image_work` bounds how many images are decoded at once. `meters` count
+    what tokens use, by name. `draining` is set when the process shuts down: streams end, and
+    workers take no more jobs. `started` is in seconds since the epoch.
 
     Data is read, reports are made and live views of runs are planned one at a time, since each
     keeps a processor busy for a while: `reading`, `reporting`, `viewing`.
     """
 
     settings: Settings
+    queue: JobList
+    images: HeldImages
+    meters: defaultdict[str, Meter] = field(default_factory=lambda: defaultdict(Meter))
+    metrics: Metrics = field(default_factory=Metrics)
+    draining: asyncio.Event = field(default_factory=asyncio.Event)
+    image_work: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(2))
+    started: float = field(default_factory=time.time)
+    reading: asyncio.Lock = field(default_factory=asyncio.Lock)
+    reporting: asyncio.Lock = field(default_factory=asyncio.Lock)
+    viewing: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    @property
+    @abstractmethod
+    def derived(self) -> Path:
+        """The folder of files that are made of runs."""
+
+    @abstractmethod
+    async def open_run(self, job: Job) -> Evaluation:
+        """The evaluation that a job stands for. Raises `InputError`."""
+
+    @abstractmethod
+    async def open_data(self, job: Job) -> Benchmark[Any, Any]:
+        """The benchmark with the data of a run, whatever its models are. Raises `InputError`."""
+
+    @abstractmethod
+    def public_spec(self, job: Job, folder: Path) -> RunSpec:
+        """The specification of the run in a folder as clients may see it."""
+
+    def drain(self) -> None:
+        """Announce the shutdown."""
+        self.draining.set()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service(Readable):
+    """What requests share.
+
+    `store` caches replies (of runs, dialogues and judgements, not of chat), `queue` holds the jobs.
+    `uploads` are images of clients, `library` those of datasets, `facts` the metadata of both by
+    hash, `images` reads both. `fetches` bounds how many are fetched by URL at once.
+    """
+
     store: Store
     queue: Queue
     uploads: Uploads
     library: ImageStore
     facts: dict[str, Facts]
-    images: KnownImages
     models: ModelPool
-    meters: defaultdict[str, Meter] = field(default_factory=lambda: defaultdict(Meter))
-    metrics: Metrics = field(default_factory=Metrics)
-    draining: asyncio.Event = field(default_factory=asyncio.Event)
-    image_work: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(2))
     fetches: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(16))
-    started: float = field(default_factory=time.time)
     benchmarks: OrderedDict[str, Benchmark[Any, Any]] = field(default_factory=OrderedDict)
-    reading: asyncio.Lock = field(default_factory=asyncio.Lock)
-    reporting: asyncio.Lock = field(default_factory=asyncio.Lock)
-    viewing: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    @property
+    def derived(self) -> Path:
+        """See `Readable`."""
+        return self.settings.out
+
+    async def open_run(self, job: Job) -> Evaluation:
+        """See `Readable`."""
+        # it imports this module
+        from mmconv.service.runs.execution import open_run
+
+        return await open_run(self, job)
+
+    async def open_data(self, job: Job) -> Benchmark[Any, Any]:
+        """See `Readable`."""
+        from mmconv.service.runs.execution import open_run
+
+        return (await open_run(self, job, other_models=True)).benchmark
+
+    def public_spec(self, job: Job, folder: Path) -> RunSpec:
+        """See `Readable`."""
+        from mmconv.service.results.published import public_spec
+
+        return public_spec(self.settings, job, folder)
 
     def drain(self) -> None:
         """Announce the shutdown; wakes a worker that waits for jobs."""

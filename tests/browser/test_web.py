@@ -121,7 +121,7 @@ async def test_a_run_is_removed(url: str, opened: Opener) -> None:
     page.once("dialog", lambda dialog: dialog.accept())
     await page.get_by_role("button", name="Remove").click()
     await expect(page).to_have_url(f"{url}/")
-    await expect(page.locator("li.run", has_text="seed 9")).to_have_count(0)
+    await expect(page.locator("tr.run", has_text="seed 9")).to_have_count(0)
     async with httpx2.AsyncClient() as client:
         assert (await client.get(f"{url}/v1/runs/{gone}")).status_code == 404
 
@@ -134,7 +134,7 @@ async def test_a_run_is_stopped_and_resumed(url: str, opened: Opener) -> None:
     await expect(page.locator(".badge")).to_have_text("stopped")
     await expect(page.locator("#findings")).to_contain_text("no scores")
     await page.get_by_role("link", name="Runs").click()
-    row = page.locator("li.run", has_text="seed 5")
+    row = page.locator("tr.run", has_text="seed 5")
     await expect(row.locator(".badge")).to_have_text("stopped")
     await row.get_by_role("button", name="Resume").click()
     await expect(row.locator(".badge")).to_have_text("running")
@@ -145,19 +145,48 @@ async def test_a_run_is_stopped_and_resumed(url: str, opened: Opener) -> None:
 async def test_the_list_is_filtered_and_the_address_says_how(url: str, opened: Opener) -> None:
     page = await opened(url)
     await page.select_option("select[name=model]", "careful")
-    await expect(page.locator("li.run")).to_have_count(1)
-    await expect(page.locator("#status")).to_have_text("1 run, newest first")
+    rows = page.locator("tr.run")
+    await expect(rows.locator(".name")).to_have_text(["careful"])
+    await expect(page.locator("#status")).to_contain_text("1 of ")
     assert page.url.endswith("?model=careful")
     await page.reload()
-    await expect(page.locator("li.run")).to_have_count(1)
+    await expect(rows.locator(".name")).to_have_text(["careful"])
     await page.select_option("select[name=state]", "failed")
-    await expect(page.locator("#status")).to_have_text("No run matches.")
+    await expect(page.locator("#status")).to_contain_text("No run matches.")
+    await page.select_option("select[name=state]", "")
+    await page.fill("input[name=q]", "arbiter blurr")
+    await expect(page.locator("#status")).to_contain_text("No run matches.")
+    await page.select_option("select[name=model]", "")
+    await expect(rows.locator(".name")).to_have_text(["blurred"])
+    await page.fill("input[name=since]", "2999-01-01")
+    await expect(rows).to_have_count(0)
+
+
+async def test_the_list_is_sorted_by_any_number(url: str, opened: Opener) -> None:
+    page = await opened(url)
+    await page.fill("input[name=q]", "arbiter")
+    head = page.locator("#heads th", has=page.locator("[data-key=S0]"))
+    await head.get_by_role("button").click()
+    await expect(head).to_have_attribute("aria-sort", "descending")
+    # with the focus it can be turned round by keyboard
+    names = page.locator("tr.run .name")
+    best = await names.first.inner_text()
+    await page.keyboard.press("Enter")
+    await expect(head).to_have_attribute("aria-sort", "ascending")
+    await expect(names.last).to_have_text(best)
+    await page.select_option("select[name=numbers]", label="ConvBench, pairwise win rate (%)")
+    await expect(page.locator("tr.run td.number").first).to_contain_text(" to ")
+    await page.reload()
+    await expect(head).to_have_attribute("aria-sort", "ascending")
+    await expect(page.locator("select[name=numbers]")).to_have_value(
+        "ConvBench, pairwise win rate (%)"
+    )
 
 
 async def test_two_runs_are_compared(url: str, opened: Opener) -> None:
     page = await opened(url)
     for model in ("careful", "blurred"):
-        await page.get_by_label(f"Compare {model} on scenes").check()
+        await page.get_by_label(f"Choose {model} on scenes").first.check()
     await page.get_by_role("button", name="Compare 2 runs").click()
     await expect(page.locator("h1")).to_have_text("2 runs of ConvBench compared")
     await expect(page.locator("#findings table").first).to_contain_text("careful")

@@ -142,6 +142,7 @@ def demo_command(out: Path, limit: int, candidate: str) -> None:
         if Path(started[0]).name == "__main__.py":
             started = ["python", "-m", "mmconv"]
         click.echo(f"A transcript: {shlex.join([*started, 'show', str(result.folder), '1'])}")
+        click.echo(f"All runs in a browser: {shlex.join([*started, 'view', str(out)])}")
     sys.exit(exit_code(result, store=""))
 
 

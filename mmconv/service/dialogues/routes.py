@@ -14,10 +14,10 @@ from fastapi import APIRouter, Path, Query, Request
 from pydantic import Field
 from starlette.responses import Response
 
-from mmconv.api import DialogueInfo, DialogueResult, Progress, QueuedDialogue
+from mmconv.api import DialogueInfo, DialogueResult, QueuedDialogue
 from mmconv.benchmarks.base.sample import images_of
 from mmconv.core.config import CANDIDATE
-from mmconv.core.run_stats import JobState
+from mmconv.core.run_stats import JobState, Progress
 from mmconv.service.access import Asker, Caller, Chatter, Shared
 from mmconv.service.dialogues.execution import (
     DIALOGUE,

@@ -20,7 +20,7 @@ from mmconv.service.errors import Problem, ending, too_large
 from mmconv.service.http.requests import GONE
 from mmconv.service.http.tracing import HEADER, REFUSED, RefusalLog, begin_trace
 from mmconv.service.settings import Sizes
-from mmconv.service.state import Service
+from mmconv.service.state import Readable
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ class Gate:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        shared: Service = scope["app"].state.service
+        shared: Readable = scope["app"].state.service
         sizes, method = shared.settings.sizes, scope["method"]
         trace = begin_trace(method, scope["path"])
         answer = Answer(scope, send, trace.id)

@@ -19,7 +19,7 @@ from mmconv.run_folder.transcripts import call_records, message_record, score_re
 from mmconv.service.http.requests import unknown_page
 from mmconv.service.results.run_files import clean_call, no_sample
 from mmconv.service.runs.requests import reading_data
-from mmconv.service.state import Service
+from mmconv.service.state import Readable
 
 OPEN_PLANS = 8
 """How many plans are read at once. Few share queries, since the server's loop answers them and has
@@ -32,7 +32,9 @@ Page = tuple[list[dict[str, Any]], str | None]
 """Samples, and the last one if more follow."""
 
 
-async def live_page(shared: Service, evaluation: Evaluation, after: str | None, limit: int) -> Page:
+async def live_page(
+    shared: Readable, evaluation: Evaluation, after: str | None, limit: int
+) -> Page:
     """At most `limit` samples after `after`. Raises `Problem` 400 for an unknown `after`."""
     async with shared.viewing:
         with reading_data(evaluation.spec.options):
@@ -43,7 +45,7 @@ async def live_page(shared: Service, evaluation: Evaluation, after: str | None, 
     return page, page[-1]["sample"] if len(groups) > limit else None
 
 
-async def live_records(shared: Service, evaluation: Evaluation, sample: str) -> dict[str, Any]:
+async def live_records(shared: Readable, evaluation: Evaluation, sample: str) -> dict[str, Any]:
     """One sample's calls, with judges' prompts, and its scores. Raises `Problem` 404."""
 
     def plan() -> Planned:

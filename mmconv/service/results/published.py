@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import orjson
 
@@ -27,7 +27,7 @@ from mmconv.service.results.run_files import clean_call, read_in_thread
 from mmconv.service.runs.execution import about_run, find_run, finished_folder
 from mmconv.service.runs.requests import RunRequest, description
 from mmconv.service.settings import Settings
-from mmconv.service.state import Service
+from mmconv.service.state import Readable
 from mmconv.store.jobs import Job
 
 LINKED = (MANIFEST, SUMMARY, TABLES, SCORES)
@@ -45,24 +45,24 @@ Make: TypeAlias = Callable[[Path, About], object]
 """Makes a file or folder at the path, given what the run's data says of its samples."""
 
 
-async def derived_file(shared: Service, run: str, name: str, make: Make) -> Path:
+async def derived_file(shared: Readable, run: str, name: str, make: Make) -> Path:
     """The file or folder of this name that is made from a run. Raises `Problem` 404 or 409.
 
     One is made at a time. Existing ones are returned at once.
     """
     job = await find_run(shared, run)
     folder = finished_folder(shared, job)
-    shown = await asyncio.to_thread(find_public_folder, shared.settings, job, folder)
+    shown = await asyncio.to_thread(find_public_folder, shared, job, folder)
     if shown is not None and _is_current(shown, name):
         return shown / name
     async with shared.reporting:
-        shown = await read_in_thread(public_folder, shared.settings, job, folder)
+        shown = await read_in_thread(public_folder, shared, job, folder)
         if _is_current(shown, name):
             return shown / name
         about = await about_run(shared, job)
         if about is not None and (shown / WITHOUT).exists():
             await asyncio.to_thread(shutil.rmtree, shown)
-            shown = await read_in_thread(public_folder, shared.settings, job, folder)
+            shown = await read_in_thread(public_folder, shared, job, folder)
         if about is None:
             (shown / WITHOUT).touch()
         if not (shown / name).exists():
@@ -80,15 +80,15 @@ def _is_current(shown: Path, name: str) -> bool:
         return True
 
 
-def public_folder(settings: Settings, job: Job, run: Path) -> Path:
+def public_folder(shared: Readable, job: Job, run: Path) -> Path:
     """The public folder of the run in `run`; made if it does not exist or is older.
 
     Blocks. Several threads and processes may call it at once.
     """
-    existing = find_public_folder(settings, job, run)
+    existing = find_public_folder(shared, job, run)
     if existing is not None:
         return existing
-    shown = _path_of(settings, job)
+    shown = _path_of(shared, job)
     shown.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=shown.parent, prefix=f".{job.id}-") as name:
         draft = Path(name)
@@ -96,7 +96,8 @@ def public_folder(settings: Settings, job: Job, run: Path) -> Path:
             if (run / file).exists():
                 (draft / file).symlink_to((run / file).absolute())
         _copy_transcripts(run / TRANSCRIPTS, draft / TRANSCRIPTS)
-        (draft / SPEC).write_bytes(orjson.dumps({"spec": _public_spec(settings, job, run)}))
+        spec = shared.public_spec(job, run).model_dump(mode="json", exclude_unset=True)
+        (draft / SPEC).write_bytes(orjson.dumps({"spec": spec}))
         shutil.rmtree(shown, ignore_errors=True)
         # If another thread or process was faster, its folder has the same content.
         with suppress(OSError):
@@ -104,9 +105,9 @@ def public_folder(settings: Settings, job: Job, run: Path) -> Path:
     return shown
 
 
-def find_public_folder(settings: Settings, job: Job, run: Path) -> Path | None:
+def find_public_folder(shared: Readable, job: Job, run: Path) -> Path | None:
     """The public folder, if it exists and is newer than the run."""
-    shown = _path_of(settings, job)
+    shown = _path_of(shared, job)
     try:
         made = (shown / SPEC).stat().st_mtime_ns
     except FileNotFoundError:
@@ -123,8 +124,8 @@ def result_times(run: Path) -> list[int]:
     return [path.stat().st_mtime_ns for path in results if path.exists()]
 
 
-def _path_of(settings: Settings, job: Job) -> Path:
-    return (settings.out / "shown" / job.id).absolute()
+def _path_of(shared: Readable, job: Job) -> Path:
+    return (shared.derived / "shown" / job.id).absolute()
 
 
 def _copy_transcripts(source: Path, target: Path) -> None:
@@ -141,7 +142,7 @@ def _copy_transcripts(source: Path, target: Path) -> None:
                 (target.parent / name).symlink_to((source.parent / name).absolute())
 
 
-def _public_spec(settings: Settings, job: Job, run: Path) -> dict[str, Any]:
+def public_spec(settings: Settings, job: Job, run: Path) -> RunSpec:
     """The run's specification with the operator's names for files and models.
 
     For our own benchmarks it has all options, because reports read them.
@@ -153,13 +154,12 @@ def _public_spec(settings: Settings, job: Job, run: Path) -> dict[str, Any]:
         files = file_options(known.options)
         used = orjson.loads((run / SPEC).read_bytes())["spec"]["options"]
         options = {name: request.data if name in files else value for name, value in used.items()}
-    spec = RunSpec(
+    return RunSpec(
         benchmark=job.benchmark or "",
         options={"data": request.data, **options},
         models={role: _public_model(settings, name) for role, name in request.models.items()},
         **request.unnamed(),
     )
-    return spec.model_dump(mode="json", exclude_unset=True)
 
 
 def _public_model(settings: Settings, name: str) -> ModelSpec:

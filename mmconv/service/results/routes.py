@@ -26,7 +26,7 @@ from mmconv.report.tables.formats import FORMATS
 from mmconv.report.writing import columns_of, write_parquet
 from mmconv.run_folder.layout import PAGE, SCORES, TRANSCRIPTS, Manifest
 from mmconv.run_folder.transcripts import CallRecord
-from mmconv.service.access import Reader, Shared
+from mmconv.service.access import Reader, SharedRuns
 from mmconv.service.errors import Problem, json_response, presentable
 from mmconv.service.http.requests import Page, QueryParameters, Word
 from mmconv.service.http.responses import documented, with_etag
@@ -51,9 +51,10 @@ from mmconv.service.runs.execution import (
     SampleQuery,
     find_run,
     finished_folder,
+    readable_data,
     readable_run,
 )
-from mmconv.service.state import Service
+from mmconv.service.state import Readable
 
 router = APIRouter(prefix="/v1", tags=["runs"], responses=documented(404, 409))
 
@@ -111,7 +112,7 @@ def _formats(*names: str) -> dict[str, Any]:
     responses=with_etag(**_formats("json", "jsonl", "parquet")),
 )
 async def run_scores(
-    run: RunId, shared: Shared, _caller: Reader, asked: Annotated[ScoreQuery, Query()]
+    run: RunId, shared: SharedRuns, _caller: Reader, asked: Annotated[ScoreQuery, Query()]
 ) -> Response:
     """Get scores in pages or as a file, optionally of one sample, condition or metric."""
     if asked.format != "json" and (paged := asked.model_fields_set & {"after", "limit"}):
@@ -144,7 +145,7 @@ async def _file(path: Path, form: str, name: str) -> Response:
 )
 async def run_tables(
     run: RunId,
-    shared: Shared,
+    shared: SharedRuns,
     _caller: Reader,
     form: Annotated[Literal["json", "csv", "md", "tex"], Query(alias="format")] = "json",
     table: Annotated[Word | None, Query()] = None,
@@ -162,7 +163,7 @@ async def run_tables(
 )
 async def run_transcripts(
     run: RunId,
-    shared: Shared,
+    shared: SharedRuns,
     _caller: Reader,
     form: Annotated[Literal["jsonl", "parquet"], Query(alias="format")] = "jsonl",
 ) -> Response:
@@ -177,7 +178,7 @@ async def run_transcripts(
 
 
 @router.get("/runs/{run}/manifest", response_model=Manifest)
-async def run_manifest(run: RunId, shared: Shared, _caller: Reader) -> Response:
+async def run_manifest(run: RunId, shared: SharedRuns, _caller: Reader) -> Response:
     """Get the run's provenance: models, data and prompts by their hashes, versions."""
     folder = finished_folder(shared, await find_run(shared, run))
     return json_response(await read_in_thread(clean_manifest, folder))
@@ -186,7 +187,7 @@ async def run_manifest(run: RunId, shared: Shared, _caller: Reader) -> Response:
 @router.get("/runs/{run}/samples", response_model=Page[SampleInfo, str])
 async def run_samples(
     run: RunId,
-    shared: Shared,
+    shared: SharedRuns,
     _caller: Reader,
     asked: Annotated[SampleQuery, Query()],
 ) -> Response:
@@ -208,7 +209,7 @@ async def run_samples(
 async def run_sample(
     run: RunId,
     sample: Sample,
-    shared: Shared,
+    shared: SharedRuns,
     _caller: Reader,
     prompts: bool = False,
 ) -> Response:
@@ -230,13 +231,13 @@ async def run_sample(
 async def run_image(
     run: RunId,
     image: ImageId,
-    shared: Shared,
+    shared: SharedRuns,
     caller: Reader,
     small: bool = False,
 ) -> Response:
     """Get an image of the run's data by its SHA-256, or a small WebP of it."""
     # The library knows the images of datasets that were read since the server started.
-    await readable_run(shared, await find_run(shared, run), other_models=True)
+    await readable_data(shared, await find_run(shared, run))
     return await (get_thumbnail if small else get_image)(image, shared, caller)
 
 
@@ -247,7 +248,7 @@ async def run_image(
 )
 async def run_report(
     run: RunId,
-    shared: Shared,
+    shared: SharedRuns,
     _caller: Reader,
     form: Annotated[Literal["html", "zip"], Query(alias="format")] = "html",
 ) -> FileResponse:
@@ -276,7 +277,7 @@ async def run_report(
 async def run_report_block(
     run: RunId,
     block: Annotated[str, InPath(pattern=r"^[0-9]{1,9}\.js$")],
-    shared: Shared,
+    shared: SharedRuns,
     _caller: Reader,
 ) -> FileResponse:
     """Get some of the samples beside a report, as its page loads them."""
@@ -286,7 +287,7 @@ async def run_report_block(
     return FileResponse(path, media_type="text/javascript; charset=utf-8")
 
 
-async def _report_folder(shared: Service, run: str) -> Path:
+async def _report_folder(shared: Readable, run: str) -> Path:
     """The folder of a run's report, which is written if it does not exist."""
 
     def write(page: Path, about: About) -> None:
@@ -306,7 +307,7 @@ def _write_archive(folder: Path) -> None:
 
 @router.get("/compare", response_model=ComparedTables)
 async def compare_runs(
-    shared: Shared, _caller: Reader, asked: Annotated[CompareQuery, Query()]
+    shared: SharedRuns, _caller: Reader, asked: Annotated[CompareQuery, Query()]
 ) -> Response:
     """Compare finished runs: paired differences with intervals, then the runs' own tables."""
     compared = await compare_finished(shared, asked)
@@ -319,7 +320,7 @@ async def compare_runs(
     )
 
 
-async def compare_finished(shared: Service, asked: CompareQuery) -> Comparison:
+async def compare_finished(shared: Readable, asked: CompareQuery) -> Comparison:
     """Compare the runs' public folders. Raises `Problem`."""
     names = asked.runs.split(",")
     if not 2 <= len(set(names)) == len(names) <= MOST_RUNS:
@@ -328,7 +329,7 @@ async def compare_finished(shared: Service, asked: CompareQuery) -> Comparison:
     for name in names:
         job = await find_run(shared, name, "runs")
         folder = finished_folder(shared, job)
-        folders.append(await read_in_thread(public_folder, shared.settings, job, folder))
+        folders.append(await read_in_thread(public_folder, shared, job, folder))
     try:
         return await read_in_thread(compare, folders, despite=asked.despite)
     except ConfigError as error:

@@ -69,11 +69,18 @@ async def read_in_thread(
         return await asyncio.to_thread(read, *args, **named)
     except DataError as error:
         log.warning("a run's files cannot be read: %s", error)
-        problem = f"{Path(error.where).name}: {error.problems[0]}"
-        words = presentable(problem, "its files are spoilt")
-        advice = "remove it (DELETE with purge) and post it again, its replies are kept"
-        message = f"what the run has left cannot be read: {words}; {advice}"
+        advice = (
+            "`mmconv score` of its folder writes it again; or remove it (DELETE with purge) and "
+            "post it again, its replies are kept"
+        )
+        message = f"what the run has left cannot be read: {describe_damage(error)}; {advice}"
         raise Problem(409, message, code="files_spoilt") from error
+
+
+def describe_damage(error: DataError) -> str:
+    """The file and what is wrong with it, without paths of this machine."""
+    problem = f"{Path(error.where).name}: {error.problems[0]}"
+    return presentable(problem, "its files are spoilt")
 
 
 def file_status(path: Path) -> os.stat_result:

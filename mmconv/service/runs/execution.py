@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -11,9 +12,11 @@ from typing import Annotated, Any, Final
 import orjson
 from fastapi import Path as InPath
 from pydantic import Field
+from pydantic_core import to_jsonable_python
 
-from mmconv.api import Progress
+from mmconv.benchmarks.base import Benchmark
 from mmconv.core.errors import ConfigError, InputError
+from mmconv.core.run_stats import Progress
 from mmconv.engine.run import Evaluation
 from mmconv.report.page.content import About
 from mmconv.run_folder.layout import TABLES
@@ -22,7 +25,7 @@ from mmconv.service.errors import Problem
 from mmconv.service.http.requests import QueryParameters, Word
 from mmconv.service.jobs import RunnerWork
 from mmconv.service.runs.requests import RunRequest, name_run, reading_data, resolve
-from mmconv.service.state import Service
+from mmconv.service.state import Readable, Service
 from mmconv.store.jobs import Ending, Job
 
 log = logging.getLogger(__name__)
@@ -92,7 +95,7 @@ async def open_run(shared: Service, job: Job, *, other_models: bool = False) -> 
     return await shared.evaluation(spec)
 
 
-async def find_run(shared: Service, run: str, param: str = "run") -> Job:
+async def find_run(shared: Readable, run: str, param: str = "run") -> Job:
     """The run of this id, of any owner. Raises `Problem` 404 about the field `param`."""
     job = await shared.queue.get(run)
     if job is None or job.kind != RUN:
@@ -100,31 +103,42 @@ async def find_run(shared: Service, run: str, param: str = "run") -> Job:
     return job
 
 
-async def about_run(shared: Service, job: Job) -> About | None:
+async def about_run(shared: Readable, job: Job) -> About | None:
     """What a run's data says of its samples; None if the data has changed or is gone."""
     try:
-        evaluation = await readable_run(shared, job, other_models=True)
+        benchmark = await readable_data(shared, job)
         folder = finished_folder(shared, job)
-        if "data" in await asyncio.to_thread(_changed, folder, evaluation):
+        if "data" in await asyncio.to_thread(_changed, folder, benchmark):
             return None
-        return await asyncio.to_thread(evaluation.metadata)
+        return await asyncio.to_thread(_metadata, benchmark)
     except (InputError, Problem, OSError):
         return None
 
 
-def finished_folder(shared: Service, job: Job) -> Path:
+def _metadata(benchmark: Benchmark[Any, Any]) -> About:
+    return {benchmark.key(sample): benchmark.metadata(sample) for sample in benchmark.load()}
+
+
+def finished_folder(shared: Readable, job: Job) -> Path:
     """The folder of a run that has finished at least once. Raises `Problem` 409."""
-    if job.result is not None:
-        folder = shared.settings.out / str(orjson.loads(job.result)["folder"])
+    folder = result_folder(shared, job)
+    if folder is not None:
         if not folder.is_dir():
             advice = "the operator can give all servers one `out`, or restore the folder"
             raise folder_not_here(job, folder, advice)
         # A resumed run writes its scores first, and then the tables that are made of them.
         if not job.is_active or (folder / TABLES / INDEX).exists():
             return folder
-    next_step = "wait for its end" if job.is_active else "post it again to have it finished"
+    next_step = "wait for its end" if job.is_active else "start it again to finish it"
     message = f"the run {job.id} is not done (it is {job.state}): {next_step}"
     raise Problem(409, message, param="run", code="not_finished")
+
+
+def result_folder(shared: Readable, job: Job) -> Path | None:
+    """The folder of a run that has finished at least once, whether or not it is here."""
+    if job.result is None:
+        return None
+    return shared.settings.out / str(orjson.loads(job.result)["folder"])
 
 
 def folder_not_here(job: Job, folder: Path, advice: str) -> Problem:
@@ -146,26 +160,33 @@ async def is_outdated(shared: Service, job: Job) -> bool:
         folder = finished_folder(shared, job)
         evaluation = await open_run(shared, job)
         moved = evaluation.run_id != folder.name
-        return moved or bool(await asyncio.to_thread(_changed, folder, evaluation))
+        return moved or bool(await asyncio.to_thread(_changed, folder, evaluation.benchmark))
     except (InputError, Problem, OSError):
         return False
 
 
-def _changed(folder: Path, evaluation: Evaluation) -> list[str]:
+def _changed(folder: Path, benchmark: Benchmark[Any, Any]) -> list[str]:
     """Which of data and prompts differ from those of the results in the folder."""
     before = read_manifest(folder).model_dump(mode="json")["provenance"]
-    today = evaluation.manifest().model_dump(mode="json")["provenance"]
+    today = to_jsonable_python(benchmark.provenance)
     return [name for name in ("data", "prompts") if before.get(name) != today.get(name)]
 
 
-async def readable_run(shared: Service, job: Job, *, other_models: bool = False) -> Evaluation:
-    """The run, ready to be read. Raises `Problem` 409 if what it names is gone.
+async def readable_run(shared: Readable, job: Job) -> Evaluation:
+    """The run, ready to be read. Raises `Problem` 409 if what it names is gone."""
+    with reading_data(_data_options(shared, job)):
+        return await shared.open_run(job)
 
-    With `other_models` only its data must be there.
-    """
-    data = shared.settings.data.get(RunRequest.model_validate_json(job.spec).data)
-    with reading_data(data.options if data else {}):
-        return await open_run(shared, job, other_models=other_models)
+
+async def readable_data(shared: Readable, job: Job) -> Benchmark[Any, Any]:
+    """The benchmark with the run's data. Raises `Problem` 409 if they are gone."""
+    with reading_data(_data_options(shared, job)):
+        return await shared.open_data(job)
+
+
+def _data_options(shared: Readable, job: Job) -> Mapping[str, Any]:
+    data = shared.settings.data.get(orjson.loads(job.spec)["data"])
+    return data.options if data else {}
 
 
 def run_info(job: Job) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from starlette.responses import Response, StreamingResponse
 from mmconv.api import RunInfo
 from mmconv.core.errors import InputError, StoreError
 from mmconv.core.run_stats import JobState
-from mmconv.service.access import Caller, Reader, RunStarter, Shared
+from mmconv.service.access import Caller, Reader, RunStarter, Shared, SharedRuns
 from mmconv.service.errors import Problem, json_response
 from mmconv.service.http.requests import JsonRoute, Page, QueryParameters, Word
 from mmconv.service.http.responses import LOCATION, answers, documented, stopped
@@ -150,7 +150,7 @@ class RunQuery(QueryParameters):
 
 @router.get("/runs", response_model=Page[RunInfo, str])
 async def list_runs(
-    shared: Shared, _caller: Reader, asked: Annotated[RunQuery, Query()]
+    shared: SharedRuns, _caller: Reader, asked: Annotated[RunQuery, Query()]
 ) -> Response:
     """List runs, newest first."""
     chosen = Filter(kind=RUN, state=asked.state, benchmark=asked.benchmark, model=asked.model)
@@ -159,7 +159,7 @@ async def list_runs(
 
 
 @router.get("/runs/{run}", response_model=RunInfo, responses=documented(404))
-async def get_run(run: RunId, shared: Shared, _caller: Reader) -> Response:
+async def get_run(run: RunId, shared: SharedRuns, _caller: Reader) -> Response:
     """Get a run's state and progress."""
     return json_response(run_info(await find_run(shared, run)))
 
@@ -172,7 +172,7 @@ async def get_run(run: RunId, shared: Shared, _caller: Reader) -> Response:
         200: {"content": {"text/event-stream": {}}, "description": "Events until the run ends."},
     },
 )
-async def run_events(run: RunId, shared: Shared, caller: Reader) -> StreamingResponse:
+async def run_events(run: RunId, shared: SharedRuns, caller: Reader) -> StreamingResponse:
     """Stream `progress` events with the run's state, and a last one named `end`.
 
     The stream also ends when the server or its database goes away: connect again.

@@ -13,6 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
+import orjson
 from fastapi import APIRouter, Query
 from fastapi import Path as InPath
 from starlette.responses import FileResponse, Response
@@ -20,13 +21,14 @@ from starlette.responses import FileResponse, Response
 from mmconv import __version__
 from mmconv.api import DataSet
 from mmconv.benchmarks.options import display_of
-from mmconv.core.keys import hash_json
+from mmconv.core.config import ModelSpec
+from mmconv.core.keys import hash_bytes, hash_json
 from mmconv.core.plans import read_trial
 from mmconv.engine.run import Evaluation
 from mmconv.report.page.build import HEAD, block_name, write_parts
 from mmconv.report.page.content import NOTHING, About, comparison_content, run_content
 from mmconv.report.page.samples import reading_settings, shown_sample
-from mmconv.service.access import Asker, Reader, Shared
+from mmconv.service.access import Asker, Reader, SharedRuns
 from mmconv.service.catalogue import data_sets
 from mmconv.service.errors import Problem, json_response
 from mmconv.service.http.responses import documented
@@ -36,6 +38,7 @@ from mmconv.service.results.published import derived_file, result_times
 from mmconv.service.results.routes import CompareQuery, compare_finished
 from mmconv.service.results.run_files import read_in_thread
 from mmconv.service.runs.execution import (
+    RUN,
     RunId,
     Sample,
     SampleQuery,
@@ -45,8 +48,9 @@ from mmconv.service.runs.execution import (
     readable_run,
 )
 from mmconv.service.settings import SCOPES
-from mmconv.service.state import Service
-from mmconv.store.jobs import Job
+from mmconv.service.state import Readable
+from mmconv.service.web.rows import LISTED, run_rows
+from mmconv.store.jobs import Filter, Job
 
 router = APIRouter(prefix="/web", include_in_schema=False, responses=documented(404, 409))
 
@@ -58,35 +62,33 @@ Number = Annotated[int, InPath(ge=0, lt=2**31)]
 
 
 @router.get("/choices")
-async def list_choices(shared: Shared, caller: Asker) -> Response:
+async def list_choices(shared: SharedRuns, caller: Asker) -> Response:
     """List the choices of the forms, and the scopes of the caller.
 
     `convbench_judges` are the models that judge by ConvBench's prompts only, `unusable` those that
     the server has no key for.
     """
-    models = shared.settings.models
+    specs = shared.settings.models
     choices = {
-        "models": list(models),
-        "convbench_judges": [
-            name for name, spec in shared.models.specs.items() if is_offline(spec)
-        ],
-        "unusable": [name for name, spec in models.items() if not has_key(spec)],
+        "models": list(specs),
+        "convbench_judges": [name for name, spec in specs.items() if is_offline(spec)],
+        "unusable": [name for name, spec in specs.items() if not has_key(spec)],
         "data": [
-            _data_choices(shared, data) for data in data_sets(shared.settings) if caller.may("read")
+            _data_choices(specs, data) for data in data_sets(shared.settings) if caller.may("read")
         ],
         "caller": caller.name,
-        "scopes": [scope for scope in SCOPES if caller.may(scope)],
+        # without models there is only something to read
+        "scopes": [scope for scope in SCOPES if caller.may(scope)] if specs else ["read"],
     }
     return json_response(choices)
 
 
-def _data_choices(shared: Service, data: DataSet) -> dict[str, Any]:
+def _data_choices(specs: Mapping[str, ModelSpec], data: DataSet) -> dict[str, Any]:
     """The dataset with the options that a form can show.
 
     `judges` are the models that may judge a run of it, language models first; null if it needs no
     judge.
     """
-    specs = shared.models.specs
     judges = sorted(specs, key=lambda name: is_offline(specs[name]))
     offline = offline_judges(data.benchmark.id)
     judges = [n for n in judges if specs[n].provider in offline or not is_offline(specs[n])]
@@ -120,14 +122,23 @@ def _field(schema: Mapping[str, Any]) -> dict[str, Any] | None:
     return field
 
 
+@router.get("/runs")
+async def list_runs(shared: SharedRuns, _caller: Reader) -> Response:
+    """List runs with their headline numbers, newest first."""
+    jobs = await shared.queue.page(Filter(kind=RUN), limit=LISTED)
+    body = orjson.dumps({"data": await asyncio.to_thread(run_rows, shared, jobs)})
+    headers = {"ETag": f'"{hash_bytes(body)[:16]}"', "Cache-Control": "private, no-cache"}
+    return Response(body, headers=headers, media_type="application/json")
+
+
 @router.get("/runs/{run}")
-async def run_parts(run: RunId, shared: Shared, _caller: Reader) -> Response:
+async def run_parts(run: RunId, shared: SharedRuns, _caller: Reader) -> Response:
     """Get a finished run's findings and the index of its samples."""
     return _part(await _run_folder(shared, run), HEAD)
 
 
 @router.get("/runs/{run}/blocks/{number}")
-async def run_block(run: RunId, number: Number, shared: Shared, _caller: Reader) -> Response:
+async def run_block(run: RunId, number: Number, shared: SharedRuns, _caller: Reader) -> Response:
     """Get some of a finished run's samples."""
     return _part(await _run_folder(shared, run), block_name(number))
 
@@ -135,7 +146,7 @@ async def run_block(run: RunId, number: Number, shared: Shared, _caller: Reader)
 @router.get("/runs/{run}/live")
 async def live_index(
     run: RunId,
-    shared: Shared,
+    shared: SharedRuns,
     _caller: Reader,
     asked: Annotated[SampleQuery, Query()],
 ) -> Response:
@@ -152,7 +163,7 @@ async def live_index(
 
 
 @router.get("/runs/{run}/live/{sample:path}")
-async def live_sample(run: RunId, sample: Sample, shared: Shared, _caller: Reader) -> Response:
+async def live_sample(run: RunId, sample: Sample, shared: SharedRuns, _caller: Reader) -> Response:
     """Get one sample with the replies so far."""
     job = await find_run(shared, run)
     evaluation = await readable_run(shared, job)
@@ -182,7 +193,7 @@ def _about_sample(evaluation: Evaluation, name: str) -> About:
 
 @router.get("/compare")
 async def comparison_parts(
-    shared: Shared, _caller: Reader, asked: Annotated[CompareQuery, Query()]
+    shared: SharedRuns, _caller: Reader, asked: Annotated[CompareQuery, Query()]
 ) -> Response:
     """Get a comparison's findings, and the index of all samples."""
     return _part(await _comparison_folder(shared, asked), HEAD)
@@ -190,24 +201,24 @@ async def comparison_parts(
 
 @router.get("/compare/blocks/{number}")
 async def comparison_block(
-    number: Number, shared: Shared, _caller: Reader, asked: Annotated[CompareQuery, Query()]
+    number: Number, shared: SharedRuns, _caller: Reader, asked: Annotated[CompareQuery, Query()]
 ) -> Response:
     """Get some samples, with the conversations of all runs."""
     return _part(await _comparison_folder(shared, asked), block_name(number))
 
 
-async def _run_folder(shared: Service, run: str) -> Path:
+async def _run_folder(shared: Readable, run: str) -> Path:
     def write(parts: Path, about: About) -> None:
         write_parts(parts, run_content(parts.parent, about))
 
     return await derived_file(shared, run, f"parts-{__version__}", write)
 
 
-async def _comparison_folder(shared: Service, asked: CompareQuery) -> Path:
+async def _comparison_folder(shared: Readable, asked: CompareQuery) -> Path:
     jobs = [await find_run(shared, name) for name in asked.runs.split(",")]
     versions = [[job.id, *result_times(finished_folder(shared, job))] for job in jobs]
     name = hash_json([__version__, versions, sorted(asked.despite)])[:24]
-    parts = shared.settings.out / "compared" / name
+    parts = shared.derived / "compared" / name
     if not parts.exists():
         async with shared.reporting:
             if not parts.exists():
@@ -216,7 +227,7 @@ async def _comparison_folder(shared: Service, asked: CompareQuery) -> Path:
 
 
 async def _write_comparison(
-    shared: Service, asked: CompareQuery, jobs: list[Job], parts: Path
+    shared: Readable, asked: CompareQuery, jobs: list[Job], parts: Path
 ) -> None:
     compared = await compare_finished(shared, asked)
     about = await about_run(shared, jobs[0]) or NOTHING

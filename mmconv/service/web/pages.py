@@ -19,10 +19,10 @@ from starlette.responses import HTMLResponse, Response
 
 from mmconv import __version__
 from mmconv.report.page.rendering import SCRIPTS, STYLE, read_part, templates
-from mmconv.service.access import Shared
+from mmconv.service.access import SharedRuns
 from mmconv.service.errors import Problem
 from mmconv.service.runs.execution import RunId
-from mmconv.service.state import Service
+from mmconv.service.state import Readable
 
 router = APIRouter(include_in_schema=False)
 
@@ -55,31 +55,31 @@ COMMON = ("dom.js", "theme.js", "api.js", "shell.js", "jobs.js")
 
 
 @router.get("/")
-async def runs_page(shared: Shared) -> Response:
+async def runs_page(shared: SharedRuns) -> Response:
     """The list of runs."""
     return _page(shared, "runs", "Runs")
 
 
 @router.get("/new")
-async def new_page(shared: Shared) -> Response:
+async def new_page(shared: SharedRuns) -> Response:
     """The form that starts a run."""
     return _page(shared, "new", "New run")
 
 
 @router.get("/runs/{run}")
-async def run_page(run: RunId, shared: Shared) -> Response:
+async def run_page(run: RunId, shared: SharedRuns) -> Response:
     """One run: its progress, findings and samples. Its script finds out whether it exists."""
     return _page(shared, "run", run, SCRIPTS)
 
 
 @router.get("/compare")
-async def compare_page(shared: Shared) -> Response:
+async def compare_page(shared: SharedRuns) -> Response:
     """Runs side by side."""
     return _page(shared, "compare", "Compare", SCRIPTS)
 
 
 @router.get("/try")
-async def try_page(shared: Shared) -> Response:
+async def try_page(shared: SharedRuns) -> Response:
     """A dialogue with a model."""
     return _page(shared, "try", "Try a dialogue", ("conversation.js",))
 
@@ -98,13 +98,16 @@ async def static_file(name: str) -> Response:
     return _files()[name]
 
 
-def _page(shared: Service, name: str, title: str, report_scripts: tuple[str, ...] = ()) -> Response:
+def _page(
+    shared: Readable, name: str, title: str, report_scripts: tuple[str, ...] = ()
+) -> Response:
     template = templates(FOLDER).get_template(f"{name}.html.j2")
     html = template.render(
         page=name,
         title=title,
         scripts=[*dict.fromkeys((*COMMON, *report_scripts, f"{name}.js"))],
         tokens=bool(shared.settings.tokens),
+        serves=bool(shared.settings.models),
         held="",
         version=__version__,
     )

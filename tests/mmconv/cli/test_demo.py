@@ -28,6 +28,8 @@ def test_the_demo_ends_with_tables_findings_report_and_a_command_for_a_transcrip
     command = shlex.split(result.output.split("A transcript: ")[1].splitlines()[0])
     [folder] = out.glob("convbench-*")
     assert command == ["python", "-m", "mmconv", "show", str(folder), "1"]
+    last = result.output.splitlines()[-1]
+    assert last == f"All runs in a browser: python -m mmconv view '{out}'"
 
 
 def scenes(out: Path, *options: str) -> str:

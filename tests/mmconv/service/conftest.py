@@ -21,6 +21,7 @@ from mmconv.service.app import open_app
 from mmconv.service.settings import Settings
 from mmconv.service.state import Service
 from tests.mmconv.service.loaded import start as start_server
+from tests.mmconv.service.loaded import start_view
 
 MODELS: Mapping[str, Any] = {
     "echo": {"provider": "fake", "model": "echo"},
@@ -149,6 +150,14 @@ class Servers:
         for server in begun:
             server.url = _address(server)
         return begun
+
+    def view(self, folder: Path) -> ServerProcess:
+        """`mmconv view` of a folder."""
+        log = self._folder / f"view-{len(self._started)}.log"
+        server = ServerProcess(start_view(folder, log), log)
+        self._started.append(server)
+        server.url = _address(server)
+        return server
 
     def end(self) -> None:
         """Kill what still runs."""

@@ -22,10 +22,26 @@ def start(settings: Path, log: Path, environ: Mapping[str, str], before: str) ->
     return fork(_serve, settings, log, whole, before)
 
 
-def _serve(settings: Path, log: Path, environ: Mapping[str, str], before: str) -> None:
+def start_view(folder: Path, log: Path) -> ForkServerProcess:
+    """A process that shows the runs in a folder, on a port that was free."""
+    return fork(_view, folder, log)
+
+
+def _view(folder: Path, log: Path) -> None:
+    _print_into(log)
+    from mmconv.service.command import view_command
+
+    view_command([str(folder), "--port", "0"])
+
+
+def _print_into(log: Path) -> None:
     with log.open("wb") as file:
         for stream in (1, 2):
             os.dup2(file.fileno(), stream)
+
+
+def _serve(settings: Path, log: Path, environ: Mapping[str, str], before: str) -> None:
+    _print_into(log)
     os.environ.clear()
     os.environ.update(environ)
     exec(before)

@@ -15,9 +15,9 @@ const jobs = (() => {
 
   const number = (value) => value.toLocaleString("en");
 
-  function when(text) {
+  function when(text, how = { dateStyle: "medium", timeStyle: "short" }) {
     const time = new Date(text);
-    const shown = time.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
+    const shown = time.toLocaleString(undefined, how);
     return make("time", { datetime: text, title: time.toISOString() }, shown);
   }
 
@@ -93,7 +93,7 @@ const jobs = (() => {
   }
 
   /* Runs that are finished, or were and have been taken up again. */
-  const hasResult = (run) => run.scores !== null;
+  const hasResult = (run) => run.unscored !== null;
 
   return { active, owns, address, path, badge, progress, actions, settings, watch, when, hasResult };
 })();

@@ -317,7 +317,7 @@ async def test_which_run_is_not_done_and_what_to_do_is_told(served: Served) -> N
     await served.client.delete(f"/v1/runs/{name}")
     await ended(served.client, name)
     stopped = await served.client.get("/v1/compare", params=params)
-    assert stopped.json()["error"]["message"].endswith("post it again to have it finished")
+    assert stopped.json()["error"]["message"].endswith("start it again to finish it")
 
 
 async def transcripts(served: Served, name: str, form: str) -> list[dict[str, Any]]:
