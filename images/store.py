@@ -7,7 +7,6 @@ mapping that does.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import MutableMapping
 from pathlib import Path
@@ -124,19 +123,14 @@ class ImageStore:
 
     def _examine(self, data: bytes, where: str) -> Facts:
         sha256 = hash_bytes(data)
-        known = self._known(sha256, where)
+        with self._lock:
+            known = self._facts.get(sha256)
         if known is not None:
+            check(known, self._limits, where)
             return known
         facts = inspect(data, self._limits, where, sha256)
         with self._lock:
-            self._facts[facts.sha256] = facts
-        return facts
-
-    def _known(self, sha256: str, where: str) -> Facts | None:
-        with self._lock:
-            facts = self._facts.get(sha256)
-        if facts is not None:
-            check(facts, self._limits, where)
+            self._facts[sha256] = facts
         return facts
 
     def _find(self, sha256: str) -> Path | None:
@@ -161,12 +155,8 @@ class ImageStore:
         return status.st_mtime_ns, status.st_size
 
     def _read(self, place: Path) -> bytes:
-        # A file that grows meanwhile is not read to its end: one byte too many is enough for the
-        # limit, or the hash, to fail.
         try:
-            with place.open("rb") as file:
-                size = os.fstat(file.fileno()).st_size
-                return file.read(min(size, self._limits.max_bytes) + 1)
+            return place.read_bytes()
         except OSError as error:
             raise _unreadable(place, error) from error
 

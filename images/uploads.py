@@ -16,7 +16,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import count
 from pathlib import Path
 from threading import Lock
 
@@ -54,7 +53,6 @@ class Uploads:
         self._facts: OrderedDict[str, Facts] = OrderedDict()
         self._holders: Counter[str] = Counter()
         self._lock = Lock()
-        self._parts = count()
         held = folder / "held"
         held.mkdir(parents=True, exist_ok=True)
         _remove_stale(held)
@@ -90,13 +88,12 @@ class Uploads:
 
     def used(self, owner: str) -> int:
         """The bytes of the images that are `owner`'s."""
-        # From names alone: this is computed before every image that is kept.
-        return sum(int(path.name.partition("-")[2]) for path in self._claims(owner))
+        return sum(claim.byte_count for claim in self.claims(owner))
 
     def claims(self, owner: str) -> list[Claim]:
         """The images that are `owner`'s, the newest first."""
         claims = []
-        for path in self._claims(owner):
+        for path in (self._owners / owner).glob("*-*"):
             # It may have been discarded meanwhile.
             with suppress(FileNotFoundError):
                 since = datetime.fromtimestamp(path.stat().st_mtime, UTC)
@@ -113,52 +110,24 @@ class Uploads:
         facts = self._examine(data, where)
         sha256 = facts.sha256
         with self._lock:
-            if self._holders[sha256]:
-                self._holders[sha256] += 1
-                return facts
-        # Outside the lock: `recall` must never wait long for it. Two threads may write one image.
-        part = self._part()
-        try:
-            part.write_bytes(data)
-            with self._lock:
-                part.rename(self._held / sha256)
-                self._holders[sha256] += 1
-        finally:
-            part.unlink(missing_ok=True)
+            if not self._holders[sha256]:
+                # another process may have removed the folder of an idle one as stale
+                self._held.mkdir(exist_ok=True)
+                (self._held / sha256).write_bytes(data)
+            self._holders[sha256] += 1
         return facts
 
     def release(self, sha256: str) -> None:
         """Release a held image."""
         with self._lock:
             self._holders[sha256] -= 1
-            if self._holders[sha256]:
-                return
-            del self._holders[sha256]
-            # Under another name, so that a thread which holds the same image meanwhile keeps it.
-            part = self._part()
-            with suppress(FileNotFoundError):
-                (self._held / sha256).rename(part)
-        part.unlink(missing_ok=True)
+            if not self._holders[sha256]:
+                del self._holders[sha256]
+                (self._held / sha256).unlink(missing_ok=True)
 
     def holds(self, sha256: str) -> bool:
         """Whether the image is here, kept or held."""
         return sha256 in self._holders or self._store().holds(sha256)
-
-    def find(self, sha256: str) -> Facts | None:
-        """The facts of an image that is here, or None.
-
-        Raises `ImageError` for one whose file was damaged.
-        """
-        facts = self.recall(sha256)
-        if facts is None and self.holds(sha256):
-            facts = self._examine(self.read(sha256), f"image {sha256}")
-        return facts
-
-    def recall(self, sha256: str) -> Facts | None:
-        """The same if the facts are in memory, else None; fast enough for an event loop."""
-        with self._lock:
-            facts = self._facts.get(sha256)
-        return facts if facts is not None and self.holds(sha256) else None
 
     def read(self, sha256: str) -> bytes:
         """The original bytes, verified by their hash; raises `ImageError`."""
@@ -172,18 +141,9 @@ class Uploads:
         """Remove held images; kept ones stay."""
         shutil.rmtree(self._held, ignore_errors=True)
 
-    def _part(self) -> Path:
-        """A new path next to the held images."""
-        # Another process may have removed the folder of an idle process as stale.
-        self._held.mkdir(exist_ok=True)
-        return self._held / f"part-{next(self._parts)}"
-
     def _store(self) -> ImageStore:
         """The kept images; a store remembers paths that it has seen, so each use has a new one."""
         return ImageStore(self._kept, limits=self._limits)
-
-    def _claims(self, owner: str) -> Iterator[Path]:
-        return (self._owners / owner).glob("*-*")
 
     @contextmanager
     def _entered(self, how: int) -> Iterator[None]:

@@ -10,7 +10,7 @@ line break before the next heading or the end of the file, and is sent to the by
   and replies as they are inside a JSON string, without the quotes.
 - A prompt that replaces another has the same slots. One that must not show some of them lists these
   in its note, in a line `leaves out: answer_1, answer_2`.
-- `{{ name }}` and `{{Name}}` are refused, since they would be sent unfilled.
+- `{{ name }}` and `{{Name}}` are that slot, too.
 - Backslashes right before any of these are halved; one left over makes the braces literal, so
   `\{{name}}` is sent as `{{name}}`.
 - A line of a message that looks like a role heading is written with a backslash before it.
@@ -64,13 +64,8 @@ _ONE_PIECE = (str, Text, Image, Ref)
 _HEADING = re.compile(r"# (system|user|assistant)")
 _HEADING_LIKE = re.compile(r"(\\*)(#[ \t]*(?:system|user|assistant)[ \t\r]*)", re.IGNORECASE)
 _NAME = r"[a-z][a-z0-9_]*"
-_SLOT = rf"{_NAME}(?:\|{_NAME})?"
-_BLANK = r"[ \t]"
-_WORD_LIKE = r"[ \t]*[A-Za-z][A-Za-z0-9_]*[ \t]*"
-_SLOT_LIKE = re.compile(rf"(\\*)\{{\{{({_WORD_LIKE}(?:\|{_WORD_LIKE})?)\}}\}}")
-_NAMED = 5
-"""Files that are named of a folder without prompts."""
-
+_WORD = r"[ \t]*[A-Za-z][A-Za-z0-9_]*[ \t]*"
+_SLOT = re.compile(rf"(\\*)\{{\{{({_WORD}(?:\|{_WORD})?)\}}\}}")
 _LEAVES_OUT = re.compile(r"leaves out:(.*)", re.IGNORECASE)
 
 
@@ -184,10 +179,8 @@ class PromptSet:
             raise PromptError(f"{folder}: no such folder of prompts")
         files = _listed(folder)
         if not files:
-            others = ", ".join(sorted(file.name for file in folder.iterdir())[:_NAMED])
-            but = f" (but {others})" if others else ""
             raise PromptError(
-                f"{folder} holds no .md file{but}, so no prompt would be replaced; "
+                f"{folder} holds no .md file, so no prompt would be replaced; "
                 f"the prompts of {self._benchmark} are {', '.join(self.names)}"
             )
         for file in files:
@@ -216,18 +209,16 @@ def parse_prompt(text: str, name: str) -> Prompt:
             body.append(_plain_line(line, name, number))
             if role is None:
                 left_out |= _left_out(line, name, number)
-            else:
-                _check_slots(line, name, number)
             continue
         if role is not None:
-            messages.append(Template(role=role, parts=_parts("\n".join(body))))
+            messages.append(Template(role=role, parts=_parts("\n".join(body), name)))
         role, body = cast(Role, heading[1]), []
     if role is None:
         raise PromptError(
             f"prompt {name!r}, line 1: no role heading anywhere; "
             "a message starts below a line '# system', '# user' or '# assistant'"
         )
-    messages.append(Template(role=role, parts=_parts("\n".join(body))))
+    messages.append(Template(role=role, parts=_parts("\n".join(body), name)))
     parts = [part for message in messages for part in message.parts]
     used = frozenset(part.name for part in parts if isinstance(part, Gap))
     if both := sorted(used & left_out):
@@ -325,36 +316,26 @@ def _plain_line(line: str, name: str, number: int) -> str:
     return line[1:]
 
 
-def _check_slots(line: str, name: str, number: int) -> None:
-    """Raise `PromptError` for an almost-slot: it would be sent as text."""
-    for backslashes, slot in _SLOT_LIKE.findall(line):
-        if len(backslashes) % 2 == 0 and re.fullmatch(_SLOT, slot) is None:
-            raise PromptError(
-                f"prompt {name!r}, line {number}: '{{{{{slot}}}}}' is almost a slot; write "
-                f"'{{{{{re.sub(_BLANK, '', slot).lower()}}}}}', or put a backslash before it to "
-                "send it as text"
-            )
-        encoding = slot.partition("|")[2]
-        if len(backslashes) % 2 == 0 and encoding and encoding not in _ENCODINGS:
-            raise PromptError(
-                f"prompt {name!r}, line {number}: '{{{{{slot}}}}}' has no known encoding; use one "
-                f"of {', '.join(_ENCODINGS)}, or put a backslash before it to send it as text"
-            )
+def _parts(body: str, name: str) -> tuple[Text | Gap, ...]:
+    return _without_empty(join_texts(_pieces(body, name)))
 
 
-def _parts(body: str) -> tuple[Text | Gap, ...]:
-    return _without_empty(join_texts(_pieces(body)))
-
-
-def _pieces(body: str) -> Iterator[str | Gap]:
+def _pieces(body: str, prompt: str) -> Iterator[str | Gap]:
     end = 0
-    for match in _SLOT_LIKE.finditer(body):
+    for match in _SLOT.finditer(body):
         backslashes, slot = match.groups()
         yield body[end : match.start()] + "\\" * (len(backslashes) // 2)
-        literal = len(backslashes) % 2 == 1
-        name, _, encoding = slot.partition("|")
-        yield f"{{{{{slot}}}}}" if literal else Gap(name=name, encoding=encoding)
         end = match.end()
+        if len(backslashes) % 2 == 1:
+            yield f"{{{{{slot}}}}}"
+            continue
+        name, _, encoding = re.sub(r"[ \t]", "", slot).lower().partition("|")
+        if encoding and encoding not in _ENCODINGS:
+            raise PromptError(
+                f"prompt {prompt!r}: '{{{{{slot}}}}}' has no known encoding; use one of "
+                f"{', '.join(_ENCODINGS)}, or put a backslash before it to send it as text"
+            )
+        yield Gap(name=name, encoding=encoding)
     yield body[end:]
 
 

@@ -48,8 +48,6 @@ def _run(load: Callable[[], Any], loaded: asyncio.Future[Any]) -> None:
     _loading.discard(threading.current_thread())
     with suppress(RuntimeError):  # The loop has ended, and with it all that waited.
         loaded.get_loop().call_soon_threadsafe(settle)
-    # The error's traceback holds this frame: together they would hold what was half loaded.
-    del settle, loaded
 
 
 def _settle(loaded: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:

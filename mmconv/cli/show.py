@@ -248,7 +248,10 @@ def as_raw(renderers: Mapping[str, Renderer | None]) -> PromptPrinter:
         for image, made in zip(images, prompt.images, strict=True):
             yield _processed(image, made, prompt.image_tokens)
         if prompt.tensors:
-            yield f"tensors of images: {_shapes(prompt.tensors)}"
+            shapes = (
+                f"{name} {'x'.join(map(str, shape))}" for name, shape in prompt.tensors.items()
+            )
+            yield f"tensors of images: {', '.join(shapes)}"
 
     return lines
 
@@ -268,10 +271,5 @@ def _tokens(prompt: RawPrompt, outcome: Outcome) -> str:
 def _processed(image: Image, made: RawImage, of_all: int) -> str:
     """One image: what its processor received, and what it made of it."""
     tokens = str(made.tokens or (f"some of {of_all}" if of_all else "unknown number of"))
-    sizes = f", {_shapes(made.sizes)}" if made.sizes else ""
     received = f"received by the processor as {made.width}x{made.height}"
-    return f"<{_name(image)}, {received}>: {tokens} tokens{sizes}"
-
-
-def _shapes(shapes: Mapping[str, tuple[int, ...]]) -> str:
-    return ", ".join(f"{name} {'x'.join(map(str, shape))}" for name, shape in shapes.items())
+    return f"<{_name(image)}, {received}>: {tokens} tokens"

@@ -112,14 +112,12 @@ class RawImage:
 
     `width` and `height` are those that it is given, in pixels. `tokens` counts the placeholders
     that stand for the image in the input; None if the processor does not separate them from those
-    of other images. `sizes` are what it says of the image's size, by the names of its tensors: rows
-    of two or three integers, such as a grid of patches.
+    of other images.
     """
 
     width: int
     height: int
     tokens: int | None
-    sizes: Mapping[str, tuple[int, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

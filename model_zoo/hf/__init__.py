@@ -11,12 +11,10 @@ has no effect. For long runs on GPUs the provider `vllm` is faster.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mmconv.core.config import ModelSpec
@@ -99,7 +97,7 @@ def _load(spec: ModelSpec, options: HfOptions) -> Checkpoint:
         from model_zoo.hf.prompts import check_wording, read_wording
     wording = read_wording(options)
     checkpoint = load_checkpoint(spec, options)
-    check_wording(spec.label, checkpoint, wording, checkpoint.embeddings)
+    check_wording(spec.label, checkpoint, wording)
     return checkpoint
 
 
@@ -111,14 +109,5 @@ def _libraries(spec: ModelSpec) -> Iterator[None]:
     except ImportError as error:
         raise ConfigError(
             f"model {spec.label}: the provider hf needs libraries that are not installed "
-            f"({error}); run: {_installation()}"
+            f"({error}); run: pip install 'mmconv[hf]'"
         ) from error
-
-
-def _installation() -> str:
-    """The command that installs the libraries; in a clone with its pins, above all torch's."""
-    clone = Path(__file__).parents[2]
-    pins = clone / ".ci" / "constraints.txt"
-    if not pins.is_file():
-        return "pip install 'mmconv[hf]'"
-    return shlex.join(["pip", "install", "-c", str(pins), "-e", f"{clone}[hf]"])

@@ -46,7 +46,6 @@ class BatchQueue:
         self.thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="hf-model")
         self.loop = asyncio.get_running_loop()
         self.driver = self.loop.create_task(self._drive())
-        self.driver.add_done_callback(self._fail_waiting)
 
     @contextmanager
     def expecting(self) -> Iterator[None]:
@@ -61,11 +60,10 @@ class BatchQueue:
     async def ask(self, request: Request) -> Completion:
         """Wait for a reply; raises `Refused` if there can be none.
 
-        Raises `Transient` ("connection") once the queue is closed. If a bug has ended the queue,
-        raises that bug's exception.
+        Raises `Transient` ("connection") once the queue is closed.
         """
         if self.driver.done():
-            raise _ending(self.driver)
+            raise _closed()
         self.waiting.append(request)
         self.news.set()
         completion: Completion = await request.answer
@@ -78,13 +76,18 @@ class BatchQueue:
         await asyncio.to_thread(self.thread.shutdown)
 
     async def _drive(self) -> None:
-        while True:
-            await self._gather()
-            # callers that gave up while they waited cost nothing
-            self._forget_answered()
-            if self.waiting:
-                await self._run(choose_batch(self.waiting, self.budget))
+        try:
+            while True:
+                await self._gather()
+                # callers that gave up while they waited cost nothing
                 self._forget_answered()
+                if self.waiting:
+                    await self._run(choose_batch(self.waiting, self.budget))
+                    self._forget_answered()
+        finally:
+            # the batch in hand included
+            for request in self.waiting:
+                _settle(request, _closed())
 
     async def _gather(self) -> None:
         await self._until(lambda: bool(self.waiting))
@@ -111,11 +114,6 @@ class BatchQueue:
     def _forget_answered(self) -> None:
         self.waiting = [request for request in self.waiting if not request.answer.done()]
 
-    def _fail_waiting(self, driver: asyncio.Task[None]) -> None:
-        """Fail everything that waits, the batch in hand included, when the driver ends."""
-        for request in self.waiting:
-            _settle(request, _ending(driver))
-
 
 def _settle(request: Request, answer: Completion | BaseException | None) -> None:
     if request.answer.done():
@@ -126,10 +124,8 @@ def _settle(request: Request, answer: Completion | BaseException | None) -> None
         request.answer.set_result(answer)
 
 
-def _ending(driver: asyncio.Task[None]) -> BaseException:
-    """The exception for requests to a driver that has ended."""
-    failure = None if driver.cancelled() else driver.exception()
-    return failure or Transient("connection", "the backend was closed")
+def _closed() -> Transient:
+    return Transient("connection", "the backend was closed")
 
 
 class HfBackend:
@@ -218,7 +214,7 @@ class HfBackend:
 
     def _open_checkpoint(self) -> Checkpoint:
         if self.checkpoint is None:
-            raise Transient("connection", "the backend was closed")
+            raise _closed()
         return self.checkpoint
 
     def _pixels(self, image: Image) -> Any:

@@ -25,7 +25,7 @@ from safetensors import SafetensorError
 
 from mmconv.core.config import ModelSpec
 from mmconv.core.errors import ConfigError
-from model_zoo.checkpoints import check_whole, file_at_hand, is_local, weight_files
+from model_zoo.checkpoints import is_local, weight_files
 from model_zoo.hf.options import HfOptions, Kind, refuse_adapter
 from model_zoo.hf.prompts import (
     Writer,
@@ -185,7 +185,7 @@ def load_checkpoint(spec: ModelSpec, options: HfOptions) -> Checkpoint:
                 return _load(spec.model, options)
         except RuntimeError as error:
             if any(sign in str(error) for sign in _DAMAGE_SIGNS):
-                raise _damaged(spec, options, error) from error
+                raise _damaged(spec, error) from error
             if _MISFIT_SIGN in str(error):
                 raise ConfigError(
                     f"model {spec.label}: the shapes of its weights differ from its config.json; "
@@ -193,30 +193,20 @@ def load_checkpoint(spec: ModelSpec, options: HfOptions) -> Checkpoint:
                 ) from error
             if not is_out_of_memory(error):
                 raise
-            reason = short(error)
+            raise ConfigError(
+                f"model {spec.label}: does not fit into memory: {short(error)}; set "
+                "options.quantization, options.dtype or, to spread it over all GPUs, "
+                "options.device_map=auto"
+            ) from error
         except (SafetensorError, EOFError, UnpicklingError) as error:
-            raise _damaged(spec, options, error) from error
-    # outside of the handler, whose traceback would keep the half-loaded weights alive
-    release_memory()
-    raise ConfigError(
-        f"model {spec.label}: does not fit into memory: {reason}; "
-        "set options.quantization, options.dtype or, to spread it over all GPUs, "
-        "options.device_map=auto"
+            raise _damaged(spec, error) from error
+
+
+def _damaged(spec: ModelSpec, error: Exception) -> ConfigError:
+    return ConfigError(
+        f"model {spec.label}: its weights cannot be read: {short(error)}; copy or download them "
+        "again"
     )
-
-
-def _damaged(spec: ModelSpec, options: HfOptions, error: Exception) -> ConfigError:
-    """The error for weights that cannot be read; names the file if that can be seen."""
-    config = file_at_hand(spec.model, "config.json", options.revision)
-    files: list[Path] = []
-    if config is not None:
-        try:
-            check_whole(config.parent)
-        except ConfigError as damage:
-            return damage
-        files = weight_files(config.parent)
-    where = files[0] if len(files) == 1 else f"model {spec.label}: a file of its weights"
-    return ConfigError(f"{where}: cannot be read: {short(error)}; copy or download it again")
 
 
 def is_out_of_memory(error: RuntimeError) -> bool:
@@ -273,21 +263,14 @@ def _check_used(name: str, left_out: Collection[str]) -> None:
 
 
 def _check_quantization(name: str, config: Any, options: HfOptions) -> None:
-    """Raise `ConfigError` if transformers would ignore the file's or the options' quantization."""
-    for part in (config, config.get_text_config(decoder=True)):
-        method = getattr(part, "quantization_config", None)
-        if method is None:
-            continue
-        if options.quantization is not None:
-            raise ConfigError(
-                f"model {name}: its weights are quantized already (quantization_config in its "
-                "config.json); leave options.quantization out"
-            )
-        if not _library.quantizers.AutoHfQuantizer.supports_quant_method(method):
-            raise ConfigError(
-                f"model {name}: its weights are quantized by {method['quant_method']!r}, which "
-                "transformers does not know; use the provider vllm, or weights quantized otherwise"
-            )
+    """Raise `ConfigError` if transformers would ignore the options' quantization."""
+    parts = (config, config.get_text_config(decoder=True))
+    is_quantized = any(getattr(part, "quantization_config", None) for part in parts)
+    if is_quantized and options.quantization is not None:
+        raise ConfigError(
+            f"model {name}: its weights are quantized already (quantization_config in its "
+            "config.json); leave options.quantization out"
+        )
 
 
 def _placement(name: str, options: HfOptions) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -36,20 +36,6 @@ from model_zoo.hf.options import HfOptions, Kind, require_template
 
 # most of its loaders are untyped
 _library: Any = transformers
-
-_PACKAGES = {
-    "accelerate": "'mmconv[hf]'",
-    "bitsandbytes": "'mmconv[quant]'",
-    "einops": "einops",
-    "flashattention2": "flash-attn --no-build-isolation",
-    "flash_attn": "flash-attn --no-build-isolation",
-    "num2words": "num2words torchvision",
-    "sentencepiece": "sentencepiece",
-    "tiktoken": "tiktoken",
-    "timm": "timm",
-    "torchvision": "torchvision",
-}
-"""Packages to install, by the word for it in an error, in lower case."""
 
 _TURN_MARKS = {"user": "Question: ", "assistant": "Answer: ", "system": ""}
 _REASONING_ENDS = "</think>"
@@ -84,9 +70,7 @@ def naming(spec: ModelSpec) -> Iterator[None]:
         problem = "needs a library that is not installed"
         if "cannot import name" in str(error):
             problem = "cannot be loaded by this version of its libraries"
-        raise ConfigError(
-            f"model {spec.label}: {problem}: {short(error)}{_installed_by(error)}"
-        ) from error
+        raise ConfigError(f"model {spec.label}: {problem}: {short(error)}") from error
     except (OSError, ValueError, KeyError) as error:
         raise ConfigError(f"model {spec.label}: cannot be loaded: {short(error)}") from error
 
@@ -112,13 +96,6 @@ def foreign_code(spec: ModelSpec, options: HfOptions) -> Iterator[None]:
 def short(error: BaseException) -> str:
     """An exception's first lines, on one line: libraries append pages of advice."""
     return " ".join(str(error).split())[:400]
-
-
-def _installed_by(error: ImportError) -> str:
-    """How to install the library that an error names; empty for one that is not known here."""
-    message = str(error).lower()
-    packages = dict.fromkeys(package for word, package in _PACKAGES.items() if word in message)
-    return f"; run: pip install {' '.join(packages)}" if packages else ""
 
 
 def origin(name: str, options: HfOptions) -> tuple[str, dict[str, Any]]:
@@ -202,13 +179,8 @@ def read_wording(options: HfOptions) -> Wording:
     )
 
 
-def check_wording(
-    name: str, writer: Writer, wording: Wording, embeddings: int | None = None
-) -> None:
-    """Raise `ConfigError` for a template whose tokens the checkpoint does not have.
-
-    `name` is the model's, `embeddings` its number of embeddings (None: not known).
-    """
+def check_wording(name: str, writer: Writer, wording: Wording) -> None:
+    """Raise `ConfigError` for a template whose tokens the tokenizer of model `name` lacks."""
     tokenizer = writer.tokenizer
     template = _template_of(writer, wording.template)[1] or ""
     tokens = [token for token in ("bos_token", "eos_token") if token in template]
@@ -219,19 +191,6 @@ def check_wording(
             "none, so that prompts would go without; put the tokenizer_config.json that belongs to "
             "it into its folder, or spell the tokens out in options.chat_template"
         )
-    if embeddings is None:
-        return
-    with suppress(Refused):  # every prompt reports it again
-        text = render(writer, [Message(role="user", parts=(Text(text="Why?"),))], wording).text
-        ids = set(tokenizer(text, add_special_tokens=False)["input_ids"])
-        outside = sorted(token for token in ids if token >= embeddings)
-        if outside:
-            names = ", ".join(tokenizer.convert_ids_to_tokens(outside))
-            raise ConfigError(
-                f"model {name}: its chat template writes {names}, but its weights know the first "
-                f"{embeddings} tokens only: the tokenizer grew and the model did not; give the "
-                "tokenizer that the weights were trained with, or options.chat_template"
-            )
 
 
 def images_of(messages: Sequence[Message]) -> tuple[Image, ...]:

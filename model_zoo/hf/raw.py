@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Any
 
 import torch
 
@@ -73,7 +72,6 @@ class HfRenderer:
                     width=picture.width,
                     height=picture.height,
                     tokens=_share(runs, count, place),
-                    sizes=_sizes(pixels, count, place),
                 )
                 for place, picture in enumerate(pictures)
             ),
@@ -110,12 +108,3 @@ def _share(runs: Sequence[int], count: int, place: int) -> int | None:
     if count == 1:
         return sum(runs) or None
     return runs[place] if len(runs) == count else None
-
-
-def _sizes(pixels: Mapping[str, torch.Tensor], count: int, place: int) -> dict[str, Any]:
-    """One image's values in integer tensors of two or three columns and a row per image."""
-    return {
-        name: tuple(value[place].tolist())
-        for name, value in pixels.items()
-        if not value.is_floating_point() and value.shape in {(count, 2), (count, 3)}
-    }

@@ -81,14 +81,9 @@ def _endpoint(spec: ModelSpec) -> Endpoint:
     url = _url(spec)
     variable = spec.api_key_env or (None if spec.base_url else _DEFAULT_KEY_ENV)
     key = _key(spec, variable).strip()
-    if not key.isprintable():
-        raise ConfigError(
-            f"environment variable {variable} holds a key with a line break or another control "
-            "character in it; export the key alone and run again"
-        )
     options = OpenAIOptions.of(spec)
-    headers, of_headers = _filled(spec, "headers", options.headers)
-    query, of_query = _filled(spec, "query", options.query)
+    headers, of_headers = _filled(options.headers)
+    query, of_query = _filled(options.query)
     if key and "authorization" in map(str.lower, headers):
         raise ConfigError(
             f"model {spec.label}: options.headers: Authorization holds the key in {variable}; "
@@ -106,20 +101,13 @@ def _endpoint(spec: ModelSpec) -> Endpoint:
     )
 
 
-def _filled(
-    spec: ModelSpec, option: str, texts: Mapping[str, str]
-) -> tuple[dict[str, str], list[str]]:
+def _filled(texts: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
     """Headers or parameters filled in from the environment, and the values that it gave."""
     filled: dict[str, str] = {}
     secrets: list[str] = []
     for name, text in texts.items():
         value, values = fill_in(text)
         filled[name] = value.strip()
-        if not filled[name].isprintable():
-            raise ConfigError(
-                f"model {spec.label}: options.{option}: {name} holds a line break or another "
-                "control character; export the value alone and run again"
-            )
         secrets += [secret_value.strip() for secret_value in values]
     return filled, secrets
 

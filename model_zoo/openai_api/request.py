@@ -26,19 +26,6 @@ from model_zoo.base import Fields
 
 _OURS = frozenset({"model", "messages", "stream", "n"})
 
-_OUR_HEADERS = frozenset(
-    {
-        "accept-encoding",
-        "connection",
-        "content-length",
-        "content-type",
-        "host",
-        "transfer-encoding",
-        "user-agent",
-    }
-)
-_HEADER = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)
-
 _OF_A_SECRET = re.compile(
     r"(?:^|[-_]|(?<=[a-z\d])(?=[A-Z]))(?i:api-?key|auth|authorization|cookie|credentials?|jwt|key"
     r"|passwd|password|pwd|secret|sig|signature|token)$|(?i:^code$)"
@@ -100,16 +87,6 @@ class OpenAIOptions(Fields):
         if taken:
             raise ValueError(f"{', '.join(taken)} cannot be set here")
         return extra
-
-    @field_validator("headers")
-    @classmethod
-    def _leaves_our_headers_alone(cls, headers: Mapping[str, str]) -> Mapping[str, str]:
-        for name in headers:
-            if name.lower() in _OUR_HEADERS:
-                raise ValueError(f"{name} cannot be set here")
-            if not _HEADER.fullmatch(name):
-                raise ValueError(f"{name!r} is not a valid name of a header")
-        return headers
 
     @field_validator("headers", "query")
     @classmethod

@@ -19,10 +19,9 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
-from secrets import token_hex
 
 from mmconv.core.config import ModelSpec
-from mmconv.core.errors import BackendError, ConfigError, Transient
+from mmconv.core.errors import ConfigError, Transient
 from mmconv.core.keys import hash_json
 from mmconv.core.protocols import Backend, ImageSource, Renderer
 from mmconv.core.types import Message, Reply, Sampling
@@ -161,15 +160,15 @@ async def open_backend(spec: ModelSpec, images: ImageSource) -> Backend:
         changes = {"replicas": spec.replicas or options.replicas}
         return await ray.open_backend(spec.model_copy(update=changes), images)
     await asyncio.to_thread(check_ready, spec)
-    instance, port = f"mmconv-{token_hex(8)}", free_port()
+    port = free_port()
     url = f"http://{HOST}:{port}/v1"
     client_spec = _client_spec(spec, options, url)
     async with AsyncExitStack() as undo:
         client = await openai_api.open_backend(client_spec, images)
         undo.push_async_callback(client.aclose)
-        server = _start(spec, options, port, instance)
+        server = _start(spec, options, port)
         undo.push_async_callback(server.stop)
-        await _wait_for(server, client_spec, instance, options.startup_seconds)
+        await server.wait_until_healthy(f"http://{HOST}:{port}/health", options.startup_seconds)
         undo.pop_all()
     return Served(client, server, url, server.log.parent if options.log_folder is None else None)
 
@@ -187,7 +186,7 @@ def _client_spec(spec: ModelSpec, options: VllmOptions, url: str) -> ModelSpec:
     return spec.model_copy(update=changes)
 
 
-def _start(spec: ModelSpec, options: VllmOptions, port: int, instance: str) -> ServerProcess:
+def _start(spec: ModelSpec, options: VllmOptions, port: int) -> ServerProcess:
     """Start a server, its chat template in a file next to its log: a command line has bounds."""
     folder = options.log_folder or Path(tempfile.mkdtemp(prefix="mmconv-vllm-"))
     file = None
@@ -197,26 +196,10 @@ def _start(spec: ModelSpec, options: VllmOptions, port: int, instance: str) -> S
         file.write_text(template, encoding="utf-8")
     return ServerProcess(
         spec.label,
-        command_line(spec, options, port, instance, file),
+        command_line(spec, options, port, file),
         log=folder / f"vllm-{port}.log",
         env=options.env,
     )
-
-
-async def _wait_for(
-    server: ServerProcess, client_spec: ModelSpec, instance: str, seconds: float
-) -> None:
-    """Return once the server, and not another in its place, answers at the client's address."""
-    url = str(client_spec.base_url)
-    await server.wait_until_healthy(f"{url.removesuffix('/v1')}/health", seconds)
-    try:
-        names = await openai_api.probe(client_spec)
-    except BackendError as error:
-        raise ConfigError(f"{server.name}: {url} does not list its models: {error}") from error
-    if instance not in names:
-        raise ConfigError(
-            f"{server.name}: another server took the address {url} meanwhile; run again"
-        )
 
 
 def _check_interpreter(spec: ModelSpec, options: VllmOptions) -> None:

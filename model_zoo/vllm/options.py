@@ -19,8 +19,6 @@ HOST = "127.0.0.1"
 CONCURRENCY = 128
 """Requests under way per data-parallel rank of a server, if the model file gives no number."""
 
-_TEMPLATE_FLAG = "--chat-template"
-
 
 class VllmOptions(CheckpointFields):
     """Options of a checkpoint that vLLM serves; vLLM chooses for itself what is not set."""
@@ -81,15 +79,6 @@ class VllmOptions(CheckpointFields):
             raise ValueError("vLLM writes no plain transcript; name a file that does")
         return template
 
-    @field_validator("extra_args")
-    @classmethod
-    def _refuse_template(cls, arguments: tuple[str, ...]) -> tuple[str, ...]:
-        # vLLM takes its flags with underscores, too.
-        flags = (argument.partition("=")[0].replace("_", "-") for argument in arguments)
-        if _TEMPLATE_FLAG in flags:
-            raise ValueError("a chat template belongs in options.chat_template: its text counts")
-        return arguments
-
 
 CHANGING_REPLIES = (
     "dtype",
@@ -106,12 +95,11 @@ CHANGING_REPLIES = (
 
 
 def command_line(
-    spec: ModelSpec, options: VllmOptions, port: int, instance: str, template: Path | None
+    spec: ModelSpec, options: VllmOptions, port: int, template: Path | None
 ) -> list[str]:
     """The command line that serves the model on a loopback port under `spec.label`.
 
-    `instance` is a second name of the model, which no other server has. `template` is
-    the file that holds the text of `options.chat_template`.
+    `template` is the file that holds the text of `options.chat_template`.
     """
     images = None if options.limit_images is None else {"image": options.limit_images}
     values = {
@@ -127,7 +115,7 @@ def command_line(
         "--mm-processor-kwargs": _json(processor_bounds(spec, options)),
         "--gpu-memory-utilization": options.gpu_memory_utilization,
         "--quantization": options.quantization,
-        _TEMPLATE_FLAG: template,
+        "--chat-template": template,
         "--revision": options.revision,
     }
     caching = "enable" if options.enable_prefix_caching else "no-enable"
@@ -138,7 +126,7 @@ def command_line(
         "--trust-remote-code": options.trust_remote_code,
     }
     line = [options.python, "-m", "vllm.entrypoints.openai.api_server"]
-    line += ["--served-model-name", spec.label, instance]
+    line += ["--served-model-name", spec.label]
     for flag, value in values.items():
         if value is not None:
             line += [flag, str(value)]

@@ -92,31 +92,6 @@ def test_known_facts_do_not_lift_the_limits(tmp_path: Path) -> None:
         ImageStore(facts=facts, limits=Limits(max_pixels=100)).add_file(path)
 
 
-def test_a_file_that_grows_is_not_read_to_its_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "a.png"
-    library = ImageStore(limits=Limits(max_bytes=len(PNG) + 10))
-    image = library.add_file(put(path))
-    look, read = os.fstat, list[int]()
-
-    def look_before_it_grows(descriptor: int) -> os.stat_result:
-        status = look(descriptor)
-        put(path, path.read_bytes() + bytes(1000))
-        return status
-
-    def hash_of_read(data: bytes) -> str:
-        read.append(len(data))
-        return hash_bytes(data)
-
-    monkeypatch.setattr("images.store.hash_bytes", hash_of_read)
-    monkeypatch.setattr(os, "fstat", look_before_it_grows)
-    for _ in range(2):
-        with pytest.raises(ImageError, match="changed since it was added"):
-            library.read(image.sha256)
-    assert read == [len(PNG) + 1, len(PNG) + 10 + 1]
-
-
 def test_a_file_that_is_gone_is_named(tmp_path: Path) -> None:
     path = tmp_path / "a.png"
     library = ImageStore()

@@ -5,7 +5,6 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from threading import Event
 
 import pytest
 
@@ -34,7 +33,6 @@ def test_a_kept_image_is_there_for_the_next_process(tmp_path: Path, uploads: Upl
     later = Uploads(tmp_path, Limits())
     assert later.holds(facts.sha256)
     assert later.read(facts.sha256) == PNG
-    assert later.find(facts.sha256) == facts
 
 
 def test_the_same_image_twice_is_one_and_counts_once_for_each_owner(uploads: Uploads) -> None:
@@ -57,7 +55,6 @@ def test_a_held_image_goes_when_the_last_who_holds_it_lets_go(
     assert uploads.read(sha256) == PNG
     uploads.release(sha256)
     assert not uploads.holds(sha256)
-    assert uploads.find(sha256) is None
     assert held_files(tmp_path) == []
     with pytest.raises(ImageError, match="not in this image store"):
         uploads.read(sha256)
@@ -82,7 +79,7 @@ def test_what_is_no_image_or_too_large_is_not_kept(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["", "..", "../../etc/passwd", "a" * 64 + "/../x", "A" * 64])
 def test_an_id_that_is_no_hash_finds_nothing(uploads: Uploads, name: str) -> None:
-    assert uploads.find(name) is None
+    assert not uploads.holds(name)
 
 
 def test_a_damaged_file_is_told(tmp_path: Path, uploads: Uploads) -> None:
@@ -176,27 +173,3 @@ def test_whoever_keeps_an_image_that_others_remove_has_it(tmp_path: Path) -> Non
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(turn, range(200)))
     assert not places[0].holds(hash_bytes(PNG))
-
-
-def test_facts_in_memory_do_not_wait_for_a_slow_disk(
-    uploads: Uploads, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    kept = uploads.keep(PNG, "ada", "x.png")
-    writing, told = Event(), Event()
-    write = Path.write_bytes
-
-    def slow(path: Path, data: bytes) -> int:
-        writing.set()
-        assert told.wait(10)
-        return write(path, data)
-
-    monkeypatch.setattr(Path, "write_bytes", slow)
-    with ThreadPoolExecutor() as pool:
-        holding = pool.submit(uploads.hold, OTHER, "y.png")
-        assert writing.wait(10)
-        recalled = pool.submit(uploads.recall, kept.sha256)
-        try:
-            assert recalled.result(timeout=5) == kept
-        finally:
-            told.set()
-        assert uploads.read(holding.result().sha256) == OTHER

@@ -11,11 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from judges.template import Data, Gap, Prompt, PromptSet, Template, parse_prompt
+from judges.template import Data, Prompt, PromptSet, parse_prompt
 from mmconv.core.errors import PromptError
 from mmconv.core.graph import resolve
-from mmconv.core.types import Image, Message, Ref, Reply, Role, Text
-from tests.judges.writing import write_prompt
+from mmconv.core.types import Image, Message, Ref, Reply, Text
 
 PICTURE = Image(sha256="00" * 32, media_type="image/png", width=1, height=1)
 
@@ -61,13 +60,13 @@ def test_what_is_sent(text: str, messages: list[tuple[str, str]]) -> None:
     assert sent(text) == messages
 
 
+def test_a_slot_may_be_written_with_blanks_and_capitals() -> None:
+    filled = parsed("# user\n{{ Form | Repr }}{{form}}\n").fill({"form": Data(value=1, text="one")})
+    assert [message.text for message in filled] == ["1one"]
+
+
 def test_backslashes_before_a_filled_slot_are_halved() -> None:
     assert sent("# user\n\\\\{{x}} {{{x}}}\n", x="7") == [("user", "\\7 {7}")]
-
-
-def test_a_filled_value_is_not_expanded() -> None:
-    values = {"a": "{{b}}", "b": "# user\n{{a}}"}
-    assert sent("# user\n{{a}}{{b}}\n", **values) == [("user", "{{b}}# user\n{{a}}")]
 
 
 def test_slots_take_texts_replies_pictures_and_dialogues() -> None:
@@ -154,17 +153,12 @@ def test_text_is_not_written_as_data(encoding: str, value: Any) -> None:
         parsed(f"# user\n{{{{x|{encoding}}}}}\n").fill({"x": value})
 
 
-@pytest.mark.parametrize(
-    ("slot", "told"),
-    [
-        ("{{x|yaml}}", r"has no known encoding; use one of repr, json4, json_escaped, or put a"),
-        ("{{x | repr}}", r"is almost a slot; write '\{\{x\|repr\}\}', or put a backslash"),
-        ("{{X|Repr}}", r"is almost a slot; write '\{\{x\|repr\}\}', or put a backslash"),
-    ],
-)
-def test_an_unknown_encoding_is_refused(slot: str, told: str) -> None:
-    with pytest.raises(PromptError, match=rf"'sample', line 3: .*{told}"):
-        parsed(f"# user\n\\{slot}\n{slot}\n")
+def test_an_unknown_encoding_is_refused() -> None:
+    told = (
+        r"'sample': '\{\{x\|yaml\}\}' has no known encoding; use one of repr, json4, json_escaped"
+    )
+    with pytest.raises(PromptError, match=told):
+        parsed("# user\n\\{{x|yaml}}\n{{x|yaml}}\n")
 
 
 def test_slots_must_be_the_ones_that_are_filled() -> None:
@@ -188,7 +182,6 @@ def test_the_digest_is_that_of_the_file() -> None:
         ("# user\nhi\n# Assistant\n", 3),
         ("note\n#system\n# user\nx\n", 2),
         ("# user\nhi\n# system \n", 3),
-        ("# user\n{{x}}\nSee {{ x }}\n", 3),
     ],
 )
 def test_what_is_no_prompt_names_the_line(text: str, line: int) -> None:
@@ -196,72 +189,10 @@ def test_what_is_no_prompt_names_the_line(text: str, line: int) -> None:
         parsed(text)
 
 
-def test_an_almost_slot_is_told_with_the_slot() -> None:
-    told = r"line 2: '\{\{ Check_list \}\}' is almost a slot; write '\{\{check_list\}\}', or put a"
-    with pytest.raises(PromptError, match=told):
-        parsed("# user\n{{x}} \\\\{{ Check_list }}\n")
-
-
-roles: st.SearchStrategy[Role] = st.sampled_from(["system", "user", "assistant"])
-fragments = st.one_of(
-    st.text(max_size=8),
-    st.sampled_from(
-        [
-            "\n",
-            "\r",
-            "\\",
-            "{{",
-            "}}",
-            "{{x}}",
-            "{{x|repr}}",
-            "{{ X | y }}",
-            "{{ X }}",
-            "{",
-            "# user",
-            "# System ",
-            "\ufeff",
-        ]
-    ),
-)
-texts = st.lists(fragments, max_size=8).map(lambda pieces: Text(text="".join(pieces)))
-gaps = st.sampled_from(
-    [Gap(name="x"), Gap(name="caption_1"), Gap(name="x", encoding="json_escaped")]
-)
-
-
-@st.composite
-def templates(draw: st.DrawFn) -> Template:
-    """A message as reading leaves it: no neighbouring texts, and none empty beside a gap."""
-    parts: list[Text | Gap] = []
-    for part in draw(st.lists(st.one_of(texts, gaps), max_size=6)):
-        last = parts[-1] if parts else None
-        if isinstance(part, Text) and (part.text == "" or isinstance(last, Text)):
-            continue
-        parts.append(part)
-    return Template(role=draw(roles), parts=tuple(parts) or (Text(text=""),))
-
-
 @settings(deadline=None)
-@given(st.lists(templates(), min_size=1, max_size=5))
-def test_any_messages_can_be_written_and_read_back(messages: list[Template]) -> None:
-    assert parsed(write_prompt(messages)).messages == tuple(messages)
-    assert parsed("a note\n\n" + write_prompt(messages)).messages == tuple(messages)
-
-
-@settings(deadline=None)
-@given(st.lists(st.tuples(roles, texts), min_size=1, max_size=5))
-def test_any_texts_are_sent_to_the_byte(messages: list[tuple[Role, Text]]) -> None:
-    written = write_prompt([Template(role=role, parts=(text,)) for role, text in messages])
-    assert sent(written) == [(role, text.text) for role, text in messages]
-
-
-@settings(deadline=None)
-@given(texts, texts, texts)
-def test_a_filled_value_is_sent_to_the_byte(before: Text, value: Text, after: Text) -> None:
-    template = Template(role="user", parts=(before, Gap(name="x"), after))
-    assert sent(write_prompt([template]), x=value.text) == [
-        ("user", before.text + value.text + after.text)
-    ]
+@given(st.text() | st.sampled_from(["{{x}}", "# user", "\\{{ x }}", "\r\n", "\ufeff"]))
+def test_a_filled_value_is_sent_to_the_byte(value: str) -> None:
+    assert sent("# user\n<{{x}}>\n", x=value) == [("user", f"<{value}>")]
 
 
 def test_a_set_reads_shipped_prompts() -> None:
@@ -374,10 +305,6 @@ class TestSlotsLeftOut:
 
 
 def test_a_folder_without_prompts_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(PromptError, match=r"holds no \.md file, so"):
-        PromptSet("convbench", tmp_path)
     (tmp_path / "direct_extract.MD").write_text("# user\n{{judgement}}\n")
-    (tmp_path / "convbench").mkdir()
-    named = r"no \.md file \(but convbench, direct_extract\.MD\), "
-    with pytest.raises(PromptError, match=rf"{named}.* are .*direct_extract"):
+    with pytest.raises(PromptError, match=r"holds no \.md file, so .* are .*direct_extract"):
         PromptSet("convbench", tmp_path)

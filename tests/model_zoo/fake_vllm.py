@@ -2,7 +2,7 @@
 
 It answers with its own process id and the GPUs it was given, and keeps a child that outlives it
 by a moment, as an engine may. The model's name says how it misbehaves: `broken` ends at once with a
-long log, `slow` never gets healthy, `late` listens nowhere, `mortal` dies at the first question.
+long log, `slow` never gets healthy, `mortal` dies at the first question.
 """
 
 from __future__ import annotations
@@ -44,9 +44,7 @@ model = arguments["--model"].rsplit("/", 1)[-1]
 
 class Answers(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
-        named = sys.argv.index("--served-model-name")
-        names = [{"id": name, "object": "model"} for name in sys.argv[named + 1 : named + 3]]
-        self.reply(503 if model == "slow" else 200, {"object": "list", "data": names})
+        self.reply(503 if model == "slow" else 200, {})
 
     def do_POST(self) -> None:
         if model == "mortal":
@@ -74,8 +72,6 @@ def main() -> None:
     engine = subprocess.Popen([sys.executable, "-c", ENGINE])
     sys.stdout.write(json.dumps({"pids": [os.getpid(), engine.pid], "arguments": sys.argv}) + "\n")
     sys.stdout.flush()
-    if model == "late":
-        engine.wait()
     ThreadingHTTPServer(("127.0.0.1", int(arguments["--port"])), Answers).serve_forever()
 
 

@@ -14,12 +14,10 @@ from mmconv.core.keys import hash_bytes
 from model_zoo.chat_templates import (
     TRANSCRIPT,
     Template,
-    default_template,
     find_template,
     lacks_template,
     name_template,
     read_template,
-    without_template,
 )
 
 OWN = "{{ messages }} as this checkpoint has it"
@@ -94,11 +92,6 @@ def test_nothing_is_known_of_what_is_not_at_hand(tmp_path: Path) -> None:
     assert not lacks_template(str(tmp_path))
 
 
-def test_a_hub_name_is_looked_up_among_what_was_downloaded(snapshot: Path) -> None:
-    checkpoint(snapshot, {"chat_template.jinja": OWN})
-    assert find_template("org/name") == OWN
-
-
 def test_what_a_manifest_says(tmp_path: Path) -> None:
     model = checkpoint(tmp_path, {"chat_template.jinja": "no"})
     assert name_template(model, None, OWN) == hash_bytes(OWN.encode())
@@ -119,16 +112,3 @@ def test_an_option_is_a_file_a_text_or_plain(tmp_path: Path) -> None:
     file.write_bytes(b"\xff")
     with pytest.raises(ConfigError, match=r"own\.jinja: .*decode"):
         read_template(str(file))
-
-
-def test_one_among_several_is_the_default() -> None:
-    assert default_template({"default": OWN, "tool_use": "no"}) == OWN
-    assert default_template({"tool_use": "no"}) is None
-    assert default_template("") is None
-
-
-def test_a_refusal_names_the_checkpoint_and_what_to_do() -> None:
-    told = without_template("/ckpts/x", plain=True)
-    for part in ("/ckpts/x", "chat_template.jinja", "options.chat_template=plain"):
-        assert part in told
-    assert "plain" not in without_template("/ckpts/x", plain=False)

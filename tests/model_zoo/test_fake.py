@@ -6,14 +6,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from random import Random
-from time import perf_counter
 from typing import Any
 
 import orjson
 import pytest
 
 from judges import parsers
-from judges.parsers.botchat import HUMAN, UniEvalParser, comparison
+from judges.parsers.botchat import UniEvalParser, comparison
 from judges.parsers.cmteval import turn_scores
 from judges.parsers.fbbench import ChecklistParser, Criterion, draw_form, draw_schema
 from judges.parsers.mtbench101 import bracketed_rating
@@ -22,7 +21,6 @@ from mmconv.core.errors import ConfigError, Refused, Transient
 from mmconv.core.protocols import Backend
 from mmconv.core.types import Image, Message, Parser, Sampling, SeenImage
 from model_zoo.simulated.fake import (
-    UNDECIDED,
     FakeOptions,
     fingerprint,
     obey,
@@ -99,26 +97,12 @@ async def test_a_script_of_replies_is_read_by_turn_and_trial(tmp_path: Path, wri
         await reply_text(model, second, Sampling(trial=1))
 
 
-async def test_a_pattern_that_stands_twice_in_a_script_is_refused(tmp_path: Path) -> None:
-    script = tmp_path / "script.yaml"
-    script.write_text("colour: red\nshape: round\ncolour: blue\n")
-    with pytest.raises(ConfigError, match=r"script\.yaml line 3: 'colour' stands on line 1 too"):
-        await backend("scripted", script=str(script))
-
-
 async def test_a_script_of_patterns_takes_the_first_that_is_found() -> None:
     model = await backend("scripted", script={"colou?r": "red", "^What": "a cat"})
     assert await reply_text(model, asked("What color?")) == "red"
     assert await reply_text(model, asked("What is it?")) == "a cat"
     with pytest.raises(Refused, match="Who is it"):
         await reply_text(model, asked("Who is it?"))
-
-
-async def test_slow_takes_its_time() -> None:
-    begun = perf_counter()
-    reply = await (await backend("slow", seconds=0.02)).generate(asked("a"), ONCE, affinity="")
-    assert perf_counter() - begun >= 0.02
-    assert reply.seconds == 0.02
 
 
 async def outcomes(model: Backend, requests: int, attempts: int) -> list[str]:
@@ -145,15 +129,6 @@ async def test_failing_fails_at_its_rate_and_the_same_way_each_time() -> None:
     assert counts.pop("answered") == 200
     assert 0.2 < counts.total() / len(first) < 0.4
     assert set(counts) == {"rate_limit", "server", "connection", "timeout", "malformed"}
-
-
-async def test_any_fake_model_can_fail_and_be_slow() -> None:
-    model = await backend("judge", rate=1.0, kinds=["server"], seconds=0.001)
-    with pytest.raises(Transient, match="attempt 1") as first:
-        await reply_text(model, asked("a"))
-    with pytest.raises(Transient, match="attempt 2"):
-        await reply_text(model, asked("a"))
-    assert first.value.kind == "server"
 
 
 JUDGED: dict[str, tuple[Mapping[str, Any], str, set[str]]] = {
@@ -197,23 +172,6 @@ async def test_judge_closes_as_asked(
     )
 
 
-async def test_judge_judges_otherwise_on_another_trial_or_seed() -> None:
-    model, other = await backend("judge"), await backend("judge", seed=1)
-    prompt = asked("Give a rating.")
-    first = [await reply_text(model, prompt, Sampling(trial=trial)) for trial in range(4)]
-    assert len(set(first)) == 4
-    assert await reply_text(other, prompt) != first[0]
-
-
-async def test_judge_gives_no_verdict_where_none_is_asked() -> None:
-    assert "Rating" not in await reply_text(await backend("judge"), asked("Describe the picture."))
-
-
-async def test_unreadable_never_decides() -> None:
-    model = await backend("unreadable")
-    assert await reply_text(model, asked("End with 'Rating: n'.")) == UNDECIDED
-
-
 def test_fingerprint_names_what_changes_replies(tmp_path: Path) -> None:
     script = tmp_path / "script.json"
     script.write_text('["one"]')
@@ -222,8 +180,6 @@ def test_fingerprint_names_what_changes_replies(tmp_path: Path) -> None:
     script.write_text('["two"]')
     assert by_file != fingerprint(spec("scripted", script=str(script)))
     assert fingerprint(spec("echo")) == fingerprint(spec("echo", seconds=1, rate=0.5))
-    assert fingerprint(spec("echo")) != fingerprint(spec("judge"))
-    assert fingerprint(spec("judge")) != fingerprint(spec("judge", seed=1))
 
 
 WRONG: dict[str, tuple[str, Mapping[str, Any], str]] = {
@@ -266,16 +222,6 @@ def test_every_verdict_can_be_read_and_they_vary(prompt: str, parser: Parser) ->
     read = [parser(text) for text in verdicts(prompt)]
     assert len({str((each.label, each.scores)) for each in read}) > 1
     assert verdicts(prompt) == verdicts(prompt)
-
-
-def test_any_chat_may_be_the_first_machine_and_every_turn_is_scored() -> None:
-    prompt, parser = ASKED["the first machine"]
-    assert {parser(text).scores[HUMAN] for text in verdicts(prompt)} == {0, 1, 2, 3}
-    prompt, parser = ASKED["scores by turn"]
-    for text in verdicts(prompt):
-        scores = parser(text).scores
-        assert {name.partition("/")[0] for name in scores} == {"1", "2"}
-        assert all(1 <= scores[f"{turn}/{name}"] <= 5 for turn in "12" for name in ("IS", "Adp"))
 
 
 SCHEMAS: dict[str, tuple[dict[str, Any], set[str]]] = {

@@ -1,28 +1,23 @@
-"""Whole conversations through the transformers backend; tiny checkpoints are reproducible."""
+"""Whole conversations through the transformers backend."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
 import pytest
 
-from mmconv.core.errors import ConfigError, Refused
+from mmconv.core.errors import Refused
 from mmconv.core.types import Sampling, SeenImage
-from model_zoo.checkpoints import checkpoint_fingerprint
 from tests.model_zoo.hf_support import (
     PICTURES,
     ask,
     backend,
     both_ways,
-    checkpoint,
     count_batches,
     loaded,
     said,
     turns,
     user,
 )
-from tests.tiny_checkpoints import FAMILIES, make_checkpoint
+from tests.tiny_checkpoints import FAMILIES
 
 BLIND = ("llama", "qwen2", "t5")
 ONE_IMAGE = ("blip2", "blip2-opt", "instructblip")
@@ -94,23 +89,7 @@ async def test_sampled_replies_follow_from_seed_and_trial(family: str) -> None:
     assert len({str(replies) for replies in drawn.values()}) == 3
 
 
-@pytest.mark.parametrize("family", SEEING)
-async def test_trials_differ_by_chance(family: str) -> None:
-    asked = user(PICTURES.draw(0), "What is it?")
-    async with backend(family) as model:
-        # the random T5's scores differ by tens
-        drawn = [await ask(model, asked, temperature=100.0, trial=trial) for trial in range(4)]
-    assert len({reply.text for reply in drawn}) > 1
-
-
-async def test_many_conversations_match_to_the_letter() -> None:
-    conversations = [turns(number, [0]) for number in range(20)]
-    async with backend("llava-next") as model:
-        alone, together = await both_ways(model, conversations, Sampling(max_tokens=8))
-    assert together == alone
-
-
-@pytest.mark.parametrize("family", ["llava", "qwen2.5-vl", "llama"])
+@pytest.mark.parametrize("family", ["llava", "qwen2.5-vl", "llama", "t5"])
 async def test_a_repetition_penalty_does_not_see_the_padding(family: str) -> None:
     pictures = [0] if family in SEEING else []
     conversations = [turns(number, pictures) for number in range(5)]
@@ -119,14 +98,6 @@ async def test_a_repetition_penalty_does_not_see_the_padding(family: str) -> Non
         loaded(model).settings.repetition_penalty = 3.0
         alone, together = await both_ways(model, conversations, GREEDY)
     assert together == alone != plain
-
-
-async def test_a_repetition_penalty_on_an_encoder_decoder() -> None:
-    conversations = [turns(number, []) for number in range(4)]
-    async with backend("t5") as model:
-        loaded(model).settings.repetition_penalty = 3.0
-        alone, together = await both_ways(model, conversations, GREEDY)
-    assert together == alone
 
 
 @pytest.mark.filterwarnings("ignore:`torch.jit.script_method` is deprecated:DeprecationWarning")
@@ -142,63 +113,3 @@ async def test_quantised_weights_answer(bits: str) -> None:
         == {"4bit": {"Linear4bit"}, "8bit": {"Linear8bitLt"}}[bits]
     )
     assert reply.output_tokens
-
-
-def parameters(folder: Path) -> int:
-    from safetensors import safe_open
-
-    total = 0
-    for file in folder.glob("*.safetensors"):
-        reader: Any = safe_open
-        with reader(file, "pt") as tensors:
-            total += sum(tensors.get_tensor(name).numel() for name in tensors.keys())  # noqa: SIM118  # not a dict
-    return total
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_a_checkpoint_is_tiny(family: str) -> None:
-    assert 50_000 < parameters(checkpoint(family)) < 1_000_000
-
-
-@pytest.mark.parametrize("family", ["llama", "llava"])
-def test_a_seed_fixes_the_weights_and_leaves_the_callers_alone(family: str, tmp_path: Path) -> None:
-    import torch
-
-    torch.manual_seed(5)
-    expected = torch.rand(1)
-    torch.manual_seed(5)
-    made = [make_checkpoint(family, tmp_path / str(n), seed) for n, seed in enumerate((0, 0, 1))]
-    assert torch.equal(torch.rand(1), expected)
-    first, again, other = [checkpoint_fingerprint(str(folder)) for folder in made]
-    assert first == again != other
-
-
-@pytest.mark.parametrize("text", ["What is it?", "图中有什么？", "a\n\tb  c", "naïve 🦊"])
-def test_any_text_passes_through_the_tokenizer(text: str) -> None:
-    import transformers
-
-    library: Any = transformers
-    tokenizer = library.AutoTokenizer.from_pretrained(checkpoint("llama"))
-    ids = tokenizer(text, add_special_tokens=False)["input_ids"]
-    assert tokenizer.decode(ids, skip_special_tokens=True) == text
-
-
-def test_the_chat_template_puts_images_where_they_stand() -> None:
-    import transformers
-
-    library: Any = transformers
-    processor = library.AutoProcessor.from_pretrained(checkpoint("llava"))
-    content = [
-        {"type": "text", "text": "Look:"},
-        {"type": "image"},
-        {"type": "text", "text": "Well?"},
-    ]
-    written = processor.apply_chat_template(
-        [{"role": "user", "content": content}], add_generation_prompt=True
-    )
-    assert written == "<|begin|><|user|>Look:<image>Well?<|end|><|assistant|>"
-
-
-def test_an_unknown_family_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="no tiny family 'gpt-5'; there are: llama"):
-        make_checkpoint("gpt-5", tmp_path)

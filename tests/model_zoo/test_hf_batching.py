@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Sequence
 from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
@@ -13,7 +14,7 @@ import torch
 
 from mmconv.core.errors import Refused
 from mmconv.core.types import Sampling
-from model_zoo.hf.backend import check_context
+from model_zoo.hf.backend import GATHER_SECONDS, BatchQueue, check_context
 from model_zoo.hf.batching import Budget, Request, choose_batch, merge
 from model_zoo.hf.decoding import RowLimits, RowSampler, stream_seed
 
@@ -71,12 +72,6 @@ def test_places_of_patches_are_counted_behind_those_of_the_prompts_before() -> N
     merged = merge(rows, pad_id=0, side="left")
     assert merged["image_token_pooling"].tolist() == [[0, 9], [14, -1], [15, 16]]
     assert rows[1]["image_token_pooling"].tolist() == [[4, -1]]
-
-
-async def test_trial_and_seed_and_limit_do_not_divide_a_group() -> None:
-    first = request(sampling={"seed": 1, "trial": 0})
-    assert first.group == request(max_tokens=9, sampling={"seed": 2, "trial": 3}).group
-    assert first.group != request(sampling={"temperature": 0.5}).group
 
 
 def test_tokens_are_padded_on_the_prompts_side_and_pictures_at_the_end() -> None:
@@ -150,3 +145,23 @@ def test_the_sampler_draws_from_the_softmax() -> None:
     assert all(
         abs(share - want) < 0.024 for share, want in zip(shares, (0.6, 0.3, 0.1), strict=False)
     )
+
+
+async def test_an_idle_model_waits_for_prompts_that_are_being_prepared() -> None:
+    sizes: list[int] = []
+
+    def answer(batch: Sequence[Request]) -> list[Any]:
+        sizes.append(len(batch))
+        return [None for _ in batch]
+
+    queue = BatchQueue(answer, Budget(rows=4, tokens=100))
+
+    async def prepare_and_ask() -> None:
+        with queue.expecting():
+            await asyncio.sleep(10 * GATHER_SECONDS)
+        await queue.ask(request(2, max_tokens=1))
+
+    async with asyncio.timeout(20):
+        await asyncio.gather(queue.ask(request(2, max_tokens=1)), prepare_and_ask())
+        await queue.aclose()
+    assert sizes == [2]

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import queue
 import shutil
 import subprocess
 import sys
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -17,7 +15,6 @@ import pytest
 from mmconv.core.config import ModelSpec
 from mmconv.core.errors import ConfigError, UserCodeError
 from model_zoo.hf import fingerprint
-from model_zoo.hf.loading import LoadLock
 from model_zoo.hf.options import HfOptions
 from tests.model_zoo.hf_support import ask, backend, checkpoint, loaded, spec, user
 
@@ -47,9 +44,6 @@ def test_foreign_code_needs_a_pinned_revision() -> None:
     with pytest.raises(ConfigError, match=r"pin it by options\.revision"):
         fingerprint(named(trust_remote_code=True))
     assert fingerprint(named(trust_remote_code=True, revision="4f2a"))
-
-
-def test_foreign_code_in_a_local_folder_needs_none() -> None:
     assert fingerprint(named(str(checkpoint("llama")), trust_remote_code=True))
 
 
@@ -144,7 +138,6 @@ def test_a_checkpoint_that_lacks_weights_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("old", [False, True])
 def test_weights_that_cannot_be_read_are_named(tmp_path: Path, old: bool) -> None:
-    """Where no fingerprint has looked at them: downloads of the hub's, or a file that is old."""
     import torch
     from safetensors.torch import load_file
 
@@ -159,7 +152,8 @@ def test_weights_that_cannot_be_read_are_named(tmp_path: Path, old: bool) -> Non
         torch.save(weights, file, _use_new_zipfile_serialization=False)
     file.write_bytes(file.read_bytes()[:-1000])
     asked = spec("llama").model_copy(update={"model": str(tmp_path / "cut")})
-    with pytest.raises(ConfigError, match=rf"^{file}: .*; copy or download it again$"):
+    told = r"^model cut: its weights cannot be read: .*; copy or download them again$"
+    with pytest.raises(ConfigError, match=told):
         load_checkpoint(asked, HfOptions.of(asked))
 
 
@@ -213,53 +207,6 @@ def test_4_bit_weights_are_multiplied_in_what_the_device_has(
     assert chosen == getattr(torch, computes_in)
 
 
-class Waits(threading.Condition):
-    """Tells by name of each thread that has to wait; `said` raises where none does for long."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._names: queue.Queue[str] = queue.Queue()
-
-    def wait(self, timeout: float | None = None) -> bool:
-        self._names.put(threading.current_thread().name)
-        return super().wait(timeout)
-
-    def said(self, name: str) -> None:
-        while self._names.get(timeout=10) != name:
-            pass
-
-
-def test_a_load_is_alone_and_goes_before_who_came_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    waits = Waits()
-    monkeypatch.setattr("model_zoo.hf.loading.Condition", lambda: waits)
-    lock = LoadLock()
-    order: list[str] = []
-
-    def run(name: str) -> None:
-        with lock.running():
-            order.append(name)
-
-    def load() -> None:
-        with lock.loading():
-            order.append("load")
-            third.start()
-            waits.said("third")
-            order.append("loaded")
-
-    second, third = (threading.Thread(target=run, args=(n,), name=n) for n in ("second", "third"))
-    loading = threading.Thread(target=load, name="load")
-    with lock.running():
-        loading.start()
-        waits.said("load")
-        second.start()
-        waits.said("second")
-        assert order == []
-    for thread in (loading, second, third):
-        thread.join(10)
-    assert order[:2] == ["load", "loaded"]
-    assert set(order[2:]) == {"second", "third"}
-
-
 def _digest(model: object) -> str:
     import hashlib
 
@@ -273,17 +220,12 @@ def _digest(model: object) -> str:
 
 
 @pytest.mark.parametrize(
-    ("error", "said"),
+    ("error", "problem"),
     [
-        (ImportError("Using bitsandbytes 4-bit requires it"), "run: pip install 'mmconv[quant]'"),
-        (ImportError("X requires the Torchvision library"), "run: pip install torchvision"),
-        (ImportError("Package `num2words` is required"), "run: pip install num2words torchvision"),
-        (ImportError("Using a `device_map` requires Accelerate"), "run: pip install 'mmconv[hf]'"),
         (
-            ImportError("packages that were not found in your environment: einops, timm"),
-            "run: pip install einops timm",
+            ImportError("X requires the Torchvision library"),
+            "needs a library that is not installed: X requires the Torchvision library",
         ),
-        (ModuleNotFoundError("No module named 'cv2'"), "is not installed: No module named 'cv2'"),
         (
             ImportError("cannot import name 'x' from 'transformers.utils'"),
             "cannot be loaded by this version of its libraries: cannot import name 'x' from "
@@ -291,68 +233,30 @@ def _digest(model: object) -> str:
         ),
     ],
 )
-def test_what_is_missing_is_named_with_what_brings_it(error: ImportError, said: str) -> None:
+def test_what_is_missing_is_named(error: ImportError, problem: str) -> None:
     from model_zoo.hf.prompts import naming
 
     with pytest.raises(ConfigError) as told, naming(spec("llama")):
         raise error
-    assert str(told.value).startswith("model llama: ")
-    assert str(told.value).endswith(said)
+    assert str(told.value) == f"model llama: {problem}"
 
 
-def test_flash_attention_is_a_package_of_its_own() -> None:
-    from transformers.utils.import_utils import is_flash_attn_2_available
-
-    from model_zoo.hf.loading import load_checkpoint
-
-    if is_flash_attn_2_available():
-        pytest.skip("flash-attn is installed")
-    asked = spec("llama", attn_implementation="flash_attention_2")
-    with pytest.raises(ConfigError, match=r"run: pip install flash-attn --no-build-isolation$"):
-        load_checkpoint(asked, HfOptions.of(asked))
-
-
-@pytest.mark.parametrize("error", [AttributeError, TypeError, AssertionError, RuntimeError])
 @pytest.mark.parametrize("trusts", [True, False])
 def test_code_that_a_checkpoint_brings_is_told_from_a_bug(
-    trusts: bool, error: type[Exception], monkeypatch: pytest.MonkeyPatch
+    trusts: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import transformers
 
     from model_zoo.hf import loading
 
     def fails(*_: Any, **__: Any) -> Any:
-        raise error("its own words")
+        raise RuntimeError("its own words")
 
     monkeypatch.setattr(transformers.AutoModelForCausalLM, "from_pretrained", fails)
     asked = spec("llama", trust_remote_code=trusts)
-    with pytest.raises(UserCodeError if trusts else error) as told:
+    with pytest.raises(UserCodeError if trusts else RuntimeError) as told:
         loading.load_checkpoint(asked, HfOptions.of(asked))
     if trusts:
         assert str(told.value).startswith("model llama: the code that the checkpoint brings fails")
-        assert f"{error.__name__}: its own words" in str(told.value)
+        assert "RuntimeError: its own words" in str(told.value)
         assert "another version of transformers" in str(told.value)
-
-
-def test_a_model_of_that_kind_that_does_not_fit_is_no_fault_of_its_code(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    from model_zoo.hf import loading
-
-    def full(*_: Any) -> Any:
-        raise RuntimeError("CUDA out of memory")
-
-    monkeypatch.setattr(loading, "_load", full)
-    asked = spec("llama", trust_remote_code=True)
-    with pytest.raises(ConfigError, match="does not fit into memory"):
-        loading.load_checkpoint(asked, HfOptions.of(asked))
-
-
-@pytest.mark.parametrize(("family", "takes"), [("llama", False), ("gemma3", True)])
-def test_whether_a_model_takes_token_types_is_known_once_it_is_loaded(
-    family: str, takes: bool
-) -> None:
-    from model_zoo.hf.loading import load_checkpoint
-
-    asked = spec(family)
-    assert load_checkpoint(asked, HfOptions.of(asked)).token_types is takes

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import subprocess
 import sys
 import threading
 import weakref
 from itertools import count
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,13 +16,11 @@ from mmconv.core.errors import ConfigError, Refused, Transient
 from mmconv.core.types import Sampling
 from model_zoo.hf import open_backend
 from model_zoo.hf.backend import check_context
-from model_zoo.hf.decoding import Completion
 from model_zoo.hf.prompts import render
 from tests.model_zoo.hf_support import (
     PICTURES,
     ask,
     backend,
-    checkpoint,
     count_batches,
     loaded,
     said,
@@ -81,7 +77,7 @@ async def test_only_requests_with_equal_settings_share_a_batch() -> None:
         sizes = count_batches(model)
         await asyncio.gather(
             *[ask(model, user(f"What is {number}?")) for number in range(3)],
-            *[ask(model, user(f"What is {number}?"), temperature=1.0) for number in range(2)],
+            *[ask(model, user("What is it?"), temperature=1.0, trial=trial) for trial in range(2)],
             ask(model, user("What is it?"), temperature=1.0, top_p=0.5),
             ask(model, user("What is it?"), stop=("x",)),
         )
@@ -236,16 +232,6 @@ async def test_images_are_scaled_by_the_stated_policy_first() -> None:
     assert seen.width / seen.height == pytest.approx(300 / 220, rel=0.05)
 
 
-async def test_reasoning_is_split_from_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    thought = Completion(
-        text="<think>A shape.</think>It is red.", finish="stop", tokens=9, seconds=1
-    )
-    async with backend("llama") as model:
-        monkeypatch.setattr(model.queue, "answer", lambda batch: [thought] * len(batch))
-        reply = await ask(model, user("What?"))
-    assert (reply.reasoning, reply.text) == ("A shape.", "It is red.")
-
-
 async def test_a_bug_reaches_everyone_who_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(**_: Any) -> Any:
         raise ZeroDivisionError("a bug")
@@ -333,15 +319,8 @@ async def test_a_missing_folder_and_a_broken_checkpoint_are_named(tmp_path: Any)
         await open_backend(broken, PICTURES)
 
 
-async def test_a_missing_extra_is_named_with_the_pins_of_a_clone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "model_zoo.hf.backend", None)
-    with pytest.raises(
-        ConfigError, match=r"pip install -c \S+/\.ci/constraints\.txt -e \S+\[hf\]'"
-    ):
-        await open_backend(spec("llama"), PICTURES)
-    monkeypatch.setattr("model_zoo.hf.__file__", str(tmp_path / "model_zoo" / "hf" / "x.py"))
     with pytest.raises(ConfigError, match=r"pip install 'mmconv\[hf\]'$"):
         await open_backend(spec("llama"), PICTURES)
 
@@ -349,28 +328,3 @@ async def test_a_missing_extra_is_named_with_the_pins_of_a_clone(
 async def test_bounds_that_no_image_can_obey_are_refused_before_loading() -> None:
     with pytest.raises(ConfigError, match="min_pixels"):
         await open_backend(spec("llava", min_pixels=100, max_pixels=50), PICTURES)
-
-
-def test_a_processor_without_its_library_is_a_configuration_error() -> None:
-    """In a process of its own: here torchvision has been made importable."""
-    program = (
-        "import asyncio, importlib.util, sys\n"
-        "from mmconv.core.config import ModelSpec\n"
-        "from mmconv.core.errors import ConfigError\n"
-        "from model_zoo.hf import open_backend\n"
-        "if importlib.util.find_spec('torchvision'): sys.exit('torchvision is there')\n"
-        "try:\n"
-        "    asyncio.run(open_backend(ModelSpec(provider='hf', model=sys.argv[1]), None))\n"
-        "except ConfigError as error: print(error)\n"
-    )
-    ran = subprocess.run(
-        [sys.executable, "-c", program, str(checkpoint("qwen2-vl"))],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
-    if "torchvision is there" in ran.stderr:
-        pytest.skip("torchvision is installed in the ordinary way")
-    assert "needs a library that is not installed" in ran.stdout
-    assert ran.stdout.endswith("run: pip install torchvision\n")

@@ -61,10 +61,6 @@ def adapted(folder: Path) -> None:
     with_weights(folder, **lora)
 
 
-def unknown(folder: Path) -> None:
-    set_fields(folder, "config.json", quantization_config={"quant_method": "modelopt"})
-
-
 def beside(folder: Path) -> None:
     (folder / "adapter_config.json").write_text('{"peft_type": "LORA"}')
 
@@ -73,24 +69,13 @@ def without_names(folder: Path) -> None:
     (folder / "tokenizer_config.json").unlink()
 
 
-def grown(folder: Path) -> None:
-    """A token more, which the template writes."""
-    tokenizer = library.AutoTokenizer.from_pretrained(folder)
-    tokenizer.add_tokens(["<|helper|>"], special_tokens=True)
-    tokenizer.save_pretrained(folder)
-    template = folder / "chat_template.jinja"
-    template.write_text(template.read_text().replace("'<|assistant|>'", "'<|helper|>'"))
-
-
 @pytest.mark.parametrize(
     ("spoil", "words"),
     [
         (scaled, r"1 of the weights .* left out \(model.*q_proj\.weight_scale\)"),
         (adapted, r"2 of the weights .*lora_A\.weight.*merge_and_unload"),
-        (unknown, r"quantized by 'modelopt', which transformers does not know"),
         (beside, r"holds an adapter \(adapter_config\.json\)"),
         (without_names, r"writes bos_token and eos_token, .*tokenizer_config\.json"),
-        (grown, r"writes <\|helper\|>, but its weights know the first 320 tokens"),
     ],
 )
 async def test_what_would_be_another_model_is_refused(

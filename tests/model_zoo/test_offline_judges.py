@@ -7,12 +7,11 @@ from collections.abc import Mapping
 import pytest
 
 from images.scenes import draw_sample
-from judges.judging import Judge
 from judges.parsers import choice, rating
 from judges.template import PromptSet
 from mmconv.core.config import ModelSpec
 from mmconv.core.errors import ConfigError, Refused
-from mmconv.core.types import Image, Message, Role, Sampling, Text
+from mmconv.core.types import Message, Role, Sampling, Text
 from model_zoo.providers import provider_of
 from model_zoo.simulated.common import Task, draw_side, read_task
 from tests.model_zoo.conftest import NoImages
@@ -138,14 +137,6 @@ async def test_only_the_judged_turn_counts() -> None:
     assert await rated(FACTS, "direct_turn_2", HALF) == 10
 
 
-async def test_a_nearer_answer_is_rated_higher() -> None:
-    near = {**SILENT, "1": "There are four kites, three of them red. The sign says NO DOGS."}
-    far = {**SILENT, "1": "A sunny day with people who swim."}
-    assert await rated(CHRF, "direct_turn_1", near) > await rated(CHRF, "direct_turn_1", far)
-    quoting = {**SILENT, "1": "reference_1\n" + TRUE_KITES["1"]}  # looks like a slot
-    assert await rated(CHRF, "direct_turn_1", quoting) > 5
-
-
 @pytest.mark.parametrize(
     ("weight", "answer", "value"),
     [
@@ -161,19 +152,6 @@ async def test_focus_points_are_blended_into_the_creation_turn(
 ) -> None:
     spec = CHRF.model_copy(update={"options": {"focus_weight": weight}})
     assert await rated(spec, "direct_turn_3", {**SILENT, "3": answer}) == value
-
-
-async def test_focus_points_without_content_words_do_not_count() -> None:
-    values = KITES | answers("answer", TRUE_KITES) | {"focus_points": "Is it?"}
-    assert rating(await judged(CHRF, "direct_turn_3", values)).scores["rating"] == 10
-
-
-async def test_an_image_is_ignored() -> None:
-    image = Image(sha256="00" * 32, media_type="image/png", width=1, height=1)
-    prompt, values = PROMPTS["direct_turn_1"], KITES | answers("answer", TRUE_KITES)
-    judge = Judge(parser=rating, sampling=Sampling(), image=True)
-    call = judge.call("j", prompt, {slot: values[slot] for slot in prompt.slots}, image)
-    assert rating(await reply_to(CHRF, call.messages)).scores["rating"] == 10
 
 
 async def test_a_rating_falls_with_the_facts_that_are_missing_or_wrong() -> None:
@@ -194,12 +172,6 @@ async def test_the_rationale_names_right_missing_and_wrong_facts() -> None:
         assert part in text
     exact = await judged(FACTS, "direct_turn_1", SCENE | answers("answer", TRUE))
     assert "facts right" in exact and "wrong" not in exact
-
-
-async def test_the_better_of_two_faulty_answers_wins() -> None:
-    worse = HALF | {"1": "a pink heart"}
-    assert await chosen(FACTS, "pairwise_turn_1", HALF, worse) == "A"
-    assert await chosen(FACTS, "pairwise_turn_1", worse, HALF) == "B"
 
 
 def drawn(a: str, b: str) -> str:
@@ -230,8 +202,6 @@ def say(role: Role, text: str) -> Message:
     [
         ((say("user", "Which is better?"),), "no system message names a task"),
         ((say("system", "You are a judge."), say("user", "x")), "no system message names a task"),
-        ((say("system", "direct extract"), say("user", "judgement\nx")), "no system message"),
-        ((say("system", "direct turn 4"),), "no system message names a task"),
         ((say("system", "direct turn 1"), say("system", "direct turn 1")), "no system message"),
         ((say("system", "direct turn 1"), say("user", "answer_1\nx")), "slot 'reference_1' is mis"),
     ],
@@ -271,12 +241,3 @@ async def test_a_wrong_model_or_option_is_named(
         provider_of(spec).fingerprint(spec)
     with pytest.raises(ConfigError, match=problem):
         await provider_of(spec).open_backend(spec, NoImages())
-
-
-def test_the_fingerprint_identifies_the_judge_and_not_its_name() -> None:
-    weighted = CHRF.model_copy(update={"options": {"focus_weight": 0.5}})
-    specs = [CHRF, BLEU, weighted, FACTS]
-    assert len({provider_of(spec).fingerprint(spec) for spec in specs}) == len(specs)
-    for spec in (CHRF, FACTS):
-        renamed = spec.model_copy(update={"name": "other"})
-        assert provider_of(spec).fingerprint(renamed) == provider_of(spec).fingerprint(spec)

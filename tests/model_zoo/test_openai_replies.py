@@ -394,44 +394,6 @@ async def test_a_reply_may_have_another_status_of_success() -> None:
         assert await ask(backend, asked("Hm?")) == "Red."
 
 
-async def test_an_answer_without_end_is_not_read_to_its_end(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("model_zoo.openai_api.client._LARGEST_ANSWER", 2**20)
-
-    async def talk(request: web.Request) -> web.StreamResponse:
-        answer = web.StreamResponse()
-        await answer.prepare(request)
-        while True:
-            await answer.write(b" " * 2**16)
-
-    async with opened(talk) as (backend, _):
-        with pytest.raises(Transient, match="over 1 MiB") as raised:
-            await ask(backend, asked("Hm?"))
-    assert raised.value.kind == "malformed"
-
-
-async def drop(request: web.Request) -> web.Response:
-    assert request.transport is not None
-    request.transport.abort()
-    return web.Response()
-
-
-async def drop_midway(request: web.Request) -> web.Response:
-    answer = web.StreamResponse(headers={"Content-Length": "100"})
-    await answer.prepare(request)
-    await answer.write(b'{"choices"')
-    return await drop(request)
-
-
-@pytest.mark.parametrize("dropping", [drop, drop_midway])
-async def test_a_dropped_connection_is_told(dropping: Answer) -> None:
-    async with opened(dropping) as (backend, _):
-        with pytest.raises(Transient) as raised:
-            await ask(backend, asked("Hm?"))
-    assert raised.value.kind == "connection"
-
-
 async def test_a_server_that_is_not_there_is_told() -> None:
     url = unused_url()
     backend = await openai_api.open_backend(spec(base_url=url), Pictures())

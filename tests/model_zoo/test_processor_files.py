@@ -50,12 +50,3 @@ def test_other_bounds_are_none(tmp_path: Path, text: str) -> None:
 def test_no_file_is_none(tmp_path: Path) -> None:
     assert area_bounds(str(tmp_path)) is None
     assert area_bounds("/no/such/folder") is None
-
-
-def test_a_hub_name_is_looked_up_among_what_was_downloaded(snapshot: Path) -> None:
-    (snapshot / "preprocessor_config.json").write_text(json.dumps(FILES["Qwen2-VL"][1]))
-    assert area_bounds("org/name") == OWN
-    assert area_bounds("org/name", "0123abc") == OWN
-    assert area_bounds("org/name", "other") is None
-    assert area_bounds("org/other") is None
-    assert area_bounds("no hub name / at all") is None

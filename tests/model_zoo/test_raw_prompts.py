@@ -75,14 +75,6 @@ async def test_its_text_and_tensors_are_those_that_are_generated_from(
     assert {name: tuple(tensors[name].shape) for name in prompt.tensors} == prompt.tensors
 
 
-def test_a_grid_is_told_by_its_numbers(tmp_path: Path) -> None:
-    made = hf.open_renderer(without_weights("qwen2-vl", tmp_path), PICTURES)(two_turns("qwen2-vl"))
-    [(time, height, width)] = [image.sizes["image_grid_thw"] for image in made.images]
-    # patches of one picture, merged by two times two
-    assert made.tensors["pixel_values"][0] == time * height * width
-    assert made.images[0].tokens == time * height * width // 4
-
-
 @pytest.mark.parametrize("family", PARTED)
 def test_pictures_share_the_placeholders_where_text_parts_them(family: str, tmp_path: Path) -> None:
     renderer = hf.open_renderer(without_weights(family, tmp_path), PICTURES)
@@ -125,18 +117,6 @@ def test_what_the_tokenizer_adds_is_told(tmp_path: Path) -> None:
     assert (plain.added, prompt.tokens) == ((), plain.tokens + 1)
 
 
-def test_a_template_of_ones_own_writes_it(tmp_path: Path) -> None:
-    own = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}Well:"
-    prompt = hf.open_renderer(without_weights("llama", tmp_path, chat_template=own), PICTURES)
-    assert prompt([user("What?")]).text == "user: What?\nWell:"
-
-
-def test_a_picture_is_given_in_the_bounds_of_the_options(tmp_path: Path) -> None:
-    renderer = hf.open_renderer(without_weights("llava", tmp_path, max_pixels=2700), PICTURES)
-    [image] = renderer(two_turns("llava")).images
-    assert (image.width, image.height) == (60, 45)
-
-
 def test_what_the_backend_refuses_is_refused(tmp_path: Path) -> None:
     renderer = hf.open_renderer(without_weights("llama", tmp_path), PICTURES)
     with pytest.raises(Refused, match="sees no images"):
@@ -170,12 +150,6 @@ def test_a_hub_name_is_read_where_downloads_are_kept(
         file.unlink()
     with pytest.raises(ConfigError, match=r"^model tiny: cannot be loaded: "):
         hf.open_renderer(named, PICTURES)
-
-
-def test_a_folder_that_is_gone_is_told() -> None:
-    gone = ModelSpec(provider="hf", model="/no/such/folder")
-    with pytest.raises(ConfigError, match="no such folder"):
-        hf.open_renderer(gone, PICTURES)
 
 
 def served(family: str, folder: Path, **options: Any) -> ModelSpec:

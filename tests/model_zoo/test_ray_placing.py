@@ -116,21 +116,6 @@ async def test_a_conversation_stays_until_its_replica_is_full(replicas: OpenRepl
     await asyncio.gather(*tasks)
 
 
-async def test_forgotten_conversations_are_placed_again(
-    replicas: OpenReplicas, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "REMEMBERED", 1)
-    backend, (first, second) = replicas(2)
-    await backend.wait_until_ready()
-    second.may_answer.set()
-    held = await under_way(backend, "a")
-    for name in "ba":
-        assert await ask(backend, name) == name
-    assert (first.asked, second.asked) == (["a"], ["b", "a"])
-    first.may_answer.set()
-    await asyncio.gather(*held)
-
-
 async def test_a_lost_replica_gets_calls_when_it_is_ready_again(replicas: OpenReplicas) -> None:
     backend, (first, second) = replicas(2)
     await backend.wait_until_ready()

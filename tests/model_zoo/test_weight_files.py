@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from mmconv.core.errors import ConfigError
-from model_zoo.checkpoints import check_whole, checkpoint_fingerprint, weight_files
-from model_zoo.pocket import WEIGHTS
+from model_zoo.checkpoints import checkpoint_fingerprint, weight_files
 
 PARTS = ("model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors")
 
@@ -24,37 +21,21 @@ def safetensors(length: int = 64) -> bytes:
     return len(header).to_bytes(8, "little") + header + bytes(length)
 
 
-def archive() -> bytes:
-    """What torch saves is such a file."""
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as opened:
-        opened.writestr("archive/data.pkl", bytes(1000))
-    return buffer.getvalue()
-
-
 def index(*names: str) -> str:
     return json.dumps({"weight_map": {str(number): name for number, name in enumerate(names)}})
 
 
-def test_whole_files_pass(tmp_path: Path) -> None:
-    check_whole(WEIGHTS)
-    check_whole(tmp_path)
-    (tmp_path / "pytorch_model.bin").write_bytes(archive())
-    check_whole(tmp_path)
-    (tmp_path / "pytorch_model.bin").write_bytes(b"\x80\x02 torch before 1.6")
-    check_whole(tmp_path)
+def test_a_checkpoint_in_parts_is_read_by_its_index(tmp_path: Path) -> None:
     for name in PARTS:
         (tmp_path / name).write_bytes(safetensors())
     (tmp_path / "model.safetensors.index.json").write_text(index(*PARTS))
-    check_whole(tmp_path)
-
-
-def test_what_is_not_read_is_not_missed(tmp_path: Path) -> None:
+    assert weight_files(tmp_path) == [tmp_path / name for name in PARTS]
+    # a file of the usual name is read in place of the index, and of other formats
     (tmp_path / "model.safetensors").write_bytes(safetensors())
     (tmp_path / "model.safetensors.index.json").write_text(index("gone.safetensors"))
     (tmp_path / "pytorch_model.bin.index.json").write_text(index("gone.bin"))
     assert weight_files(tmp_path) == [tmp_path / "model.safetensors"]
-    check_whole(tmp_path)
+    assert checkpoint_fingerprint(str(tmp_path))
 
 
 DAMAGES: dict[str, tuple[str, Callable[[], bytes]]] = {
@@ -63,8 +44,6 @@ DAMAGES: dict[str, tuple[str, Callable[[], bytes]]] = {
     "longer": ("model.safetensors", lambda: safetensors() + b"x"),
     "empty": ("model.safetensors", bytes),
     "other JSON": ("model.safetensors", lambda: b"\x02" + bytes(7) + b"[]"),
-    "an archive cut short": ("pytorch_model.bin", lambda: archive()[:-30]),
-    "an empty archive": ("pytorch_model.bin", bytes),
     "an index cut short": ("model.safetensors.index.json", lambda: index(*PARTS)[:-5].encode()),
 }
 
@@ -77,16 +56,7 @@ def test_damage_is_told_in_one_line_with_the_file(tmp_path: Path, damage: str) -
         rf"^{re.escape(str(tmp_path / name))}: cut short or damaged.*; copy or download it again$"
     )
     with pytest.raises(ConfigError, match=told):
-        check_whole(tmp_path)
-    with pytest.raises(ConfigError, match=told):
         checkpoint_fingerprint(str(tmp_path))
-
-
-def test_the_length_that_a_header_tells_is_told(tmp_path: Path) -> None:
-    whole = safetensors(5000)
-    (tmp_path / "model.safetensors").write_bytes(whole[:4000])
-    with pytest.raises(ConfigError, match=rf"\(4,000 bytes; its header says {len(whole):,}\)"):
-        check_whole(tmp_path)
 
 
 def test_files_that_an_index_names_and_that_are_missing_are_named(tmp_path: Path) -> None:
@@ -97,8 +67,11 @@ def test_files_that_an_index_names_and_that_are_missing_are_named(tmp_path: Path
         checkpoint_fingerprint(str(tmp_path))
 
 
-@pytest.mark.parametrize("name", ["model.safetensors", "pytorch_model.bin"])
-def test_a_pointer_of_git_is_told_as_such(tmp_path: Path, name: str) -> None:
-    (tmp_path / name).write_bytes(b"version https://git-lfs.github.com/spec/v1\noid sha256:00\n")
-    with pytest.raises(ConfigError, match=rf"{name}: only Git's pointer .* `git lfs pull`"):
+def test_a_pointer_of_git_is_told_as_such(tmp_path: Path) -> None:
+    (tmp_path / "model.safetensors").write_bytes(
+        b"version https://git-lfs.github.com/spec/v1\noid sha256:00\n"
+    )
+    with pytest.raises(
+        ConfigError, match=r"model\.safetensors: only Git's pointer .* `git lfs pull`"
+    ):
         checkpoint_fingerprint(str(tmp_path))

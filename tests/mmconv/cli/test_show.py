@@ -31,7 +31,7 @@ from tests.mmconv.processes import typed
 
 PICTURE = Image(sha256="ab" * 32, media_type="image/png", width=1000, height=750)
 CALL = Call(id="turn_1", model="candidate", messages=(Message(role="user", parts=(PICTURE,)),))
-MADE = RawImage(width=500, height=375, tokens=144, sizes={"image_grid_thw": (1, 24, 24)})
+MADE = RawImage(width=500, height=375, tokens=144)
 PROMPT = RawPrompt(
     text="<|user|><image>\nWhat? \nAnswer:  ",
     added=(),
@@ -93,7 +93,7 @@ def test_a_raw_prompt_shows_all_of_its_text_and_what_became_of_its_picture() -> 
         "    Answer:␣␣",
         "150 tokens in, as recorded",
         "<image abababababab, image/png, 1000x750, received by the processor as 500x375>: "
-        "144 tokens, image_grid_thw 1x24x24",
+        "144 tokens",
         "tensors of images: pixel_values 576x1176",
         "[reply]",
         "    A star.",
@@ -127,7 +127,7 @@ def test_what_the_tokenizer_adds_is_told() -> None:
     ("of_all", "told"), [(144, "some of 144 tokens"), (0, "unknown number of tokens")]
 )
 def test_placeholders_that_cannot_be_told_are_not(of_all: int, told: str) -> None:
-    made = replace(MADE, tokens=None, sizes={})
+    made = replace(MADE, tokens=None)
     prompt = replace(PROMPT, image_tokens=of_all, images=(made,))
     [line] = [line for line in raw(Reply(text=""), Writing(prompt=prompt)) if "<image ab" in line]
     assert line.endswith(f"as 500x375>: {told}")
