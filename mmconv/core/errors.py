@@ -88,18 +88,15 @@ class DataError(InputError):
     `problems` has one line per problem, each with the record and the field. The message shows all,
     or if there are more than `SHOWN`, the first `ALIKE` of each kind. Rare kinds come first, so
     that one truncated file is not lost among many missing ones. `in_full` is the message with all
-    problems. `count` is their number, if a line stands for several.
+    problems.
     """
 
     SHOWN: ClassVar[int] = 40
     ALIKE: ClassVar[int] = 5
 
-    def __init__(
-        self, where: str, problems: Sequence[str], advice: str = "", *, count: int | None = None
-    ) -> None:
+    def __init__(self, where: str, problems: Sequence[str], advice: str = "") -> None:
         self.where = where
         self.problems = tuple(problems)
-        self._count = len(self.problems) if count is None else count
         self._advice = advice
         super().__init__(self._format(self._shown()) if self.is_cut else self.in_full)
 
@@ -114,7 +111,8 @@ class DataError(InputError):
         return self._format(self.problems)
 
     def _format(self, lines: Iterable[str]) -> str:
-        head = f"{self.where}: {self._count:,} problem{'' if self._count == 1 else 's'}"
+        count = len(self.problems)
+        head = f"{self.where}: {count:,} problem{'' if count == 1 else 's'}"
         advice = [self._advice] if self._advice else []
         return "\n".join([head, *(f"  {line}" for line in lines), *advice])
 

@@ -63,7 +63,7 @@ def test_a_sample_that_was_bad_at_the_start_stays_out_of_the_run(desk: Desk) -> 
 ADDED = {
     (): "",
     ("--limit", "3", "--shuffle", "1"): "3 of 24 samples, drawn at random (--shuffle 1).",
-    ("--samples", "1,4"): "2 of 24 samples, named (--samples).",
+    ("--samples", "1,4"): "2 of 24 samples, named (--sample-id).",
 }
 
 

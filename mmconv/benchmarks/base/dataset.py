@@ -12,9 +12,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import partial
@@ -24,7 +23,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from mmconv.benchmarks.base.sample import IMAGES, Sample, has_images, problems_of
+from mmconv.benchmarks.base.sample import IMAGES, has_images, problems_of
 from mmconv.benchmarks.data_files.bad_records import (
     bad_records_list,
     bad_records_note,
@@ -49,8 +48,7 @@ ALIKE = 0.9
 """How alike two names of columns are, from 0 to 1, if one is a misspelling of the other."""
 
 THREADS = min(4, os.cpu_count() or 1)
-GROUP = 8  # records that one thread checks at a time: smaller groups contend for the interpreter
-AHEAD = 4  # groups that are checked ahead
+GROUP = 32  # records that are checked at a time, with their images
 
 
 KeyOf: TypeAlias = Callable[[Record], str | None]
@@ -89,7 +87,7 @@ class Choice:
                 yield f"The {first} of {samples} samples of the data (--limit)."
         elif self.passed_over:
             drawn = f"drawn at random (--shuffle {self.seed})"
-            how = "named (--samples)" if self.seed is None else drawn
+            how = "named (--sample-id)" if self.seed is None else drawn
             yield f"{len(self.keys)} of {self.records} samples, {how}."
 
 
@@ -121,9 +119,7 @@ def _choose_new(spec: RunSpec, keys: Iterable[str]) -> Choice:
         drawn = nsmallest(spec.limit or 0, known, key=lambda key: hash_json([spec.shuffle, key]))
         return Choice(keys=frozenset(drawn), records=len(known), seed=spec.shuffle)
     if unknown := [key for key in spec.samples if key not in known]:
-        like = (
-            nearest(unknown[0], list(known)) or f"; the first of the data has {next(iter(known))}"
-        )
+        like = nearest(unknown[0], list(known)) or f"; the first one is {next(iter(known), 'none')}"
         raise ConfigError(f"samples: no sample has the key {name_few(unknown)}{like}")
     return Choice(keys=frozenset(spec.samples), records=len(known))
 
@@ -222,7 +218,6 @@ def load_dataset(  # noqa: PLR0913 - where the records and their images are
         key=_column(kind, "id"),
         other_problems=misspelt_columns(path, records, fields),
         skip_bad=skip_bad,
-        threads=bool(context),
     )
 
 
@@ -264,12 +259,11 @@ def choose_samples(  # noqa: PLR0913 - what is read, how, and what to say if tha
     key_of: KeyOf | None = None,
     other_problems: Mapping[str, Problems] | None = None,
     skip_bad: bool = False,
-    threads: bool = False,
 ) -> Dataset[S]:
     """The samples of the records that a run chooses; `read` raises for a bad record.
 
     `key` names the field with a sample's id, or `key_of` computes it. `other_problems` are those of
-    other places. With `threads`, several records are read at a time. Raises as `load_dataset`.
+    other places. Several threads call `read`. Raises as `load_dataset`.
     """
     id_of = key_of or partial(text, name=key)
     choice = choose(spec, (key_or_place(record, id_of) for record in records))
@@ -280,7 +274,7 @@ def choose_samples(  # noqa: PLR0913 - what is read, how, and what to say if tha
     first: dict[str, str] = {}
     missing = {*(choice.earlier or ())}
     beyond = 0
-    for number, (record, sample, problems) in enumerate(_read_all(chosen, read, threads=threads)):
+    for number, (record, sample, problems) in enumerate(_read_all(chosen, read)):
         taken = len(samples) if skip_bad else len(samples) + len(bad)
         full = not missing if choice.earlier is not None else taken >= (choice.limit or taken + 1)
         if choice.limit is not None and full:
@@ -309,28 +303,13 @@ _Read: TypeAlias = tuple[Record | Unreadable, S | None, Problems]
 
 
 def _read_all(
-    records: Sequence[Record | Unreadable], read: Callable[[Record], S], *, threads: bool
+    records: Sequence[Record | Unreadable], read: Callable[[Record], S]
 ) -> Iterator[_Read[S]]:
-    """Each record with its sample or its problems, in order; with `threads` a few groups ahead."""
-    groups = [records[start : start + GROUP] for start in range(0, len(records), GROUP)]
-    if not threads:
-        for group in groups:
-            yield from _read_group(group, read)
-        return
-    ahead: deque[Future[list[_Read[S]]]] = deque()
+    """Each record with its sample or its problems, in order; a group at a time is read ahead."""
     with ThreadPoolExecutor(THREADS) as pool:
-        for group in groups:
-            ahead.append(pool.submit(_read_group, group, read))
-            if len(ahead) > AHEAD:
-                yield from ahead.popleft().result()
-        for waiting in ahead:
-            yield from waiting.result()
-
-
-def _read_group(
-    group: Iterable[Record | Unreadable], read: Callable[[Record], S]
-) -> list[_Read[S]]:
-    return [_read(record, read) for record in group]
+        for start in range(0, len(records), GROUP):
+            group = records[start : start + GROUP]
+            yield from pool.map(partial(_read, read=read), group)
 
 
 def _read(record: Record | Unreadable, read: Callable[[Record], S]) -> _Read[S]:
@@ -342,6 +321,3 @@ def _read(record: Record | Unreadable, read: Callable[[Record], S]) -> _Read[S]:
         return record, None, problems_of(error)
     except DataError as error:
         return record, None, tuple(error.problems)
-
-
-__all__ = ["Dataset", "Sample", "choose_samples", "load_dataset"]

@@ -6,7 +6,7 @@ of each published format: from files to replies.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -44,14 +44,17 @@ def replay(
 
 
 def published_tables(
-    benchmark: Benchmark[Any, Any], frames: Mapping[str, ScoreFrame]
+    benchmark: Benchmark[Any, Any],
+    frames: Mapping[str, ScoreFrame],
+    *,
+    judge: str = "the judge of the files",
+    notes: Sequence[str] = (),
 ) -> list[Table]:
     """The tables of several models' scores that were read from files."""
     names = [*frames]
     candidate = names[0] if len(names) == 1 else f"{len(names)} models"
-    context = Context(candidate=candidate, judge="the judge of the files")
-    layouts, metrics = [*benchmark.layouts()], [*benchmark.metrics()]
-    return make_tables(layouts, metrics, frames, context)
+    context = Context(candidate=candidate, judge=judge, notes=notes)
+    return make_tables([*benchmark.layouts()], [*benchmark.metrics()], frames, context)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -64,7 +67,6 @@ class Rescoring:
     skip_bad: bool = False
     good: int = 0
     left_out: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    _taken: set[Path] = field(default_factory=set)
 
     def take(
         self,
@@ -75,12 +77,8 @@ class Rescoring:
     ) -> None:
         """Read every record of a file; `read` raises `DataError` for a bad one.
 
-        Raises `DataError` with all bad records of the file, for a file without good ones, and for
-        one that was taken before.
+        Raises `DataError` with all bad records of the file, and for a file without good ones.
         """
-        if (own := path.resolve()) in self._taken:
-            raise DataError(str(path), ["the same file is given twice"], "Give each file once.")
-        self._taken.add(own)
         bad: dict[str, tuple[str, ...]] = {}
         good = 0
         for record in records:

@@ -256,7 +256,7 @@ class CMTEval(Benchmark[Dialogue, CMTEvalOptions]):
         tags = {
             "model": self.models[0],
             "subset": sample.subset,
-            "pattern": PATTERNS.get(sample.pattern, sample.pattern),
+            "pattern": PATTERNS[sample.pattern],
             "persona": PERSONAS.get(sample.persona, sample.persona),
         }
         if turn:

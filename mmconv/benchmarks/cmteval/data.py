@@ -5,7 +5,6 @@ The authors' folder has a file for each subset, and for Long-Text a file of refe
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -75,16 +74,6 @@ PERSONAS = {
 }
 """The paper's eight personas (Table 9); others keep the names that they have in the file."""
 
-_IN_NAME = tuple(
-    re.compile(pattern.format(subset=f"(?P<subset>{'|'.join(SUBSETS)})"))
-    for pattern in (
-        r"^(?:eval[_-])?{subset}(?![a-z])",  # in front, as the authors write it
-        r"(?<![a-z]){subset}$",
-        r"(?<![a-z]){subset}(?![a-z])",
-    )
-)
-"""Where a file's name may have the subset."""
-
 
 def _one_of(names: Mapping[str, str], name: str | None) -> str | None:
     if name is not None and name not in names:
@@ -121,8 +110,8 @@ class UserTurn(Fields):
 
     @property
     def acts(self) -> list[str]:
-        """The known speech acts by the paper's names, repeated if the label repeats one."""
-        return [ACTS[act] for act in split_label(self.label) if act in ACTS]
+        """The speech acts by the paper's names, repeated if the label repeats one."""
+        return [ACTS[act] for act in split_label(self.label)]
 
 
 class Reference(Fields):
@@ -187,17 +176,12 @@ def read_dialogue(record: Record) -> Dialogue:
         dialogue = Dialogue.model_validate(record.fields)
     except ValidationError as error:
         problems += problems_of(error)
-    if problems := [*problems, *foreign_fields(record)]:
+    own, subset = _subset_by_layout(record), record.fields["subset"]
+    if own != subset:
+        problems.append(f"has the fields of {own}, but the file is taken for {subset}")
+    if problems:
         raise DataError(record.where, problems)
     return dialogue
-
-
-def foreign_fields(record: Record) -> list[str]:
-    """The problem of a dialogue with the fields of another subset than its file's."""
-    own, subset = _subset_by_layout(record), record.fields["subset"]
-    if own == subset:
-        return []
-    return [f"has the fields of {own}, but the file is taken for {subset}"]
 
 
 def read_references(path: Path) -> dict[str, dict[str, Any]]:
@@ -234,24 +218,11 @@ def find_files(
 
 
 def subset_of(path: Path) -> Subset:
-    """The subset that a file belongs to: by its name, or by the fields of its first record."""
-    if (match := _match_name(path)) is not None:
-        return next(subset for subset in SUBSETS if subset == match["subset"])
+    """The subset that a file belongs to, by the fields of its first record."""
     for record in scan_records(path):
         if not isinstance(record, Unreadable):
             return _subset_by_layout(record)
     raise DataError(str(path), ["holds no records"])
-
-
-def model_of(path: Path) -> str:
-    """The model whose judgements a file has: what its name has besides the subset."""
-    match = _match_name(path)
-    rest = path.stem if match is None else path.stem[: match.start()] + path.stem[match.end() :]
-    return re.sub("^eval[_-]", "", rest).strip("_-") or path.stem
-
-
-def _match_name(path: Path) -> re.Match[str] | None:
-    return next(filter(None, (pattern.search(path.stem) for pattern in _IN_NAME)), None)
 
 
 def _files_in(data: Path) -> Mapping[Subset, Path]:

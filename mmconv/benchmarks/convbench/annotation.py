@@ -8,7 +8,7 @@ focus points; categories. What a row has goes into the prompts of the rest.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from judges import Judge, PromptSet, read_verdict
@@ -23,9 +23,9 @@ from mmconv.benchmarks.convbench.data import (
     REFERENCES,
     Row,
 )
-from mmconv.core.errors import PromptError, Unparsed
+from mmconv.core.errors import Unparsed
 from mmconv.core.turns import Turn, chain
-from mmconv.core.types import Call, Failure, Ref, Reply, Sampling, Skipped, Text, Verdict
+from mmconv.core.types import Call, Failure, Ref, Reply, Sampling, Text, Verdict
 
 ROLE = "annotator"
 """The role that every call of a draft is asked of."""
@@ -51,11 +51,10 @@ _CHOICE = re.compile(
 class Draft:
     """What was drafted for one row: texts by column.
 
-    `faults` say what went wrong, and with which calls: the draft is not to be written then.
+    `faults` say what went wrong with which calls: the draft is not to be written then.
     `unreadable` names the columns that stay empty because twice no categories could be read.
     """
 
-    id: str
     texts: Mapping[str, str]
     faults: tuple[str, ...] = ()
     unreadable: tuple[str, ...] = ()
@@ -63,27 +62,13 @@ class Draft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Annotator:
-    """Plans the calls for a row's draft, with the prompts of curation stages ii to v.
-
-    Raises `PromptError` if the prompt of the answers does not end with the user's first turn.
-    """
+    """Plans the calls for a row's draft, with the prompts of curation stages ii to v."""
 
     prompts: PromptSet
     sampling: Sampling
 
-    def __post_init__(self) -> None:
-        prompt = self.prompts["annotate_answers"]
-        if prompt.messages[-1].role != "user":
-            raise PromptError(
-                f"prompt {prompt.name!r}: its last message must be the user's first turn, "
-                "since the replies and the other instructions follow it"
-            )
-
-    def calls(self, row: Row) -> tuple[Call, ...]:
+    def calls(self, row: Row) -> Iterator[Call]:
         """The calls that draft what the row lacks: none if it lacks nothing."""
-        return tuple(self._calls(row))
-
-    def _calls(self, row: Row) -> Iterator[Call]:
         caption = Ref(call="caption") if row.caption is None else row.caption
         third = row.references[2]
         if row.caption is None:
@@ -136,27 +121,22 @@ def gaps(row: Row) -> tuple[str, ...]:
     return tuple(column for column, text in zip(DRAFTED, held, strict=True) if text is None)
 
 
-def read_draft(row: Row, calls: Sequence[Call], outcomes: Outcomes) -> Draft:
+def read_draft(row: Row, calls: Iterable[Call], outcomes: Outcomes) -> Draft:
     """Read the outcomes of a row's calls; texts lose blanks around them, and nothing else.
 
     An empty reply, or one that was cut off, is a fault like a failed call.
     """
     texts: dict[str, str] = {}
-    failed: dict[str, list[str]] = {}
+    faults: list[str] = []
     for call in calls:
-        for call_id, fault in _faults(call, outcomes):
-            failed.setdefault(fault, []).append(call_id)
+        faults += _faults(call, outcomes)
         outcome = outcomes[call.id]
         if call.parser is not None:
             texts |= _read_choice(row, call, outcomes)
         elif call.id in _COLUMN_OF and isinstance(outcome, Reply):
             texts[_COLUMN_OF[call.id]] = outcome.text.strip()
-    faults = [f"{', '.join(whose)}: {fault}" for fault, whose in failed.items()]
-    skipped = [call.id for call in calls if isinstance(outcomes[call.id], Skipped)]
-    if skipped:
-        faults.append(f"not asked, for want of that: {', '.join(skipped)}")
     empty = () if faults else tuple(column for column in gaps(row) if column not in texts)
-    return Draft(id=row.id, texts=texts, faults=tuple(faults), unreadable=empty)
+    return Draft(texts=texts, faults=tuple(faults), unreadable=empty)
 
 
 def read_categories(text: str) -> Verdict:
@@ -193,14 +173,14 @@ def _read_choice(row: Row, call: Call, outcomes: Outcomes) -> dict[str, str]:
     return {column: name for column, name in chosen if column in missing}
 
 
-def _faults(call: Call, outcomes: Outcomes) -> Iterator[tuple[str, str]]:
-    """A call, or a rescue of it, that was asked and brought nothing that can be used, and why."""
+def _faults(call: Call, outcomes: Outcomes) -> Iterator[str]:
+    """What went wrong with a call and its fallbacks, as far as they were requested."""
     for each in (call, *call.fallbacks):
         match outcomes.get(each.id):
             case Failure() as failure:
-                yield each.id, failure.description
+                yield f"{each.id}: {failure.description}"
             case Reply(text=text, finish=finish) if each.parser is None:
                 if finish in _UNUSABLE:
-                    yield each.id, _UNUSABLE[finish]
+                    yield f"{each.id}: {_UNUSABLE[finish]}"
                 elif not text.strip():
-                    yield each.id, "an empty reply"
+                    yield f"{each.id}: an empty reply"

@@ -6,7 +6,7 @@ import asyncio
 import shlex
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,8 +19,9 @@ from judges import PromptSet
 from mmconv.benchmarks.base.dataset import Dataset
 from mmconv.benchmarks.convbench.annotation import ROLE, Annotator
 from mmconv.benchmarks.convbench.data import Row, Source, load_rows
-from mmconv.benchmarks.convbench.drafts import DraftFile, Drafting, held
+from mmconv.benchmarks.convbench.drafts import Drafts, held
 from mmconv.benchmarks.convbench.scenes import write_scenes
+from mmconv.benchmarks.data_files.bad_records import name_few
 from mmconv.cli.shared.basics import FILE, comma_list, writing_option
 from mmconv.cli.shared.costs import COST_OPTIONS, Budget, print_forecast
 from mmconv.cli.shared.options import SAMPLE_OPTIONS, Renamed, with_options
@@ -42,9 +43,6 @@ from mmconv.core.types import Sampling
 from mmconv.engine.resources import Resources, open_resources
 from mmconv.engine.run import Place
 from mmconv.engine.setup import check_calls, check_keys
-
-SHOWN = 20
-"""How many rows a message names at most."""
 
 MAX_TOKENS = 2048
 """The longest reply by default."""
@@ -220,10 +218,6 @@ async def _annotate(args: SimpleNamespace) -> int:
     annotator = Annotator(
         prompts=PromptSet(args.benchmark, args.prompts), sampling=Sampling(max_tokens=MAX_TOKENS)
     )
-
-    def drafting() -> Drafting:
-        return Drafting(annotator=annotator, file=DraftFile(args.out, args.annotations))
-
     where = place(Place().out, args.store)
     async with open_resources(spec, where.store_url) as resources:
         source = Source(
@@ -233,70 +227,68 @@ async def _annotate(args: SimpleNamespace) -> int:
             annotations=args.annotations,
             skip_bad=args.skip_bad_records,
         )
-        checked = await resources.read_data(partial(load_rows, source, spec))
-        rows = checked.samples
+        dataset = await resources.read_data(partial(load_rows, source, spec))
+        rows = dataset.samples
         check_calls(spec, (call for row in rows for call in annotator.calls(row)))
         if args.dry_run:
-            plans, runner = drafting().plans(rows), resources.runner(offline=True)
+            plans = Drafts(args.out, args.annotations, rows).plans(annotator)
+            runner = resources.runner(offline=True)
             await print_forecast(spec, runner, plans, partial(check_keys, spec, [ROLE]))
             return 0
-        with held(args.out):
-            drafts = drafting()
-            complete, stop_reason = await _draft(drafts, resources, rows, budget)
-    for sentence in _summary(args, drafts, checked):
+        with writing_option("--out", args.out), held(args.out):
+            drafts = Drafts(args.out, args.annotations, rows)
+            complete, stop_reason = await _draft(drafts, annotator, resources, budget)
+    for sentence in _summary(args, drafts, dataset):
         click.echo(sentence)
     return _exit_code(args.store, drafts, complete, stop_reason)
 
 
 async def _draft(
-    drafting: Drafting,
-    resources: Resources,
-    rows: Sequence[Row],
-    budget: Budget | None,
+    drafts: Drafts, annotator: Annotator, resources: Resources, budget: Budget | None
 ) -> tuple[bool, StopReason | None]:
     """Request the drafts; returns whether all were requested, and why the run stopped by itself."""
     started = time.monotonic()
-    drafting.settle(rows)
+    drafts.copy_whole()
     runner = resources.runner(before_asking=partial(check_keys, resources.spec, [ROLE]))
     if budget is not None:
         runner.enough = budget.spent
-    async with progress(resources.spec, runner.stats, drafting.lacking):
+    async with progress(resources.spec, runner.stats, len(drafts.missing)):
         with stopped_by_interrupt(runner):
-            complete = await runner.run(drafting.plans(rows), drafting.finish)
+            complete = await runner.run(drafts.plans(annotator), drafts.finish)
     if complete and budget is not None and (spent := budget.spent(runner.stats)):
         click.echo(spent, err=True)
     click.echo(line(resources.spec, runner.stats, time.monotonic() - started))
-    drafting.arrange()
+    drafts.sort()
     return complete, runner.stats.stop_reason
 
 
-def _summary(args: SimpleNamespace, drafting: Drafting, checked: Dataset[Row]) -> Iterator[str]:
+def _summary(args: SimpleNamespace, drafts: Drafts, dataset: Dataset[Row]) -> Iterator[str]:
     """What was done, what was not, and what a person has to do now."""
-    if drafting.lacking or drafting.copied or drafting.present:
-        yield f"{counted(drafting.written, 'draft')} written to {args.out}"
+    if drafts.missing or drafts.copied or drafts.present:
+        yield f"{counted(drafts.written, 'draft')} written to {args.out}"
     else:
-        rows = counted(drafting.rows, "row")
+        rows = counted(drafts.rows, "row")
         yield f"Nothing is missing: {rows} with all columns. Nothing was written to {args.out}."
-    if drafting.copied:
-        yield f"{counted(drafting.copied, 'row')} copied unchanged from {args.annotations}"
-    if drafting.present:
-        yield f"{counted(drafting.present, 'row')} with a line in {args.out} not requested"
-    if drafting.lacks:
+    if drafts.copied:
+        yield f"{counted(drafts.copied, 'row')} copied unchanged from {args.annotations}"
+    if drafts.present:
+        yield f"{counted(drafts.present, 'row')} with a line in {args.out} not requested"
+    if drafts.lacks:
         yield (
-            f"Something is missing in the lines of {_listed(drafting.lacks)}. Lines are never "
+            f"Something is missing in the lines of {_listed(drafts.lacks)}. Lines are never "
             f"changed; to complete them, give --annotations {args.out} and another --out."
         )
-    if drafting.unreadable:
+    if drafts.unreadable:
         yield (
-            f"Categories are empty in {_listed(drafting.unreadable)}: neither of two replies could "
+            f"Categories are empty in {_listed(drafts.unreadable)}: neither of two replies could "
             "be read."
         )
-    if checked.bad:
-        yield f"{counted(len(checked.bad), 'bad record')} left out (--skip-bad-records)"
-    if checked.other_problems:
-        unused = counted(len(checked.other_problems), "annotation or column")
+    if dataset.bad:
+        yield f"{counted(len(dataset.bad), 'bad record')} left out (--skip-bad-records)"
+    if dataset.other_problems:
+        unused = counted(len(dataset.other_problems), "annotation or column")
         yield f"{unused} not used, or bad"
-    if drafting.written:
+    if drafts.written:
         yield (
             "No person has checked the drafts: read them, correct them, and set status to "
             f"verified. Until then a run needs --annotations {args.out} --allow-drafts, and its "
@@ -304,21 +296,19 @@ def _summary(args: SimpleNamespace, drafting: Drafting, checked: Dataset[Row]) -
         )
 
 
-def _exit_code(
-    store: str, drafting: Drafting, complete: bool, stop_reason: StopReason | None
-) -> int:
+def _exit_code(store: str, drafts: Drafts, complete: bool, stop_reason: StopReason | None) -> int:
     """The exit code; what prevents 0 is printed on standard error."""
-    if drafting.faults:
-        failed = counted(len(drafting.faults), "row")
+    if drafts.faults:
+        failed = counted(len(drafts.faults), "row")
         click.echo(f"Nothing was written for {failed} that could not be completed:", err=True)
         alike: dict[tuple[str, ...], list[str]] = {}
-        for row_id, faults in drafting.faults.items():
+        for row_id, faults in drafts.faults.items():
             alike.setdefault(faults, []).append(row_id)
         for faults, rows in alike.items():
             click.echo(f"  {_listed(rows)}: {'; '.join(faults)}", err=True)
     if not complete:
         return tell_stopped(store, stop_reason)
-    if drafting.faults:
+    if drafts.faults:
         click.echo(f"Replies are cached. Request the rest with:\n  {typed(store)}", err=True)
         return EXIT_FAILURES
     return 0
@@ -326,5 +316,4 @@ def _exit_code(
 
 def _listed(rows: Iterable[str]) -> str:
     names = list(rows)
-    more = "" if len(names) <= SHOWN else f" and {len(names) - SHOWN} more"
-    return f"{counted(len(names), 'row')} (ID {', '.join(names[:SHOWN])}{more})"
+    return f"{counted(len(names), 'row')} (ID {name_few(names)})"

@@ -107,22 +107,20 @@ def load_rows(source: Source, spec: RunSpec, library: ImageSink) -> Dataset[Row]
     Raises `DataError` with all problems in one message; with `source.skip_bad` only if a file
     cannot be read or no row is left.
     """
-    records = [*scan_records(source.data, source.sheet, columns=REQUIRED)]
+    records = [*map(_with_plain_id, scan_records(source.data, source.sheet, columns=REQUIRED))]
     annotations = read_annotations(source.annotations)
-    joined = [_join(record, annotations) for record in records]
     sides = {} if source.positions is None else read_sides(source.positions)
     folder = ImageFolder(source.images, library)
     needed = [column for column in COLUMNS if column in {*REQUIRED, *source.needs}]
-    seen: set[str] = set()  # problems that rows of any thread have
 
     def read(record: Record) -> Row:
         texts, problems = read_texts(record)
+        row_id = read_id(texts)
+        texts, conflicts = annotations.complete(row_id, texts)
+        problems += conflicts
         if not source.allow_drafts and source.needs and texts.get(STATUS) == "draft":
             problems.append(NOT_VERIFIED)
-        row_id = read_id(texts)
-        if row_id not in annotations.bad_ids:
-            problems += [_no(column) for column in needed if column not in texts]
-        problems += record.fields.get(_CONFLICTS, ())
+        problems += [f"no {column}" for column in needed if column not in texts]
         if row_id is not None and source.positions is not None and int(row_id) not in sides:
             problems.append(f"{source.positions.name} ends at ID {len(sides)}")
         try:
@@ -130,30 +128,44 @@ def load_rows(source: Source, spec: RunSpec, library: ImageSink) -> Dataset[Row]
         except ImageError as error:
             problems.append(str(error))
         if problems or image is None or row_id is None:
-            seen.update(problems)
             raise DataError(record.where, problems)
         return _make_row(row_id, image, texts, sides.get(int(row_id)))
+
+    def advice() -> Iterator[str]:
+        yield f"Every row needs {', '.join(needed)}."
+        if source.needs:
+            yield (
+                "`mmconv annotate convbench` drafts captions and references; --no-judge needs none "
+                "in the free setting."
+            )
 
     other_problems = misspelt_columns(source.data, records, COLUMNS)
     if source.annotations is not None:
         other_problems |= misspelt_columns(source.annotations, annotations.records, COLUMNS)
-        other_problems |= annotations.unused(joined)
+        other_problems |= annotations.unused(records)
     return choose_samples(
-        joined,
+        records,
         read,
         spec,
         source.data,
         key=ID,
-        advice=lambda: _advice(source, folder, seen, [*records, *annotations.records]),
+        advice=advice,
         other_problems=other_problems,
         skip_bad=source.skip_bad,
-        threads=True,
     )
+
+
+def _with_plain_id(record: Record | Unreadable) -> Record | Unreadable:
+    """The record with its ID as it is compared, if it has one."""
+    key = None if isinstance(record, Unreadable) else read_id(read_texts(record)[0])
+    if isinstance(record, Unreadable) or key is None:
+        return record
+    return Record(where=record.where, fields={**record.fields, ID: key})
 
 
 def _image(record: Record, texts: Texts) -> str | EmbeddedImage:
     """What names the record's image, or holds it."""
-    value = record.fields[IMAGE]
+    value = record.fields.get(IMAGE)
     return value if isinstance(value, EmbeddedImage) else texts[IMAGE]
 
 
@@ -186,32 +198,34 @@ def filled_columns(source: Source, columns: Collection[str]) -> set[str]:
 
 @dataclass(slots=True)
 class Annotations:
-    """A file's annotations by ID, each with its place, and what is wrong with the others.
-
-    `bad_ids` holds the place and the problems of a bad annotation by ID; they are those of its row.
-    `bad` holds the problems of the other ones by place.
-    """
+    """A file's annotations by ID, each with its place, and what is wrong with others, by place."""
 
     records: list[Record | Unreadable] = field(default_factory=list)
     by_id: dict[str, tuple[str, Texts]] = field(default_factory=dict)
     bad: dict[str, Problems] = field(default_factory=dict)
-    bad_ids: dict[str, tuple[str, Problems]] = field(default_factory=dict)
+
+    def complete(self, row_id: str | None, texts: Texts) -> tuple[Texts, list[str]]:
+        """A row's texts with those that only its annotation has, and which of them differ."""
+        where, annotation = self.by_id.get(row_id or "", ("", {}))
+        conflicts = [
+            f"{column} differs from {where}"
+            for column, value in annotation.items()
+            if column not in (ID, IMAGE) and texts.get(column, value).strip() != value.strip()
+        ]
+        return {**annotation, **texts}, conflicts
 
     def unused(self, rows: Sequence[Record | Unreadable]) -> dict[str, Problems]:
-        """The bad annotations that belong to no row, and those of IDs that no row has."""
+        """The bad annotations, and those of IDs that no row has."""
         known = {record.fields.get(ID) for record in rows if isinstance(record, Record)}
         strays = {
             f"{where} (ID {key})": ("no row has this ID",)
-            for key, (where, _) in [*self.by_id.items(), *self.bad_ids.items()]
+            for key, (where, _) in self.by_id.items()
             if rows and key not in known  # a file without rows is a problem of its own
         }
         return {**self.bad, **strays}
 
 
-_CONFLICTS = "conflicts with the annotation"
-"""The field of a joined record that lists what does not fit together."""
-
-NOT_VERIFIED = "is a draft that no person has verified"
+NOT_VERIFIED = "is a draft: set status to verified when a person has checked it, or --allow-drafts"
 
 
 def read_annotations(path: Path | None) -> Annotations:
@@ -227,66 +241,17 @@ def read_annotations(path: Path | None) -> Annotations:
         texts, problems = read_texts(record)
         key = read_id(texts)
         if ID not in texts:
-            problems.append(_no(ID))
+            problems.append(f"no {ID}")
         if key in annotations.by_id:
             problems.append(f"{annotations.by_id[key][0]} annotates this ID already")
         if key is not None and not problems:
             annotations.by_id[key] = record.where, texts
-        elif key is not None and key not in (*annotations.by_id, *annotations.bad_ids):
-            annotations.bad_ids[key] = record.where, tuple(problems)
         else:
             place = record.where if key is None else f"{record.where} (ID {key})"
             annotations.bad[place] = tuple(problems)
     if not annotations.records:
         annotations.bad[path.name] = ("holds no records",)
     return annotations
-
-
-def _join(record: Record | Unreadable, annotations: Annotations) -> Record | Unreadable:
-    """The record with the fields that only its annotation has, and its ID as it is compared."""
-    if isinstance(record, Unreadable):
-        return record
-    texts, _ = read_texts(record)
-    key = read_id(texts)
-    if key is None:
-        return record
-    fields = {**record.fields, ID: key}
-    where, annotation = annotations.by_id.get(key, ("", {}))
-    conflicts = [
-        f"{column} differs from {where}"
-        for column, value in annotation.items()
-        if column != ID and texts.get(column, value).strip() != value.strip()
-        if not isinstance(record.fields.get(column), EmbeddedImage)
-    ]
-    if key in annotations.bad_ids:
-        where, problems = annotations.bad_ids[key]
-        conflicts += (f"its annotation, {where}: {problem}" for problem in problems)
-    fields |= {column: value for column, value in annotation.items() if column not in texts}
-    return Record(where=record.where, fields={**fields, _CONFLICTS: conflicts})
-
-
-def _no(column: str) -> str:
-    return f"no {column}"
-
-
-def _advice(
-    source: Source,
-    folder: ImageFolder,
-    seen: Collection[str],
-    records: Sequence[Record | Unreadable],
-) -> Iterator[str]:
-    if not {_no(column) for column in source.needs}.isdisjoint(seen):
-        yield (
-            "--no-judge needs no references in the free setting; `mmconv annotate convbench` "
-            "drafts what is missing."
-        )
-    if NOT_VERIFIED in seen:
-        yield "Check the drafts and set status to verified, or run with --allow-drafts."
-    if folder.missing:
-        yield f"Put the missing images into {source.images}."
-    columns = [name for each in records if isinstance(each, Record) for name in each.fields]
-    if unread := [name for name in dict.fromkeys(columns) if name not in COLUMNS]:
-        yield f"Columns that nothing reads: {', '.join(unread)}."
 
 
 def read_sides(path: Path) -> Mapping[int, Side]:

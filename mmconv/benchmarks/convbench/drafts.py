@@ -1,4 +1,4 @@
-"""A drafting job and the file that it writes: an annotations file, one line per row.
+"""The file that drafts are written to: an annotations file, one line per row.
 
 The file is complete: it takes over what an earlier annotations file says of a row, so it can be
 given as `--annotations` in its place. A line is never changed, since a person may have verified it.
@@ -10,14 +10,9 @@ from __future__ import annotations
 
 import fcntl
 import os
-import shutil
-from codecs import BOM_UTF8
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
-from operator import itemgetter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Literal, TypeAlias
 
 import orjson
 
@@ -27,6 +22,7 @@ from mmconv.benchmarks.convbench.data import (
     ID,
     STATUS,
     Row,
+    Texts,
     read_annotations,
     read_id,
     read_texts,
@@ -36,127 +32,63 @@ from mmconv.core.atomic_writes import atomic_write
 from mmconv.core.errors import ConfigError, DataError
 from mmconv.core.plans import Finished, Plan
 
-Texts: TypeAlias = Mapping[str, str]
-"""What an annotation holds, by column."""
 
-Status: TypeAlias = Literal["draft", "verified"]
-
-
-class DraftFile:
-    """An annotations file that drafts are added to; lock it with `held` meanwhile.
+class Drafts:
+    """An annotations file that drafts of `rows` are added to; lock it with `held` meanwhile.
 
     `earlier` is the annotations file that it completes; it may be the same file. Raises
     `ConfigError` if `path` does not end in .jsonl, and `DataError` if the file has a bad line.
+
+    `missing` are the rows that a model is asked about, `present` counts those that had a line
+    before. `written` counts drafts, `copied` the rows taken over from the earlier file. By row: the
+    columns that an earlier line `lacks`, those left empty because the categories were `unreadable`,
+    and the `faults` for which nothing was written.
     """
 
-    def __init__(self, path: Path, earlier: Path | None = None) -> None:
+    def __init__(self, path: Path, earlier: Path | None, rows: Sequence[Row]) -> None:
         self.path = path
         if path.suffix.lower() != ".jsonl":
             raise ConfigError(f"--out {path}: drafts are JSON Lines; name it .jsonl")
-        self._lines, faults = _read(path) if path.exists() else ({}, [])
-        if faults:
-            raise DataError(str(path), faults, "Fix the lines, or give another --out.")
+        lines: dict[str, Texts] = {}
+        if path.exists() and path.stat().st_size:
+            lines, bad = _read(path)
+            if bad:
+                raise DataError(str(path), bad, "Fix the lines, or give another --out.")
         # bad lines of the earlier file were refused, or left out on request, with the dataset
         self._earlier = {} if earlier is None else _read(earlier)[0]
+        self._order = {row.id: place for place, row in enumerate(rows)}
+        self.rows = len(rows)
+        lacks = {row.id: gaps(row) for row in rows}
+        self.missing = [row for row in rows if row.id not in lines and lacks[row.id]]
+        self._whole = [row for row in rows if row.id not in lines and not lacks[row.id]]
+        self.present = sum(row.id in lines for row in rows)
+        self.lacks = {
+            row_id: columns
+            for row_id, line in lines.items()
+            if (columns := [each for each in lacks.get(row_id, ()) if each not in line])
+        }
+        self.written = self.copied = 0
+        self.unreadable: dict[str, tuple[str, ...]] = {}
+        self.faults: dict[str, tuple[str, ...]] = {}
 
-    def line(self, row_id: str) -> Texts | None:
-        """What the row's line holds, None if it has none."""
-        return self._lines.get(row_id)
+    def copy_whole(self) -> None:
+        """Take over the rows that need no model from the earlier file."""
+        for row in self._whole:
+            self._copy(row)
 
-    def copy(self, row_id: str) -> bool:
-        """Take over the row's line of the earlier file as it is; False if there is none."""
-        texts = self._earlier.get(row_id)
-        if texts is None:
-            return False
-        status: Status = "draft" if texts.get(STATUS) == "draft" else "verified"
-        self._append(row_id, texts, status)
-        return True
-
-    def add(self, row_id: str, drafted: Texts) -> None:
-        """Write a row's draft, and return once it is on disk.
-
-        A line has one status: what a person wrote becomes part of a draft if a model completes it.
-        """
-        self._append(row_id, {**self._earlier.get(row_id, {}), **drafted}, "draft")
-
-    def arrange(self, order: Mapping[str, int]) -> None:
-        """Move the lines into this order of rows, byte for byte; those of other rows come last.
-
-        The file is left as it is where that cannot be done.
-        """
-        content = self.path.read_bytes().removeprefix(BOM_UTF8)
-        lines = [line for line in content.split(b"\n") if line.strip()]
-        rows = [_row_of(line) for line in lines]
-        places = [order.get(row or "", len(order)) for row in rows]
-        if None in rows or places == sorted(places):
-            return
-        arranged = sorted(zip(places, lines, strict=True), key=itemgetter(0))
-        # All lines are there, whatever their order.
-        with suppress(OSError):
-            _replace(self.path.resolve(), b"".join(line + b"\n" for _, line in arranged))
-
-    def _append(self, row_id: str, texts: Texts, status: Status) -> None:
-        given = {column: texts[column] for column in DRAFTED if column in texts}
-        _append_line(self.path, orjson.dumps({ID: int(row_id), **given, STATUS: status}))
-        self._lines[row_id] = texts
-
-
-@dataclass(slots=True, kw_only=True)
-class Drafting:
-    """Which rows are asked about, and what has become of them so far.
-
-    `lacking` counts the rows to ask about, `written` drafts, `copied` the rows taken over from the
-    earlier file, `present` those that had a line before. By row: the columns that such a line
-    `lacks`, those left empty because the categories were `unreadable`, and the `faults` for which
-    nothing was written.
-    """
-
-    annotator: Annotator
-    file: DraftFile
-    lacking: int = 0
-    written: int = 0
-    copied: int = 0
-    present: int = 0
-    lacks: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    unreadable: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    faults: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    _under_way: dict[int, Row] = field(default_factory=dict, init=False)
-    _order: dict[str, int] = field(default_factory=dict, init=False)
-
-    @property
-    def rows(self) -> int:
-        """How many rows there are in all."""
-        return len(self._order)
-
-    def settle(self, rows: Iterable[Row]) -> None:
-        """Settle the rows that need no model, and count the others as `lacking`."""
-        for order, row in enumerate(rows):
-            self._order[row.id] = order
-            missing = gaps(row)
-            line = self.file.line(row.id)
-            if line is not None:
-                self.present += 1
-                if lacks := tuple(column for column in missing if column not in line):
-                    self.lacks[row.id] = lacks
-            elif missing:
-                self.lacking += 1
-            else:
-                self.copied += self.file.copy(row.id)
-
-    def plans(self, rows: Iterable[Row]) -> Iterator[Plan]:
-        """A plan for every row without a line that lacks something, streamed."""
-        for order, row in enumerate(rows):
-            if self.file.line(row.id) is None and gaps(row):
-                self._under_way[order] = row
-                calls = self.annotator.calls(row)
-                yield Plan(order=order, sample=row.id, condition="annotate", calls=calls)
+    def plans(self, annotator: Annotator) -> Iterator[Plan]:
+        """A plan for every row that a model is asked about."""
+        for order, row in enumerate(self.missing):
+            calls = tuple(annotator.calls(row))
+            yield Plan(order=order, sample=row.id, condition="annotate", calls=calls)
 
     def finish(self, finished: Finished) -> None:
         """Write the row's line, unless something that it lacks could not be drafted.
 
-        Categories that could not be read do not hold the rest back.
+        Categories that could not be read do not hold the rest back. A line has one status: what a
+        person wrote becomes part of a draft if a model completes it.
         """
-        row = self._under_way.pop(finished.plan.order)
+        row = self.missing[finished.plan.order]
         draft = read_draft(row, finished.plan.calls, finished.outcomes)
         if draft.faults:
             self.faults[row.id] = draft.faults
@@ -164,93 +96,75 @@ class Drafting:
         if draft.unreadable:
             self.unreadable[row.id] = draft.unreadable
         if draft.texts:
-            self.file.add(row.id, draft.texts)
+            self._append(row, {**self._earlier.get(row.id, {}), **draft.texts, STATUS: "draft"})
             self.written += 1
         else:
-            self.copied += self.file.copy(row.id)
+            self._copy(row)
 
-    def arrange(self) -> None:
-        """Put the file's lines and the rows of messages into the rows' order."""
-        self.file.arrange(self._order)
-        for by_row in (self.unreadable, self.faults):
-            ordered = sorted(by_row.items(), key=lambda item: self._order[item[0]])
-            by_row.clear()
-            by_row.update(ordered)
+    def sort(self) -> None:
+        """Put the lines, and the rows of messages, into the order of the rows."""
+        self.unreadable, self.faults = (
+            dict(sorted(by_row.items(), key=lambda item: self._order[item[0]]))
+            for by_row in (self.unreadable, self.faults)
+        )
+        if self.path.exists():
+            lines = [line for line in self.path.read_bytes().splitlines() if line.strip()]
+            lines.sort(key=self._place)
+            with atomic_write(self.path, sync=True) as part:
+                part.write_bytes(b"".join(line + b"\n" for line in lines))
+
+    def _place(self, line: bytes) -> int:
+        """The row's place; lines of other rows, and what a person spoilt meanwhile, come last."""
+        try:
+            texts, _ = read_texts(Record(where="", fields=orjson.loads(line)))
+        except (orjson.JSONDecodeError, AttributeError):
+            return self.rows
+        return self._order.get(read_id(texts) or "", self.rows)
+
+    def _copy(self, row: Row) -> None:
+        """Take over the row's line of the earlier file as it is, if there is one."""
+        if row.id in self._earlier:
+            self._append(row, {STATUS: "verified", **self._earlier[row.id]})
+            self.copied += 1
+
+    def _append(self, row: Row, texts: Mapping[str, str]) -> None:
+        """Add a line and have it on disk before returning."""
+        given = {column: texts[column] for column in (*DRAFTED, STATUS) if column in texts}
+        line = orjson.dumps({ID: int(row.id), **given})
+        with self.path.open("a+b") as file:
+            # an editor may have saved it without a last line break
+            if file.tell():
+                file.seek(-1, os.SEEK_END)
+                line = line if file.read(1) == b"\n" else b"\n" + line
+            file.write(line + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
 
 
 @contextmanager
 def held(path: Path) -> Iterator[None]:
     """Lock the file for this process; a new file is not left empty.
 
-    Raises `ConfigError` if it cannot be written, or if another process holds it.
+    Raises `ConfigError` if another process holds it, `OSError` if it cannot be written.
     """
-    there = path.exists()
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        file = _locked(path)
-    except BlockingIOError as error:
-        raise ConfigError(
-            f"--out {path}: another `mmconv annotate` is writing this file; wait until it has "
-            "ended, or name another"
-        ) from error
-    except OSError as error:
-        raise ConfigError(f"--out {path}: {error.strerror or error}") from error
-    with file:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("ab") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise ConfigError(
+                f"--out {path}: another `mmconv annotate` is writing this file; wait until it has "
+                "ended, or name another"
+            ) from error
         try:
             yield
         finally:
-            if not there and path.exists() and not path.stat().st_size:
+            if not path.stat().st_size:
                 path.unlink()
-
-
-def _locked(path: Path) -> IO[bytes]:
-    """The file, locked until it is closed; raises `BlockingIOError` if another has locked it."""
-    while True:
-        file = path.open("ab")
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            file.close()
-            raise
-        # the process before may have replaced or removed it
-        if path.exists() and os.path.samestat(path.stat(), os.fstat(file.fileno())):
-            return file
-        file.close()
-
-
-def _append_line(path: Path, line: bytes) -> None:
-    """Add a line and have it on disk before returning."""
-    with path.open("a+b") as file:
-        # an editor may have saved it without a last line break
-        if file.tell():
-            file.seek(-1, os.SEEK_END)
-            line = line if file.read(1) == b"\n" else b"\n" + line
-        file.write(line + b"\n")
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _replace(path: Path, content: bytes) -> None:
-    """Put a new file in the place of one, which is there whole until the new one is."""
-    with atomic_write(path, sync=True) as part:
-        part.write_bytes(content)
-        shutil.copymode(path, part)
-
-
-def _row_of(line: bytes) -> str | None:
-    """The row that a line annotates; None if the line was damaged meanwhile."""
-    try:
-        fields = orjson.loads(line)
-    except orjson.JSONDecodeError:
-        return None
-    if not isinstance(fields, dict):
-        return None
-    return read_id(read_texts(Record(where="", fields=fields))[0])
 
 
 def _read(path: Path) -> tuple[dict[str, Texts], list[str]]:
     """The annotations by row, and what is wrong with the other lines."""
     annotations = read_annotations(path)
-    texts: dict[str, Texts] = {key: texts for key, (_, texts) in annotations.by_id.items()}
-    bad = [*annotations.bad.items(), *annotations.bad_ids.values()] if annotations.records else []
-    return texts, [f"{where}: {problem}" for where, problems in bad for problem in problems]
+    bad = [f"{where}: {each}" for where, problems in annotations.bad.items() for each in problems]
+    return {key: texts for key, (_, texts) in annotations.by_id.items()}, bad

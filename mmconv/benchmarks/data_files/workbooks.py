@@ -30,21 +30,6 @@ class Formatted(float):
     format: str
 
 
-class Uncomputed:
-    """A formula whose value was not computed or not saved, which is not an empty cell."""
-
-    def __init__(self, coordinate: str) -> None:
-        """The formula in the cell at a coordinate, such as C2."""
-        self.coordinate = coordinate
-
-    def __repr__(self) -> str:
-        """What problems say that the cell holds, and what to do."""
-        return (
-            f"a formula without a saved value (cell {self.coordinate}: save the workbook in a "
-            "spreadsheet program)"
-        )
-
-
 _AS_STORED = frozenset({"General", "0", "@"})
 """The number formats that show a number without a fraction as it is stored."""
 
@@ -68,7 +53,7 @@ def open_sheet(
         try:
             pages = load_workbook(file, read_only=True, data_only=True).worksheets
             page = _named(path, pages, sheet) if sheet else _fitting(path, pages, columns)
-            yield f" sheet {page.title!r}" if len(pages) > 1 else "", _rows(path, page)
+            yield f" sheet {page.title!r}" if len(pages) > 1 else "", _rows(page)
         except _XLSX_ERRORS as error:
             raise DataError(
                 str(path),
@@ -87,49 +72,23 @@ def _named(path: Path, pages: Sequence[Any], sheet: str) -> Any:
 def _fitting(path: Path, pages: Sequence[Any], columns: Collection[str]) -> Any:
     if len(pages) == 1 or not columns:
         return pages[0]
-    held = [len(_header(path, page).intersection(columns)) for page in pages]
-    if not any(held):
-        fault = f"none of its sheets ({_titles(pages)}) names a column {' or '.join(columns)}"
-        raise DataError(str(path), [fault], "Name the columns in row 1 of a sheet.")
-    best = [page for page, count in zip(pages, held, strict=True) if count == max(held)]
+    counts = [
+        len({str(cell).strip() for cell in next(_rows(page), ())} & {*columns}) for page in pages
+    ]
+    best = [page for page, count in zip(pages, counts, strict=True) if count == max(counts)]
     if len(best) > 1:
-        fault = f"the sheets {_titles(best)} name as many of the columns: which one is meant?"
-        advice = "Keep one of them in the file; of a data file, the option `sheet` can name it."
-        raise DataError(str(path), [fault], advice)
+        fault = f"the sheets {_titles(best)} name equally many of the columns {', '.join(columns)}"
+        raise DataError(
+            str(path), [fault], "Keep one of them. In a run, the option `sheet` can name it."
+        )
     return best[0]
 
 
-def _header(path: Path, page: Any) -> set[str]:
-    return {str(cell).strip() for cell in next(_rows(path, page), ()) if cell is not None}
-
-
-def _rows(path: Path, page: Any) -> Rows:
+def _rows(page: Any) -> Rows:
     # some programs store a wrong size, and cells outside it would be lost
     page.reset_dimensions()
-    formulas: Collection[str] | None = None
     for cells in page.iter_rows():
-        bare = {place: cell.coordinate for place, cell in enumerate(cells) if _is_bare(cell)}
-        if bare and formulas is None:
-            formulas = _formulas(path, page.title)
-        lost = {place: Uncomputed(name) for place, name in bare.items() if name in (formulas or ())}
-        yield [lost.get(place, _value(cell)) for place, cell in enumerate(cells)]
-
-
-def _is_bare(cell: Any) -> bool:
-    """Whether a cell is in the file without a value; an empty text is a value."""
-    return cell.value is None and cell.data_type == "n" and hasattr(cell, "coordinate")
-
-
-def _formulas(path: Path, title: str) -> Collection[str]:
-    """The coordinates of a sheet's formulas, which are not seen when its values are read."""
-    from openpyxl import load_workbook
-
-    with path.open("rb") as file:
-        page = load_workbook(file, read_only=True)[title]
-        page.reset_dimensions()
-        return {
-            cell.coordinate for cells in page.iter_rows() for cell in cells if cell.data_type == "f"
-        }
+        yield [_value(cell) for cell in cells]
 
 
 def _value(cell: Any) -> Any:

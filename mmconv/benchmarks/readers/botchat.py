@@ -2,13 +2,12 @@
 
 `UniEval.tsv` has one row per model and dialogue, `GTEval.tsv` and files like it one per comparison;
 the judge's reply is in a column named after the judge. Files of dialogues have loops and lengths.
-Oddities of the files are counted in one more table.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -23,7 +22,6 @@ from mmconv.benchmarks.botchat.dialogues import (
     HUMAN,
     INDEX,
     PAIREVAL,
-    SEED,
     UTTERANCES,
     Comparison,
     DupDetect,
@@ -46,7 +44,7 @@ from mmconv.benchmarks.botchat.tables import layouts
 from mmconv.benchmarks.data_files.records import Record, scan_records, text
 from mmconv.core.errors import DataError
 from mmconv.core.score_rows import ScoreRows
-from mmconv.core.types import Call, Cell, Outcome, Parser, Reply, Score, Skipped, Table
+from mmconv.core.types import Call, Outcome, Parser, Reply, Score, Skipped, Table
 from mmconv.stats import ScoreFrame
 
 EXACT_MATCH = "EM"
@@ -54,12 +52,6 @@ EXACT_MATCH = "EM"
 
 PUBLISHED = {UNIEVAL: 547, GTEVAL: 444}
 """How many judgements of each kind the authors publish per model."""
-
-ROWS, MISSING, EMPTY = "rows", "missing rows", "empty judgements"
-EXACT, UNEQUAL = "exact matches (EM)", "EM of texts that differ"
-SHORT, OPAQUE = "dialogues of fewer utterances", "conversations in no known form"
-FAULTS = (ROWS, MISSING, EMPTY, EXACT, UNEQUAL, SHORT, OPAQUE)
-"""What is counted of every model's rows, by the name of its column."""
 
 ADVICE = "Give the authors' files as they are."
 
@@ -84,22 +76,27 @@ def rescore(files: Sequence[Path], *, skip_bad: bool = False) -> tuple[Table, ..
         judges |= {judge: None} if judge else {}
     frame = ScoreFrame(reader.rows)
     compared = f"{len(reader.compared)} in the files"
-    context = Context(candidate="the files", judge=", ".join(judges))
+    notes = [
+        f"{model}, {protocol}: {count} of the {PUBLISHED[protocol]} published judgements."
+        for (model, protocol), count in reader.counts.items()
+        if protocol in PUBLISHED
+    ]
+    context = Context(candidate="the files", judge=", ".join(judges), notes=notes)
     arranged = layouts(frame, _DUP_DETECT, compared=compared)
     tables = make_tables(arranged, [*metrics(UTTERANCES)], {context.candidate: frame}, context)
-    return rescoring.rescored((*tables, *_faults_table(reader.counts)))
+    return rescoring.rescored(tables)
 
 
 @dataclass(slots=True, kw_only=True)
 class _Reader:
-    """Scores of the rows read so far, and counts of oddities by protocol and model.
+    """Scores of the rows read so far, and counts of judgements by model and protocol.
 
     `places` says where each judgement or dialogue was read, `models` which of a pair is the model
     and not the opponent; `compared` are the indexes of the samples that comparisons are of.
     """
 
     rows: ScoreRows = field(default_factory=ScoreRows)
-    counts: dict[tuple[str, str], Counter[str]] = field(default_factory=dict)
+    counts: Counter[tuple[str, str]] = field(default_factory=Counter)
     places: dict[tuple[str, ...], str] = field(default_factory=dict)
     models: dict[frozenset[str], str] = field(default_factory=dict)
     compared: set[str] = field(default_factory=set)
@@ -125,13 +122,10 @@ class _Reader:
         )
 
     def _read_unieval(self, record: Record, judge: str) -> None:
-        model, index, conversation = _texts(record, _UNIEVAL)
+        model, index, _ = _texts(record, _UNIEVAL)
         reply = text(record, judge)
         self._once(record.where, (UNIEVAL, model, index))
-        count = len(_utterances(conversation))
-        self._count(UNIEVAL, model, reply).update(
-            {OPAQUE: count < SEED, SHORT: SEED <= count < UTTERANCES}
-        )
+        self.counts[model, UNIEVAL] += 1
         results = _results(index, UNIEVAL, UniEvalParser(utterances=UTTERANCES), reply)
         self._add(score_unieval(results, model, checkpoints(UTTERANCES)))
 
@@ -146,16 +140,10 @@ class _Reader:
         reply = text(record, judge)
         self._once(record.where, (left, right, index))
         self.compared.add(index)
-        conversations = (_utterances(first), _utterances(second))
+        conversations = (split_conversation(first), split_conversation(second))
         compared = self._comparison(left, right, conversations)
+        self.counts[compared.model, compared.protocol] += 1
         is_match = (reply or "").strip() == EXACT_MATCH
-        self._count(compared.protocol, compared.model, reply).update(
-            {
-                EXACT: is_match,
-                UNEQUAL: is_match and conversations[0] != conversations[1],
-                OPAQUE: min(map(len, conversations)) < SEED,
-            }
-        )
         parser = None if is_match or first == second else comparison
         results = _results(index, compared.call_id, parser, reply)
         self._add(score_comparison(results, compared, _DUP_DETECT))
@@ -195,11 +183,6 @@ class _Reader:
         ]:
             raise DataError(where, problems)
         self.places |= dict.fromkeys(names, where)
-
-    def _count(self, protocol: str, model: str, reply: str | None) -> Counter[str]:
-        counts = self.counts.setdefault((protocol, model), Counter())
-        counts.update({ROWS: 1, EMPTY: reply is None})
-        return counts
 
     def _add(self, scores: Iterable[Score]) -> None:
         for score in scores:
@@ -241,46 +224,15 @@ def _texts(record: Record, names: Sequence[str]) -> list[str]:
     return [value for value in values.values() if value is not None]
 
 
-def _utterances(conversation: str) -> tuple[str, ...]:
-    """A conversation's utterances; one in no known form is one utterance."""
-    return split_conversation(conversation) or (conversation,)
-
-
 def split_conversation(conversation: str) -> tuple[str, ...]:
-    """The utterances of a JSON list, or of a dialogue as judges read it; none if it is neither.
+    """The utterances of a JSON list, or of a dialogue as judges read it.
 
-    There `A: ...<chat_end>` and `B: ...<chat_end>` take turns, a line each. Speakers must
-    alternate, A first, so that other texts are not taken for a dialogue.
+    There `A: ...<chat_end>` and `B: ...<chat_end>` take turns, a line each.
     """
     items = from_json(conversation)
     if isinstance(items, list):
-        return tuple(items) if all(isinstance(item, str) for item in items) else ()
-    chats = [chat.strip() for chat in conversation.split(END)]
-    if chats and not chats[-1]:
-        chats.pop()
-    starts = [f"{speaker(place)}:" for place in range(len(chats))]
-    if not all(chat.startswith(start) for chat, start in zip(chats, starts, strict=True)):
-        return ()
+        return tuple(map(str, items))
+    chats = [chat.strip() for chat in conversation.removesuffix(END).split(END)]
     return tuple(
-        chat.removeprefix(start).strip() for chat, start in zip(chats, starts, strict=True)
-    )
-
-
-def _faults_table(counts: Mapping[tuple[str, str], Counter[str]]) -> Iterator[Table]:
-    """How many oddities of each kind every model's rows have."""
-    if not counts:
-        return
-    rows = {}
-    for (protocol, model), counter in counts.items():
-        row = {name: Cell(value=float(counter[name])) for name in FAULTS if name != MISSING}
-        if protocol in PUBLISHED:
-            row[MISSING] = Cell(value=float(PUBLISHED[protocol] - counter[ROWS]))
-        rows[f"{model}, {protocol}"] = row
-    yield Table(
-        name="faults",
-        title="What the files do not show at once",
-        columns=FAULTS,
-        rows=rows,
-        notes=("Missing rows: against the 547 dialogues and 222 x 2 comparisons of MuTual-Test.",),
-        digits=0,
+        chat.removeprefix(f"{speaker(place)}:").strip() for place, chat in enumerate(chats)
     )

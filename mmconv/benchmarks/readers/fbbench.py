@@ -6,7 +6,7 @@ computed. What is odd in a file is counted.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,7 @@ import orjson
 from pydantic import ValidationError, field_validator, model_validator
 
 from judges.parsers.fbbench import OFFICIAL
-from mmconv.benchmarks.base.layouts import Context, make_tables
-from mmconv.benchmarks.base.replay import Rescoring, replay
+from mmconv.benchmarks.base.replay import Rescoring, published_tables, replay
 from mmconv.benchmarks.base.sample import problems_of
 from mmconv.benchmarks.data_files.records import Record, scan_records
 from mmconv.benchmarks.fbbench import (
@@ -32,9 +31,6 @@ from mmconv.core.config import RunSpec
 from mmconv.core.errors import DataError
 from mmconv.core.types import Failure, Outcome, Reply, Score, Table
 from mmconv.stats import ScoreFrame
-
-RELEASES = {"v1": 734, "v3": 591}
-"""How many samples each release has; all of v1's have a reference answer."""
 
 ERROR_TEXTS = ("$ERROR$", "$Since max_tokens is less than 1")
 """How stored answers begin that the authors' code writes for a failure."""
@@ -98,12 +94,12 @@ def rescore(
         name if names.count(name) == 1 else f"{name} ({file})": ScoreFrame(model.scores)
         for name, model, file in zip(names, models, files, strict=True)
     }
-    context = Context(
-        candidate=", ".join(frames),
-        judge=", ".join(dict.fromkeys(judge for model in models for judge in model.judges)),
-        notes=[note for model in models for note in model.notes()],
-    )
-    tables = make_tables([*benchmark.layouts()], [*benchmark.metrics()], frames, context)
+    judges = dict.fromkeys(judge for model in models for judge in model.judges)
+    notes = [
+        f"{model.name}: {len(model.places)} samples (release v1 has 734, release v3 has 591)."
+        for model in models
+    ]
+    tables = published_tables(benchmark, frames, judge=", ".join(judges), notes=notes)
     return rescoring.rescored(tables)
 
 
@@ -116,8 +112,6 @@ class Model:
     scores: list[Score] = field(default_factory=list)
     judges: dict[str, None] = field(default_factory=dict)
     places: dict[str, str] = field(default_factory=dict)
-    references: int = 0
-    counted_twice: list[str] = field(default_factory=list)
 
     def add(self, record: Record) -> None:
         """Add a record, or nothing of a bad one, for which `DataError` is raised."""
@@ -133,7 +127,6 @@ class Model:
             raise DataError(record.where, [f"{problem}: give each model a file"], ADVICE)
         self.places[judged.id] = record.where
         self.judges[judged.judge_model] = None
-        self.references += judged.reference_second_response is not None
         replies = judged.replies
         scores = replay(self.benchmark, judged, PRESET, replies)
         values = {score.metric: score.value for score in scores}
@@ -148,21 +141,6 @@ class Model:
             Score(sample=judged.id, condition=PRESET, metric=name, value=float(value))
             for name, value in oddities.items()
         )
-        if judged.repeated and not _agree(values["score"], values[OFFICIAL]):
-            self.counted_twice.append(judged.id)
-
-    def notes(self) -> Iterator[str]:
-        """How many samples of its release the file has, and whose scores need an explanation."""
-        samples = len(self.places)
-        release = "v1" if self.references == samples else "v3"
-        total = RELEASES[release]
-        missing = f", {total - samples} left out" if samples < total else ""
-        yield f"{self.name}: {samples} of the {total} samples of release {release}{missing}."
-        if self.counted_twice:
-            yield (
-                f"{self.name}: the checklist of {', '.join(self.counted_twice)} lists a criterion "
-                "twice. Our score counts both its weights, the authors' score one."
-            )
 
 
 def _agree(own: float | None, other: Any) -> bool:

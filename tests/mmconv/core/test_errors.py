@@ -57,7 +57,7 @@ def test_of_too_many_kinds_the_rest_is_counted() -> None:
     [
         Transient("rate_limit", "too many", retry_after=2.5, input_tokens=3),
         Refused("context", "too long", output_tokens=0),
-        DataError("a.jsonl", ["line 1: no", "line 2: no"], "Look at it.", count=7),
+        DataError("a.jsonl", ["line 1: no", "line 2: no"], "Look at it."),
         ConfigError("no such option"),
     ],
 )

@@ -95,7 +95,7 @@ def test_named_samples_run_and_no_others(tmp_path: Path, name: str) -> None:
     first, second, *_, last = keys(whole)
     benchmark = built(name, options, samples=[last, second])
     assert keys(benchmark) == [second, last]
-    assert f"2 of {COUNT} samples, named (--samples)." in benchmark.notes
+    assert f"2 of {COUNT} samples, named (--sample-id)." in benchmark.notes
     assert not any("samples" in note for note in whole.notes)
     with pytest.raises(ConfigError, match=rf"^samples: no sample has the key {last}0; "):
         built(name, options, samples=[f"{last}0", first])
@@ -235,7 +235,7 @@ def test_the_command_line_chooses_and_every_table_tells(tmp_path: Path) -> None:
     typed += ["--candidate", "fake/echo", "--judge", "fake/judge", "--out", str(tmp_path / "runs")]
     for chosen, told in (
         (("--limit", "2", "--shuffle", "7"), "2 of 6 samples, drawn at random (--shuffle 7)."),
-        (("--samples", "3, 5"), "2 of 6 samples, named (--samples)."),
+        (("--samples", "3, 5"), "2 of 6 samples, named (--sample-id)."),
     ):
         ended = CliRunner().invoke(commands, [*typed, *chosen])
         assert ended.exit_code == 0, ended.output
@@ -245,5 +245,5 @@ def test_the_command_line_chooses_and_every_table_tells(tmp_path: Path) -> None:
     manifests = [orjson.loads((folder / "manifest.json").read_bytes()) for folder in folders]
     assert {note for each in manifests for note in each["notes"] if "samples" in note} == {
         "2 of 6 samples, drawn at random (--shuffle 7).",
-        "2 of 6 samples, named (--samples).",
+        "2 of 6 samples, named (--sample-id).",
     }

@@ -88,11 +88,10 @@ def test_a_column_that_looks_like_a_missing_one_is_named(tmp_path: Path, column:
     )
 
 
-def test_a_problem_of_many_records_is_one_line(tmp_path: Path) -> None:
-    error = refusal(write(tmp_path / "wrong.jsonl", *({"id": number} for number in range(30))))
-    [problem] = error.problems
-    assert problem.startswith("30 records: riddle is missing (wrong.jsonl line 1 (id 0), 2 (id 1),")
-    assert problem.endswith(", 20 (id 19) and 10 more)")
+def test_a_problem_of_many_records_takes_few_lines(tmp_path: Path) -> None:
+    error = refusal(write(tmp_path / "wrong.jsonl", *({"id": number} for number in range(50))))
+    assert len(error.problems) == 50
+    assert "... and 45 more of this kind" in str(error)
 
 
 def test_a_file_without_records_is_refused(tmp_path: Path) -> None:
@@ -255,7 +254,7 @@ def test_all_problems_of_images_are_listed_with_row_and_id(desk: Desk) -> None:
     assert broken.startswith(f"album.jsonl line 2 (id 2): {desk.images / '2.png'}: ")
     assert rest == [
         "album.jsonl line 3 (id 3): image 3.png is not in pictures; "
-        "image '../album.jsonl' does not lie inside the images folder",
+        "image '../album.jsonl' is not inside the images folder",
         "album.jsonl line 4 (id 4): picture is empty",
         "album.jsonl line 4 (id 4): more is empty",
         "album.jsonl line 5 (id 5): more holds True, which is not text",
@@ -322,19 +321,6 @@ def test_a_limited_run_opens_few_images_ahead(desk: Desk) -> None:
     assert 1 <= len(opened) < 50
 
 
-def test_each_image_is_decoded_once(desk: Desk) -> None:
-    desk.write(*(record(number, "1.png", "2.png", more="1.png") for number in range(60)))
-    decoded: list[str] = []
-
-    class Counting(ImageStore):
-        def _examine(self, data: bytes, where: str) -> Any:
-            decoded.append(Path(where).name)
-            return super()._examine(data, where)
-
-    assert len([*desk.build(library=Counting(facts={})).load()]) == 60
-    assert sorted(decoded) == ["1.png", "2.png"]
-
-
 def in_csv(path: Path) -> None:
     path.write_text("id,question,picture,more\n1,What?,1.png,2.png\n", encoding="utf-8")
 
@@ -360,7 +346,7 @@ def test_a_cell_names_one_image(desk: Desk, name: str, save: Callable[[Path], No
     [
         (None, "is a file name; give the images folder"),
         ("gone", "folder does not exist"),
-        ("album.jsonl", "this is a file, not a folder"),
+        ("album.jsonl", "this is a file"),
     ],
 )
 def test_the_folder_of_images_must_exist(desk: Desk, images: str | None, problem: str) -> None:

@@ -121,5 +121,4 @@ def test_conversations_are_taken_apart_as_they_were_laid_out() -> None:
     said = ("Hi.", "Two\nlines: B: no.", "Bye.")
     assert split_conversation(lay_out(said)) == said
     assert split_conversation(orjson.dumps(said).decode()) == said
-    assert split_conversation("A: Hi.<chat_end>\nA: Hello.<chat_end>") == ()
-    assert split_conversation("Hi there.") == ()
+    assert split_conversation("Hi there.") == ("Hi there.",)

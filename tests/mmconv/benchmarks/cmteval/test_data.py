@@ -13,7 +13,6 @@ from mmconv.benchmarks.cmteval.data import (
     Dialogue,
     Reference,
     find_files,
-    model_of,
     subset_of,
 )
 from mmconv.benchmarks.readers.cmteval import SIZES
@@ -195,26 +194,12 @@ class TestFiles:
             built({"long-text": file})
 
     @pytest.mark.parametrize(
-        ("stem", "subset", "model"),
-        [
-            ("eval_long-text_llama3.1-8b", "long-text", "llama3.1-8b"),
-            ("eval_standard_llama3.1-8b", "standard", "llama3.1-8b"),
-            ("eval_hard_hardy-7b", "hard", "hardy-7b"),
-            ("eval_standard_orchard-7b", "standard", "orchard-7b"),
-            ("eval_gpt-hard_standard", "standard", "gpt-hard"),
-            ("gpt_hard_judged", "hard", "gpt__judged"),
-            ("hard", "hard", "hard"),
-        ],
-    )
-    def test_the_rest_of_the_name_is_the_model(self, stem: str, subset: str, model: str) -> None:
-        path = Path(f"{stem}.json")
-        assert (subset_of(path), model_of(path)) == (subset, model)
-
-    @pytest.mark.parametrize(
         ("made", "subset"),
         [(record(), "standard"), (hard_record(), "hard"), (long_record(), "long-text")],
     )
-    def test_else_the_layout_does(self, tmp_path: Path, made: Any, subset: str) -> None:
+    def test_the_fields_of_a_file_say_its_subset(
+        self, tmp_path: Path, made: Any, subset: str
+    ) -> None:
         assert subset_of(write(tmp_path / "mine.json", [made])) == subset
         scored = published(made, (1, 1), (1, 1), (1, 1))
         assert subset_of(write(tmp_path / "scored.json", [scored])) == subset

@@ -13,7 +13,7 @@ from judges import is_settled, read_verdict
 from mmconv.benchmarks.base.replay import Rescoring
 from mmconv.benchmarks.cmteval.benchmark import JUDGEMENT_TOKENS
 from mmconv.benchmarks.cmteval.data import Dialogue
-from mmconv.benchmarks.readers.cmteval import read_published
+from mmconv.benchmarks.readers.cmteval import read_judged
 from mmconv.cli.shared.session import exit_code
 from mmconv.core.config import ModelSpec
 from mmconv.core.errors import ConfigError
@@ -123,8 +123,8 @@ def test_generating_only_needs_neither_judge_nor_references(tmp_path: Path) -> N
 
 @pytest.mark.skipif(not PUBLISHED.is_file(), reason="the authors' data are not here")
 def test_the_expected_length_is_that_of_published_judgements() -> None:
-    found = read_published(PUBLISHED, Rescoring())
-    tokens = sum(estimate_tokens(reply) for _, reply in found.judged)
+    judged = read_judged(PUBLISHED, "long-text", Rescoring())
+    tokens = sum(estimate_tokens(reply) for _, reply in judged)
     assert round(tokens / 432) == JUDGEMENT_TOKENS
 
 

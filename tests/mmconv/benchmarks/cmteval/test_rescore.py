@@ -10,7 +10,9 @@ from typing import Any
 import orjson
 import pytest
 
+from mmconv.benchmarks.cmteval.benchmark import OFF_SCALE
 from mmconv.benchmarks.cmteval.data import ACTS, PATTERN, PATTERNS, PERSONA, PERSONAS
+from mmconv.benchmarks.cmteval.metrics import MISSING
 from mmconv.benchmarks.readers.cmteval import rescore
 from mmconv.core.errors import DataError
 from mmconv.core.types import Cell
@@ -18,7 +20,6 @@ from mmconv.report.tables.text import to_text
 from tests.mmconv.benchmarks.cmteval.dialogues import (
     REAL,
     hard_record,
-    long_record,
     published,
     record,
     write,
@@ -58,55 +59,16 @@ def means(groups: Mapping[str, list[Fraction]]) -> dict[str, tuple[float, int]]:
     }
 
 
-def oddities(made: dict[str, Rows]) -> dict[str, float]:
-    """The counts of the faults that there are, whole dialogues left aside."""
-    [row] = made["faults"].values()
-    return {
-        name: float(cell.value)
-        for name, cell in row.items()
-        if isinstance(cell.value, float) and cell.value and not name.startswith("missing d")
-        if name != "missing turns"
-    }
-
-
 def test_scores_are_those_of_the_file(tmp_path: Path) -> None:
-    made = one(tmp_path, lambda _: None)
+    made = one(tmp_path, lambda found: found["会话内容"][1].pop("模型回复"))
     row = made["scores"]["m, standard"]
     assert [row[name].value for name in ("IS", "Adp", "DLS")] == [4, 13 / 3, 25 / 6]
-    assert oddities(made) == {}
-    assert made["faults"]["m, standard"]["missing dialogues"].value == 270
-    assert "fault_list" not in made
 
 
-@pytest.mark.parametrize(
-    ("change", "kind", "what"),
-    [
-        (lambda turn: turn.pop("模型回复"), "missing replies", "no 模型回复"),
-        (lambda turn: turn.pop("统筹能力"), "missing scores", "no number in 统筹能力"),
-        (lambda turn: turn.update(适应能力="好"), "missing scores", "no number in 适应能力"),
-        (lambda turn: turn.update(适应能力=7), "scores off the scale", "适应能力 is 7"),
-        (lambda turn: turn.update(统筹=3), "unknown or renamed fields", "unknown field '统筹'"),
-        (
-            lambda turn: turn.update(本轮评分=1.0),
-            "stored averages that differ",
-            "本轮评分 is 1, but the scores give 3",
-        ),
-        (
-            lambda turn: turn.update(言语行为="抱怨"),
-            "other faults of dialogues",
-            "会话内容[2].言语行为: '抱怨' must be one of",
-        ),
-    ],
-)
-def test_oddities_are_counted_and_listed(
-    tmp_path: Path, change: Callable[[dict[str, Any]], Any], kind: str, what: str
-) -> None:
-    made = one(tmp_path, lambda found: change(found["会话内容"][1]))
-    assert oddities(made)[kind] == 1
-    listed = [str(row["what"].value) for row in made["fault_list"].values()]
-    assert any(text.startswith(what) for text in listed)
-    if kind == "missing replies":  # two are missing in published files, and were judged
-        assert made["scores"]["m, standard"]["DLS"].value == 25 / 6
+@pytest.mark.parametrize(("score", "reason"), [("好", MISSING), (7, OFF_SCALE)])
+def test_what_is_no_score_is_missing(tmp_path: Path, score: object, reason: str) -> None:
+    made = one(tmp_path, lambda found: found["会话内容"][1].update(适应能力=score))
+    assert made["scores"]["m, standard"]["Adp"].missing == {reason: 1}
 
 
 def test_a_missing_score_is_unscored_and_three_for_the_authors(tmp_path: Path) -> None:
@@ -125,19 +87,13 @@ def test_neighbours_with_equal_scores_and_reasons_were_merged(tmp_path: Path) ->
     def merge(found: dict[str, Any]) -> None:
         for turn in found["会话内容"][1:]:
             turn.update(统筹能力=4, 适应能力=4, 评分理由="合并", 本轮评分=4.0)
-        found["整体评分"] = 4.17
 
     made = one(tmp_path, merge)
     row = made["judgements"]["m, standard"]
     assert (row["merged turns"].value, row["dialogues with merged turns"].value) == (2, 1)
-    assert oddities(made) == {}
     # equal reasons for different scores are not a merger
     made = one(tmp_path, lambda found: [turn.update(评分理由="同") for turn in found["会话内容"]])
     assert made["judgements"]["m, standard"]["merged turns"].value == 0
-    # and a turn may be lost
-    made = one(tmp_path, lambda found: found["会话内容"].pop(1))
-    assert oddities(made)["other faults of dialogues"] == 1
-    assert made["faults"]["m, standard"]["missing turns"].value == 2056
 
 
 def test_files_are_models_and_subsets(tmp_path: Path) -> None:
@@ -165,7 +121,7 @@ def test_files_are_models_and_subsets(tmp_path: Path) -> None:
     [
         ([{"origin_id": "1"}], "会话内容 is missing"),
         ([], "holds no records"),
-        ([published(record(), *SCORES)] * 2, "item 1 has the same identifier"),
+        ([published(record(), *SCORES)] * 2, "item 2: standard/1 is there twice"),
         ([record("1"), record("2")], "no turn has a score: 统筹能力 or 适应能力"),
     ],
 )
@@ -174,22 +130,6 @@ def test_a_file_without_good_judgements_is_refused(
 ) -> None:
     with pytest.raises(DataError, match=problem):
         rescore([write(tmp_path / "eval_standard_a.json", records)])
-
-
-def test_the_subset_of_a_files_name_is_checked_by_its_records(tmp_path: Path) -> None:
-    kinds = {"standard": record, "hard": hard_record, "long-text": long_record}
-    for own, make in kinds.items():
-        scored = [published(make(str(number)), *SCORES) for number in range(9)]
-        for named in kinds:
-            path = write(tmp_path / f"eval_{named}_m.json", scored)
-            if named == own:
-                assert list(tables(path)["scores"]) == [f"m, {own}"]
-                continue
-            with pytest.raises(DataError) as refused:
-                rescore([path])
-            [problem] = refused.value.problems
-            start = f"9 records: has the fields of {own}, but the file is taken for {named} ("
-            assert problem.startswith(start)
 
 
 PUBLISHED = REAL / "eval_long-text_llama3.1-8b.json"
@@ -222,12 +162,11 @@ class TestPublished:
         rows = {
             name: next(line for line in text.splitlines() if line.startswith("llama"))
             for name, text in made.items()
-            if name in ("paper_scores", "scores", "faults")
+            if name in ("paper_scores", "scores")
         }
         means = ["3.84", "n=63", "3.99", "n=63", "3.91", "n=63"]
         assert rows["paper_scores"].split() == ["llama3.1-8b", *means]
         assert rows["scores"].count("n=63") == 4
         for number in (" 3.84 [", " 3.99 [", " 3.91 ["):
             assert number in rows["scores"]
-        assert set(rows["faults"].split()[2:]) == {"0"}
-        assert "fault_list" not in made
+        assert "llama3.1-8b, long-text: 63 of 63 dialogues, 432 of 432 turns." in made["scores"]

@@ -1,5 +1,4 @@
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,9 +12,9 @@ from mmconv.benchmarks.convbench.annotation import (
     read_categories,
     read_draft,
 )
-from mmconv.benchmarks.convbench.categories import CREATION, PERCEPTION, REASONING
+from mmconv.benchmarks.convbench.categories import LISTS
 from mmconv.benchmarks.convbench.data import CAPTION, CATEGORIES, FOCUS_POINTS, REFERENCES, Row
-from mmconv.core.errors import PromptError, Unparsed
+from mmconv.core.errors import Unparsed
 from mmconv.core.graph import check, dependencies, resolve
 from mmconv.core.types import Failure, Image, Message, Outcome, Reply, Sampling, Skipped, Text
 
@@ -45,7 +44,7 @@ FULL = replace(
 
 
 def needs(row: Row) -> dict[str, set[str]]:
-    return {call.id: set(dependencies(call)) for call in check(ANNOTATOR.calls(row))}
+    return {call.id: set(dependencies(call)) for call in check(tuple(ANNOTATOR.calls(row)))}
 
 
 def replies(row: Row, **texts: str) -> dict[str, Outcome]:
@@ -88,7 +87,7 @@ class TestCalls:
         }
 
     def test_a_full_row_takes_none(self) -> None:
-        assert ANNOTATOR.calls(FULL) == ()
+        assert [*ANNOTATOR.calls(FULL)] == []
         assert gaps(FULL) == ()
 
     @pytest.mark.parametrize(
@@ -155,25 +154,17 @@ class TestCalls:
     def test_the_categories_are_offered_and_asked_again_once(self) -> None:
         [call] = ANNOTATOR.calls(replace(FULL, categories=(None, None, None)))
         text = _text(call.messages[-1])
-        for names in (PERCEPTION, REASONING, CREATION):
+        for names in LISTS.values():
             assert "\n".join(names) in text
         assert [(each.id, each.sampling.trial) for each in call.fallbacks] == [
             ("categories~retry_1", 1)
         ]
-
-    def test_a_prompt_that_ends_with_the_assistant_is_refused(self, tmp_path: Path) -> None:
-        slots = "{{caption}}{{image}}{{instruction_1}}"
-        prompt = tmp_path / "annotate_answers.md"
-        prompt.write_text(f"# user\n{slots}\n# assistant\nYes.\n", encoding="utf-8")
-        with pytest.raises(PromptError, match="the user's first turn"):
-            Annotator(prompts=PromptSet("convbench", tmp_path), sampling=SAMPLING)
 
 
 class TestDraft:
     def test_a_bare_row_gets_all_columns(self) -> None:
         found = draft(BARE, replies(BARE, caption="\n A kite. \n", turn_2=" 1.\n 2. "))
         assert found == Draft(
-            id="7",
             texts={
                 CAPTION: "A kite.",
                 REFERENCES[0]: "[turn_1]",
@@ -215,22 +206,11 @@ class TestDraft:
         assert found.faults == ("categories~retry_1: timeout after 8 attempts: late",)
         assert found.unreadable == ()
 
-    def test_a_failed_call_and_what_waits_for_it_are_told(self) -> None:
+    def test_a_failed_call_is_a_fault(self) -> None:
         outcomes = replies(BARE)
         outcomes["turn_2"] = Failure(kind="rejected", message="no", attempts=1)
         outcomes["turn_3"] = outcomes["focus_points"] = Skipped(because="turn_2")
-        assert draft(BARE, outcomes).faults == (
-            "turn_2: rejected after 1 attempt: no",
-            "not asked, for want of that: turn_3, focus_points",
-        )
-
-    def test_what_several_calls_failed_for_is_told_once(self) -> None:
-        failure = Failure(kind="rejected", message="no", attempts=1)
-        row = replace(FULL, caption=None, categories=(None, None, None))
-        outcomes = {**replies(row), "describe": failure, "categories": failure}
-        assert draft(row, outcomes).faults == (
-            "describe, categories: rejected after 1 attempt: no",
-        )
+        assert draft(BARE, outcomes).faults == ("turn_2: rejected after 1 attempt: no",)
 
     @pytest.mark.parametrize(
         ("reply", "fault"),
@@ -287,11 +267,10 @@ class TestCategories:
         with pytest.raises(Unparsed):
             read_categories(reply)
 
-    @pytest.mark.parametrize("names", [PERCEPTION, REASONING, CREATION])
-    def test_every_name_of_the_lists_can_be_chosen(self, names: tuple[str, ...]) -> None:
-        turn = (PERCEPTION, REASONING, CREATION).index(names)
-        for name in names:
-            chosen = [PERCEPTION[0], REASONING[0], CREATION[0]]
+    @pytest.mark.parametrize("turn", LISTS)
+    def test_every_name_of_the_lists_can_be_chosen(self, turn: int) -> None:
+        chosen = {each: names[0] for each, names in LISTS.items()}
+        for name in LISTS[turn]:
             chosen[turn] = name
-            reply = "First: {}\nSecond: {}\nThird: {}".format(*(each.upper() for each in chosen))
-            assert read_categories(reply).label == "\n".join(chosen)
+            reply = "First: {}\nSecond: {}\nThird: {}".format(*map(str.upper, chosen.values()))
+            assert read_categories(reply).label == "\n".join(chosen.values())

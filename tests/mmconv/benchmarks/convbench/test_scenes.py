@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from images.scenes import answer, draw_sample
-from mmconv.benchmarks.convbench.categories import CREATION, PERCEPTION, REASONING
+from mmconv.benchmarks.convbench.categories import LISTS
 from mmconv.benchmarks.convbench.data import (
     CAPTION,
     CATEGORIES,
@@ -41,7 +41,7 @@ def test_a_data_set_is_complete_and_its_references_are_true(tmp_path: Path) -> N
 
 
 def test_categories_are_the_papers() -> None:
-    known = PERCEPTION, REASONING, CREATION
+    known = LISTS.values()
     for number in range(300):
         turns = draw_sample("tests", 0, number).dialogue.turns
         for turn, names in zip(turns, known, strict=True):

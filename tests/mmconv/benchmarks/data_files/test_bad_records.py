@@ -16,7 +16,6 @@ import orjson
 import pytest
 from click.testing import CliRunner, Result
 
-from mmconv.benchmarks.data_files.bad_records import refusal
 from mmconv.cli import commands
 from mmconv.core.errors import DataError
 from tests.mmconv.benchmarks.botchat import samples as botchat
@@ -174,11 +173,3 @@ def test_a_run_goes_on_without_bad_records_and_lists_them(bad: Bad) -> None:
     assert f"| {where} | " in text
     assert fault in text
     assert "see the table left_out" in result.output
-
-
-def test_a_fault_that_many_records_share_counts_once_for_each(tmp_path: Path) -> None:
-    bad = {f"row {row}": ("no caption", "no image") for row in range(2, 12)}
-    error = refusal("data.jsonl", bad, good=1)
-    first, second, *_ = str(error).splitlines()
-    assert first == "data.jsonl: 20 problems"
-    assert second.strip().startswith("10 records: no caption; no image")

@@ -56,63 +56,31 @@ class TestTables:
         path = tmp_path / "a.csv"
         path.write_bytes(data)
         assert said in fails(path)
-        assert "Put quotes around cells that hold commas" in fails(path)
-        tabs = tmp_path / "a.tsv"
-        tabs.write_bytes(data.replace(b",", b"\t"))
-        assert said in fails(tabs)
-        assert "Put quotes around cells that hold tabs, quotes" in fails(tabs)
+        assert "Put quotes around cells that hold separators" in fails(path)
 
+    @pytest.mark.parametrize("encoding", ["cp1252", "gb18030", "utf-16"])
+    def test_another_encoding_is_named_with_its_line(self, tmp_path: Path, encoding: str) -> None:
+        path = tmp_path / "a.csv"
+        path.write_bytes("ID,b\n1,né à Lille\n".encode(encoding))
+        line = 1 if encoding == "utf-16" else 2
+        assert f"a.csv line {line}: 1 problem\n  not UTF-8\nSave the file as UTF-8" in fails(path)
+
+    @pytest.mark.parametrize("name", ["a.csv", "a.tsv"])
     @pytest.mark.parametrize(
-        ("data", "said"),
+        ("data", "fields"),
         [
-            (
-                "ID,b\n1,x\n2,né à Lille\n".encode("cp1252"),
-                "a.csv line 3: 1 problem\n  not UTF-8: character 4 of the line is the byte 0xe9, "
-                "which is 'é' in Windows-1252",
-            ),
-            # The first part is UTF-8, whose letters are one character and two bytes.
-            ("ID,b\n1,éé".encode() + b"\x81", "character 5 of the line is the byte 0x81\n"),
-            ("ID,b\n1,é\n".encode("utf-16"), "a.csv line 1: 1 problem\n  UTF-16, not UTF-8"),
-            ("ID,b\n1,你好\n".encode("gb18030"), "0xc4; the line can be read as GB18030\n"),
+            (b"ID;b\n1;x, y\n", {"ID": "1", "b": "x, y"}),
+            (b'"ID";"b"\n1;x\n', {"ID": "1", "b": "x"}),
+            (b"ID\tb\n1\tx\n", {"ID": "1", "b": "x"}),
+            (b"ID,b;c\n1,x;y;z\n", {"ID": "1", "b;c": "x;y;z"}),
         ],
     )
-    def test_another_encoding_is_named_with_its_place(
-        self, tmp_path: Path, data: bytes, said: str
+    def test_the_first_line_says_what_separates_cells(
+        self, tmp_path: Path, name: str, data: bytes, fields: dict[str, str]
     ) -> None:
-        path = tmp_path / "a.csv"
+        path = tmp_path / name
         path.write_bytes(data)
-        assert said in fails(path)
-        assert "Save the file as UTF-8 (a spreadsheet program calls that CSV UTF-8)." in fails(path)
-
-    @pytest.mark.parametrize(
-        ("data", "name"),
-        [
-            (b"ID;b\n1;x\n", "semicolons"),
-            (b'"ID";"b"\n1;x\n', "semicolons"),
-            (b"ID;a;b, or c\n1;x;y\n", "semicolons"),
-            (b"ID;b\n1;x, y\n", "semicolons"),
-            (b"ID\tb\n1\tx\n", "tabs"),
-        ],
-    )
-    def test_another_separator_is_named(self, tmp_path: Path, data: bytes, name: str) -> None:
-        path = tmp_path / "a.csv"
-        path.write_bytes(data)
-        assert f"its cells are separated by {name}, not by commas" in fails(path)
-        assert "Save it with commas, or as .xlsx." in fails(path)
-
-    @pytest.mark.parametrize(
-        ("data", "name"), [(b"ID,b\n1,x\n", "commas"), (b"ID;b\n1;x\n", "semicolons")]
-    )
-    def test_so_it_is_in_a_tsv(self, tmp_path: Path, data: bytes, name: str) -> None:
-        path = tmp_path / "a.tsv"
-        path.write_bytes(data)
-        assert f"its cells are separated by {name}, not by tabs" in fails(path)
-        assert "Save it with tabs, or as .xlsx." in fails(path)
-
-    def test_semicolons_between_commas_are_text(self, tmp_path: Path) -> None:
-        path = tmp_path / "a.csv"
-        path.write_bytes(b"ID,b;c\n1,x;y;z\n")
-        assert [record.fields for record in read_records(path)] == [{"ID": "1", "b;c": "x;y;z"}]
+        assert [record.fields for record in read_records(path)] == [fields]
 
 
 class TestJson:
@@ -159,18 +127,11 @@ class TestJson:
         assert "a.jsonl line 2: 1 problem\n  not JSON: " in told
         assert "(character 11 of the line)" in told
 
-    @pytest.mark.parametrize(
-        ("name", "data"),
-        [("a.jsonl", '{"ID": 1}\n{"ID": "né"}'), ("a.json", '[{"ID": 1},\n{"ID": "né"}]')],
-    )
-    def test_another_encoding_is_named_with_its_place(
-        self, tmp_path: Path, name: str, data: str
-    ) -> None:
+    @pytest.mark.parametrize("name", ["a.jsonl", "a.json"])
+    def test_another_encoding_is_named(self, tmp_path: Path, name: str) -> None:
         path = tmp_path / name
-        path.write_bytes(data.encode("cp1252"))
-        said = f"{name} line 2: 1 problem\n  not UTF-8: character 10 of the line is the byte 0xe9"
-        assert said in fails(path)
-        assert "Save the file as UTF-8" in fails(path)
+        path.write_bytes('{"ID": "né"}'.encode("cp1252"))
+        assert "not JSON: str is not valid UTF-8" in fails(path)
 
     def test_a_list_with_records_in_lists_of_their_own(self, tmp_path: Path) -> None:
         path = tmp_path / "a.json"
@@ -184,9 +145,8 @@ class TestJson:
     @pytest.mark.parametrize(
         ("document", "said"),
         [
-            ('{"ID": 1}', "Wrap the records in [ and ]"),
-            ('{"v": 1, "data": [{"ID": 1}]}', "Leave nothing but the list in 'data'"),
-            ('{"ID": 1}\n{"ID": 2}\n', "as in JSON Lines\nName it .jsonl"),
+            ('{"v": 1, "data": [{"ID": 1}]}', "not a list of records"),
+            ('{"ID": 1}\n{"ID": 2}\n', "call one with a record on each line .jsonl"),
             ('[{"ID": 1}, [{"ID": 2}, {"ID": 3}]]', "a.json item 2"),
             ("[1", "not JSON"),
         ],
@@ -196,21 +156,11 @@ class TestJson:
         path.write_text(document, encoding="utf-8")
         assert said in fails(path)
 
-    @pytest.mark.parametrize("opening", ["[\n {", "{\n ", "\ufeff[{\n "])
-    def test_a_document_over_several_lines_is_no_jsonl(self, tmp_path: Path, opening: str) -> None:
-        path = tmp_path / "a.jsonl"
-        path.write_text(f'{opening}"ID": 1\n}}', encoding="utf-8")
-        assert "Name it .json, or write a record on each line." in fails(path)
-
 
 class TestFiles:
     def test_a_missing_file_is_told_at_once(self, tmp_path: Path) -> None:
         with pytest.raises(DataError, match="file does not exist"):
             read_records(tmp_path / "a.xlsx")
-
-    def test_that_only_a_shell_reads_a_tilde_is_told(self) -> None:
-        with pytest.raises(DataError, match="Write the path of your home out"):
-            read_records(Path("~/no-such-file.jsonl"))
 
     def test_a_folder_is_told_at_once(self, tmp_path: Path) -> None:
         with pytest.raises(DataError, match="this is a folder"):
@@ -273,24 +223,3 @@ class TestRealFiles:
         assert records[526].where == "ConvBench.xlsx row 527"
         assert list(records[526].fields) == list(records[1].fields)
         assert len(orjson.dumps(records[526].fields)) < 600
-
-
-def test_of_records_in_utf_16_one_line_is_told(tmp_path: Path) -> None:
-    path = tmp_path / "a.jsonl"
-    path.write_bytes("{}\n{}\n".encode("utf-16"))
-    assert fails(path) == "a.jsonl line 1: 1 problem\n  UTF-16, not UTF-8\nSave the file as UTF-8."
-
-
-def test_a_key_that_stands_twice_is_told(tmp_path: Path) -> None:
-    """The parser keeps the last of them and says nothing."""
-    lines = tmp_path / "a.jsonl"
-    lines.write_text('{"a": 1, "b": "say \\"x\\": y"}\n{"a": 1, "a": 2}\n{"a": {"b" : 1, "b":2}}\n')
-    first, *others = scan_records(lines)
-    assert first == Record(where="a.jsonl line 1", fields={"a": 1, "b": 'say "x": y'})
-    assert [found.fault for found in others if isinstance(found, Unreadable)] == [
-        "the key 'a' stands 2 times in one object",
-        "the key 'b' stands 2 times in one object",
-    ]
-    items = tmp_path / "a.json"
-    items.write_text('[{"a": 1, "a": 2}]')
-    assert "the key 'a' stands 2 times" in fails(items)

@@ -161,7 +161,7 @@ def test_several_sheets_of_ratings_are_not_taken_for_one(tmp_path: Path) -> None
         sheet.append(["a", 1])
     path = tmp_path / "people.xlsx"
     book.save(path)
-    with pytest.raises(DataError, match="the sheets ann, ben name as many of the columns: which"):
+    with pytest.raises(DataError, match="the sheets ann, ben name equally many of the columns"):
         read_ratings(path)
     book.remove(book["ben"])
     book.save(path)
