@@ -131,10 +131,10 @@ def rescore_command(
 ) -> None:
     """Score published judgements with the parsers, scores and tables of a run.
 
-    No request is sent. Prints every table of the benchmark, and what is wrong with the files: what
-    is missing, renamed, merged or out of range. With --format json that is one object: table ->
-    row -> column -> value, n, missing. Printed values are rounded as the authors round, by
-    Python's round; files in --out have full precision.
+    No request is sent. Prints every table of the benchmark; notes say how much the files have of
+    what was published. With --format json that is one object: table -> row -> column -> value, n,
+    missing. Printed values are rounded as the authors round, by Python's round; files in --out have
+    full precision.
     """
     if benchmark not in RESCORED:
         raise ConfigError(

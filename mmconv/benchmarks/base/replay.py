@@ -118,18 +118,19 @@ def as_published(tables: Iterable[Table]) -> tuple[Table, ...]:
     It differs from rounding half up at exact ties only. CMT-Eval's files show it: a dialogue whose
     turns average 3.125 is stored as 3.12.
     """
-    return tuple(map(_rounded, tables))
 
+    def rounded(cell: Cell, digits: int) -> Cell:
+        if not isinstance(cell.value, float):
+            return cell
+        return replace(cell, value=round(round(cell.value, _NOISE), digits))
 
-def _rounded(table: Table) -> Table:
-    rows = {
-        name: {column: _rounded_cell(cell, table.digits) for column, cell in row.items()}
-        for name, row in table.rows.items()
-    }
-    return replace(table, rows=rows)
-
-
-def _rounded_cell(cell: Cell, digits: int) -> Cell:
-    if not isinstance(cell.value, float):
-        return cell
-    return replace(cell, value=round(round(cell.value, _NOISE), digits))
+    return tuple(
+        replace(
+            table,
+            rows={
+                name: {column: rounded(cell, table.digits) for column, cell in row.items()}
+                for name, row in table.rows.items()
+            },
+        )
+        for table in tables
+    )

@@ -64,24 +64,11 @@ def calibrate_command(
     the target is chosen.
     """
     dialogues = [dialogue for path in paths for dialogue in _dialogues(path, model)]
-    longest = max(len(dialogue.utterances) for dialogue in dialogues)
-    if utterances is not None and utterances > longest:
-        raise ConfigError(
-            f"--utterances {utterances}: the longest of these dialogues has {longest}; "
-            "leave the option out, or give dialogues of that length"
-        )
     length = utterances or UTTERANCES
     highest = [highest_similarity(each.utterances[:length], similarity) for each in dialogues]
     rates = calibrate(highest, target)
     threshold = min(rates, key=lambda each: abs(rates[each] - target))
     rate = rates[threshold]
-    # between two neighbouring rates, the nearer is at most half a dialogue away
-    if abs(rate - target) > 0.5 / len(highest) + 1e-9:
-        click.echo(
-            f"WARNING: no threshold gives {target:.1%}; {rate:.1%} is the nearest, since many "
-            "dialogues have the same highest similarity.",
-            err=True,
-        )
     counts = Counter(each.model for each in dialogues).items()
     listed = ", ".join(f"{count} of {name}" for name, count in counts)
     click.echo(f"{len(dialogues)} dialogues: {listed}")
@@ -104,8 +91,5 @@ def _dialogues(path: Path, model: str | None) -> list[StoredDialogue]:
     ]
     if dialogues:
         return dialogues
-    models = dict.fromkeys(dialogue.model for dialogue in stored)
-    advice = f"it has those of: {', '.join(models) or 'none'}"
-    if model == HUMAN and path.is_dir():
-        advice += "; a run's folder has no human ones, a table like MuTualTest-convs.tsv has"
-    raise ConfigError(f"{path} has no dialogue of {model or 'a model'}; {advice}")
+    models = ", ".join(dict.fromkeys(dialogue.model for dialogue in stored))
+    raise ConfigError(f"{path} has no dialogue of {model or 'a model'}; it has those of: {models}")

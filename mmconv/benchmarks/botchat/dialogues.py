@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from functools import lru_cache
@@ -22,16 +22,13 @@ from pydantic import ConfigDict, Field, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from mmconv.benchmarks.base.sample import Sample
-from mmconv.benchmarks.data_files.bad_records import name_few
 from mmconv.benchmarks.data_files.records import Record, read_records, text
 from mmconv.benchmarks.options import BenchmarkOptions
-from mmconv.benchmarks.registry import TITLES
 from mmconv.core.errors import DataError
 from mmconv.core.keys import hash_json
 from mmconv.core.plans import read_trial
 from mmconv.core.types import Part, Ref, Text
-from mmconv.run_folder.layout import SPEC
-from mmconv.run_folder.saved_run import RUN_AGAIN, read_calls, read_spec
+from mmconv.run_folder.saved_run import read_calls, read_spec
 from mmconv.run_folder.transcripts import CallRecord
 
 SEED = 2
@@ -195,9 +192,8 @@ def speaker(place: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredDialogue:
-    """A dialogue of a model; `where` is its place in a file or the folder of a run."""
+    """A dialogue of a model, in a file or in the folder of a run."""
 
-    where: str
     model: str
     index: str
     utterances: tuple[str, ...]
@@ -217,7 +213,11 @@ def stored_dialogues(path: Path) -> Iterator[StoredDialogue]:
     models: set[str] = set()
     for record in read_records(path):
         models.update(model_columns(record))
-        yield from record_dialogues(record, places)
+        index, dialogues = record_dialogues(record)
+        if index in places:
+            raise DataError(record.where, [f"{INDEX} {index!r} is that of {places[index]}"])
+        places[index] = record.where
+        yield from dialogues
     if not models:
         raise DataError(str(path), ["holds no dialogues"], "Give a table with a column per model.")
 
@@ -227,17 +227,14 @@ def model_columns(record: Record) -> list[str]:
     return [name for name in record.fields if name not in {INDEX, "nround", "title", "text"}]
 
 
-def record_dialogues(record: Record, places: MutableMapping[str, str]) -> list[StoredDialogue]:
-    """The dialogues of one record; `places` has those of earlier records by index.
+def record_dialogues(record: Record) -> tuple[str, list[StoredDialogue]]:
+    """The index of a record, and the dialogues of the models that have one there.
 
-    A model without a dialogue is passed over. Raises `DataError` naming the record and the column
-    of what is malformed, or the earlier record of its index; `places` does not get it then.
+    Raises `DataError` naming the record and the columns of what is malformed.
     """
     index = text(record, INDEX)
     if index is None:
         raise DataError(record.where, [f"no {INDEX}"], "Every record needs one.")
-    if index in places:
-        raise DataError(record.where, [f"{INDEX} {index!r} is that of {places[index]}"])
     dialogues, problems = [], []
     for column in model_columns(record):
         if record.fields[column] in (None, ""):
@@ -248,13 +245,10 @@ def record_dialogues(record: Record, places: MutableMapping[str, str]) -> list[S
             problems.append(f"{column}: {error}")
             continue
         model = column.removeprefix("conv-")
-        dialogues.append(
-            StoredDialogue(where=record.where, model=model, index=index, utterances=utterances)
-        )
+        dialogues.append(StoredDialogue(model=model, index=index, utterances=utterances))
     if problems:
         raise DataError(record.where, problems, "Give dialogues as JSON lists of texts.")
-    places[index] = record.where
-    return dialogues
+    return index, dialogues
 
 
 def parse_utterances(value: Any) -> tuple[str, ...]:
@@ -287,11 +281,7 @@ def _short(value: Any) -> str:
 
 
 def _run_dialogues(folder: Path) -> Iterator[StoredDialogue]:
-    spec = read_spec(folder)
-    if spec.benchmark != "botchat" and spec.benchmark in TITLES:
-        fault = f"this is a run of {spec.benchmark}"
-        raise DataError(str(folder), [fault], "Name the folder of a BotChat run.")
-    models = {role: model.label for role, model in spec.models.items()}
+    models = {role: model.label for role, model in read_spec(folder).models.items()}
     first: str | None = None
     for (name, condition), calls in groupby(
         read_calls(folder), lambda call: (call.sample, call.condition)
@@ -308,12 +298,7 @@ def _run_dialogues(folder: Path) -> Iterator[StoredDialogue]:
                     [f"holds dialogues of the conditions {first} and {condition}"],
                     "Run one of them alone (--conditions) and name that run.",
                 )
-            where = f"{folder.name} {index}"
-            if role not in models:
-                raise DataError(where, [f"{SPEC} names no role {role!r}, which speaks"], RUN_AGAIN)
-            yield StoredDialogue(
-                where=where, model=models[role], index=index, utterances=tuple(utterances)
-            )
+            yield StoredDialogue(model=models[role], index=index, utterances=tuple(utterances))
     if first is None:
         raise DataError(str(folder), ["holds no dialogues"], "Name the folder of a BotChat run.")
 
@@ -339,13 +324,15 @@ def _generated(calls: Iterable[CallRecord]) -> dict[str, list[str]]:
 def load_opponents(path: Path, indexes: frozenset[str], length: int) -> list[Participant]:
     """The models of a file or a run's folder, with their dialogues of these indexes.
 
-    In a run's folder dialogues may be missing, since their calls failed. Raises one `DataError` for
-    models without any of this length, and for dialogues that a file lacks or that are too short.
+    Dialogues of fewer utterances than `length` do not count: calls of a run may have failed. Raises
+    one `DataError` for all models that are left without any.
     """
-    stored: dict[str, dict[str, StoredDialogue]] = {}
+    stored: dict[str, dict[str, tuple[str, ...]]] = {}
     for dialogue in stored_dialogues(path):
         if dialogue.model != HUMAN and dialogue.index in indexes:
-            stored.setdefault(dialogue.model, {})[dialogue.index] = dialogue
+            whole = stored.setdefault(dialogue.model, {})
+            if len(dialogue.utterances) >= length:
+                whole[dialogue.index] = dialogue.utterances
     if not stored:
         raise DataError(
             str(path),
@@ -353,29 +340,13 @@ def load_opponents(path: Path, indexes: frozenset[str], length: int) -> list[Par
             "Name the folder of a BotChat run over the same data, or a file of dialogues in the "
             "authors' way: an index, and a column for each model.",
         )
-    opponents, problems = [], []
-    for model, dialogues in stored.items():
-        texts = {index: dialogue.utterances for index, dialogue in dialogues.items()}
-        whole = {index: lines for index, lines in texts.items() if len(lines) >= length}
-        opponents.append(Participant(name=model, stored=whole))
-        if path.is_dir():
-            if not whole:
-                problems.append(f"{model}: none of {len(texts)} dialogues has {length} utterances")
-            continue
-        if missing := sorted(indexes - texts.keys()):
-            problems.append(f"{model}: no dialogue of {name_few(missing)}")
-        problems += [
-            f"{dialogue.where}: {model} has {len(dialogue.utterances)} utterances, not {length}"
-            for index, dialogue in dialogues.items()
-            if index not in whole
-        ]
-    if problems:
-        needed = "a dialogue" if path.is_dir() else "every dialogue"
-        advice = (
-            f"Every model needs {needed} of {length} utterances, of the samples that are compared."
-        )
-        raise DataError(str(path), problems, advice)
-    return opponents
+    if problems := [
+        f"{model}: no dialogue of a compared sample has {length} utterances"
+        for model, whole in stored.items()
+        if not whole
+    ]:
+        raise DataError(str(path), problems, "Shorten pair_lengths, or name other opponents.")
+    return [Participant(name=model, stored=whole) for model, whole in stored.items()]
 
 
 # --- DupDetect: where a dialogue begins to repeat itself (paper, section 3.2) ---------------------
@@ -433,41 +404,20 @@ def _similarity(earlier: str, later: str, similarity: Similarity, above: float) 
     right: Sequence[str] = later.lower()
     if similarity == "words":
         left, right = earlier.lower().split(), later.lower().split()
-    total = len(left) + len(right)
-    if not total:
-        return 1.0
-    # What difflib matches is a common subsequence: the longest one bounds its ratio, in a twentieth
-    # of the time, and so does the shorter utterance.
-    bound = 2.0 * min(len(left), len(right)) / total
-    if bound > above:
-        bound = 2.0 * _longest_common_subsequence(left, right) / total
-    if bound <= above:
-        return bound
     # autojunk would ignore frequent characters of utterances above 200
-    return SequenceMatcher(None, left, right, autojunk=False).ratio()
-
-
-def _longest_common_subsequence(left: Sequence[str], right: Sequence[str]) -> int:
-    """Its length, by the bits of integers (Hyyro, 2004): zeros count what is matched so far."""
-    places: dict[str, int] = {}
-    for place, item in enumerate(left):
-        places[item] = places.get(item, 0) | 1 << place
-    ones = row = (1 << len(left)) - 1
-    for item in right:
-        matches = row & places.get(item, 0)
-        row = ((row + matches) | (row - matches)) & ones
-    return len(left) - row.bit_count()
+    matcher = SequenceMatcher(None, left, right, autojunk=False)
+    for bound in (matcher.real_quick_ratio, matcher.quick_ratio):
+        if (ratio := bound()) <= above:
+            return ratio
+    return matcher.ratio()
 
 
 def calibrate(highest: Sequence[float], rate: float) -> dict[float, float]:
     """The lowest threshold that leaves at least this share of dialogues without a loop.
 
     It has its own share, and so has the next similarity below it, if there is one. `highest` holds
-    each dialogue's `highest_similarity`. Raises `ValueError` without any, or for a rate that is not
-    above 0 and at most 1.
+    each dialogue's `highest_similarity`, of one at least, and `rate` is above 0.
     """
-    if not highest or not 0 < rate <= 1:
-        raise ValueError("calibration needs dialogues, and a rate above 0 and at most 1")
     ranked = sorted(highest)
     # 0.55 * 100 is 55, not 55.00000000000001 and then 56
     threshold = ranked[math.ceil(round(rate * len(ranked), 9)) - 1]

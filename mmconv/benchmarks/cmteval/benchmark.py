@@ -174,18 +174,17 @@ class CMTEval(Benchmark[Dialogue, CMTEvalOptions]):
     def read_data(self, images: ImageSink) -> Dataset[Dialogue]:
         """The dialogues of all subsets; those of Long-Text with their references."""
         references = None if self._references is None else read_references(self._references)
-        names = [path.name for path in self._files.values()]
         records: list[Record | Unreadable] = []
         for subset, path in self._files.items():
-            prefix = f"{subset}: " if names.count(path.name) > 1 else ""
             for record in scan_records(path, self.options.sheet):
-                placed = replace(record, where=prefix + record.where)
-                if isinstance(placed, Record):
-                    placed = add_subset(placed, subset)
-                    if references is not None and subset == "long-text":
-                        identifier = placed.fields["id"].partition("/")[2]
-                        placed.fields["reference"] = references.get(identifier, {})
-                records.append(placed)
+                if isinstance(record, Unreadable):
+                    records.append(record)
+                    continue
+                dialogue = add_subset(record, subset)
+                if references is not None and subset == "long-text":
+                    identifier = dialogue.fields["id"].partition("/")[2]
+                    dialogue.fields["reference"] = references.get(identifier, {})
+                records.append(dialogue)
 
         def advice() -> Iterator[str]:
             yield f"Every dialogue needs {' or '.join(IDS)}, {PATTERN}, {PERSONA} and {TURNS}."

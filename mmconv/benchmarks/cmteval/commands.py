@@ -54,7 +54,7 @@ def perturb_command(
     perturbation = Perturbation(
         variant=VARIANTS[variant], confusables=read_confusables(confusables), seed=seed
     )
-    records, changes = (
+    records, queries = (
         perturbation.perturb_fields(file, fields) if fields else perturbation.perturb_file(file)
     )
     if suffix == ".json":
@@ -65,11 +65,13 @@ def perturb_command(
         out.parent.mkdir(parents=True, exist_ok=True)
         with atomic_write(out) as part:
             part.write_bytes(content)
+    changed = sum(query.before != query.text for query in queries)
     click.echo(
-        f"{changes.dialogues} dialogues, {changes.changed_queries} of {changes.queries} queries "
-        f"changed: {changes.characters} wrong characters, {changes.pinyin} in pinyin"
+        f"{len(records)} dialogues, {changed} of {len(queries)} queries changed: "
+        f"{sum(query.characters for query in queries)} wrong characters, "
+        f"{sum(query.pinyin for query in queries)} in pinyin"
     )
-    if not changes.changed_queries:
+    if not changed:
         click.echo(
             f"WARNING: {out} equals {file}. Only Chinese texts are changed; does "
             f"{' or '.join(fields) or 'a query'} contain any?",

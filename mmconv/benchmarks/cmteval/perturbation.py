@@ -11,7 +11,7 @@ from __future__ import annotations
 import pickle
 import random
 import unicodedata
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, TypeAlias
@@ -26,12 +26,13 @@ from mmconv.benchmarks.cmteval.data import (
     turns_of,
 )
 from mmconv.benchmarks.data_files.bad_records import refusal
-from mmconv.benchmarks.data_files.records import read_records
+from mmconv.benchmarks.data_files.records import Record, read_records
 from mmconv.core.errors import ConfigError, DataError
 
 SOUND = "同音"
 SHAPE = "形近"
 
+_FILE = "Give the authors' char_confuse.data, or a file of its layout."
 _ADVICE = (
     "Give a file in CMT-Eval's layout, or name the fields that hold the users' texts (--field)."
 )
@@ -48,8 +49,8 @@ def read_confusables(path: Path) -> dict[str, Confusable]:
     """The confusable characters in a file like the authors' char_confuse.data.
 
     That is a pickle of plain containers: character -> {"同音": [...], "形近": {...}, ...}. It is
-    read without loading any class or function, so that no code can come with it. Entries of more
-    than one character are skipped. Raises `DataError` for a missing file or another layout.
+    read without loading any class or function, so that no code can come with it. Raises `DataError`
+    for a missing file or another layout.
     """
     try:
         with path.open("rb") as file:
@@ -57,14 +58,14 @@ def read_confusables(path: Path) -> dict[str, Confusable]:
     except OSError as error:
         raise DataError(str(path), [error.strerror or str(error)], "Check the path.") from error
     except Exception as error:  # a damaged pickle may raise anything
+        problem = f"not a pickle of plain lists and dictionaries: {error}"
+        raise DataError(str(path), [problem], _FILE) from error
+    try:
+        return {name: _confusable(name, fields) for name, fields in entries.items()}
+    except (AttributeError, KeyError, TypeError) as error:
         raise DataError(
-            str(path),
-            [f"not a pickle of plain lists and dictionaries: {error}"],
-            "Give the authors' char_confuse.data, or a file of its layout.",
+            str(path), [f"not a dictionary of characters, each with {SOUND} and {SHAPE}"], _FILE
         ) from error
-    if not isinstance(entries, dict) or not entries:
-        raise DataError(str(path), ["does not hold a dictionary of characters"])
-    return {name: _confusable(path, name, fields) for name, fields in entries.items()}
 
 
 class _PlainUnpickler(pickle.Unpickler):
@@ -74,27 +75,14 @@ class _PlainUnpickler(pickle.Unpickler):
         raise pickle.UnpicklingError(f"it names {module_name}.{global_name}, which is never loaded")
 
 
-def _confusable(path: Path, name: Any, fields: Any) -> Confusable:
-    if not isinstance(name, str) or len(name) != 1:
-        raise DataError(str(path), [f"{name!r} must be one character"])
-    kinds = (list, tuple, set, frozenset)
-    if not isinstance(fields, Mapping) or not all(
-        isinstance(fields.get(kind), kinds) for kind in (SOUND, SHAPE)
-    ):
-        raise DataError(str(path), [f"{name!r} has no collections {SOUND} and {SHAPE}"])
+def _confusable(name: str, fields: Mapping[str, Collection[str]]) -> Confusable:
+    """What a character may be mistaken for; texts of several characters are left out."""
     sounds, shapes = (
-        tuple(
-            sign
-            for sign in fields[kind]
-            if isinstance(sign, str) and len(sign) == 1 and sign != name
-        )
+        [sign for sign in fields[kind] if len(sign) == 1 and sign != name]
         for kind in (SOUND, SHAPE)
     )
     # a set has no order, and a draw by a seed must not depend on one
-    is_ranked = isinstance(fields[SOUND], list | tuple)
-    return Confusable(
-        sounds=sounds if is_ranked else tuple(sorted(sounds)), shapes=tuple(sorted(shapes))
-    )
+    return Confusable(tuple(sounds), tuple(sorted(shapes)))
 
 
 class Rates(NamedTuple):
@@ -138,6 +126,10 @@ VARIANTS: Mapping[str, Variant] = {
 """Appendix C.3 of the paper, and the authors' text_variations.py."""
 
 
+Text: TypeAlias = tuple[dict[str, Any], str]
+"""A text in a record: its object, and its name there."""
+
+
 class Query(NamedTuple):
     """A query before and after, and how many characters and syllables were put into it."""
 
@@ -148,16 +140,17 @@ class Query(NamedTuple):
 
 
 class Changes(NamedTuple):
-    """What was done to a file: counts of dialogues, queries, and what was put into them."""
+    """The records of a file with perturbed queries, all else as it was, and all its queries."""
 
-    dialogues: int
-    queries: int
-    changed_queries: int
-    characters: int
-    pinyin: int
+    records: list[dict[str, Any]]
+    queries: list[Query]
 
-
-Records: TypeAlias = list[dict[str, Any]]
+    def add(self, record: Record, texts: Sequence[Text], queries: Sequence[Query]) -> None:
+        """Write the queries into a record, each in the place of its text."""
+        for (holder, name), query in zip(texts, queries, strict=True):
+            holder[name] = query.text
+        self.records.append(record.fields)
+        self.queries.extend(queries)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,14 +161,14 @@ class Perturbation:
     confusables: Mapping[str, Confusable]
     seed: int = 0
 
-    def perturb_file(self, path: Path) -> tuple[Records, Changes]:
-        """The records of a dialogue file with perturbed queries, all else as it was.
+    def perturb_file(self, path: Path) -> Changes:
+        """A dialogue file of CMT-Eval.
 
         Of Long-Text's opening only the question is changed, since the user did not type the text.
         Raises `DataError` with all problems of the file in one message.
         """
         subset = subset_of(path)
-        records, queries, bad = [], list[Query](), dict[str, tuple[str, ...]]()
+        changes, bad = Changes([], []), dict[str, tuple[str, ...]]()
         for record in read_records(path):
             try:
                 dialogue = read_dialogue(add_subset(record, subset))
@@ -185,34 +178,27 @@ class Perturbation:
             before = [turn.query for turn in dialogue.turns]
             identifier = dialogue.id.partition("/")[2]
             after = self.perturb(identifier, dialogue.persona, before, subset == "long-text")
-            for turn, query in zip(turns_of(record), after, strict=True):
-                turn[QUERY] = query.text
-            records.append(record.fields)
-            queries += after
-        if bad or not records:
+            changes.add(record, [(turn, QUERY) for turn in turns_of(record)], after)
+        if bad:
             raise refusal(path, bad, 0, _ADVICE)
-        return records, _changes(len(records), queries)
+        return changes
 
-    def perturb_fields(self, path: Path, names: Collection[str]) -> tuple[Records, Changes]:
-        """The records of any file of dialogues, with the texts perturbed that are named so.
+    def perturb_fields(self, path: Path, names: Collection[str]) -> Changes:
+        """Any file of dialogues, in which the users' texts are named so, anywhere in a record.
 
-        The fields may be anywhere in a record, the persona where CMT-Eval's files have it. A
-        record with too few texts for a share of them gets a wrong character with that probability.
-        Raises `DataError` if no record has such a text.
+        The persona is where CMT-Eval's files have it. A record with too few texts for a share of
+        them gets a wrong character with that probability. Raises `DataError` if no record has such
+        a text.
         """
-        records, queries = [], list[Query]()
+        changes = Changes([], [])
         for record in read_records(path):
             texts = list(_texts(record.fields, names))
             persona = str(record.fields.get(PERSONA))
             before = [holder[name] for holder, name in texts]
-            after = self.perturb(record.where, persona, before, at_least=0)
-            for (holder, name), query in zip(texts, after, strict=True):
-                holder[name] = query.text
-            records.append(record.fields)
-            queries += after
-        if not queries:
+            changes.add(record, texts, self.perturb(record.where, persona, before, at_least=0))
+        if not changes.queries:
             raise DataError(str(path), [f"no record has a text named {' or '.join(names)}"])
-        return records, _changes(len(records), queries)
+        return changes
 
     def perturb(
         self,
@@ -282,8 +268,8 @@ def pinyin(character: str) -> str:
     return lazy_pinyin(character)[0]
 
 
-def _texts(value: Any, names: Collection[str]) -> Iterator[tuple[dict[str, Any], str]]:
-    """The texts of these names, each as its object and its name there."""
+def _texts(value: Any, names: Collection[str]) -> Iterator[Text]:
+    """The texts of these names, anywhere in a record."""
     if isinstance(value, list):
         for item in value:
             yield from _texts(item, names)
@@ -293,13 +279,3 @@ def _texts(value: Any, names: Collection[str]) -> Iterator[tuple[dict[str, Any],
                 yield value, name
             else:
                 yield from _texts(item, names)
-
-
-def _changes(dialogues: int, queries: list[Query]) -> Changes:
-    return Changes(
-        dialogues=dialogues,
-        queries=len(queries),
-        changed_queries=sum(query.before != query.text for query in queries),
-        characters=sum(query.characters for query in queries),
-        pinyin=sum(query.pinyin for query in queries),
-    )

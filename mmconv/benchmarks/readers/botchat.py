@@ -113,7 +113,7 @@ class _Reader:
                 judge = _judge_column(path, columns, needed)
                 return partial(read, judge=judge), judge
         if INDEX in columns and model_columns(first):
-            return partial(self._read_dialogues, places={}), ""
+            return self._read_dialogues, ""
         raise DataError(
             str(path),
             [f"has the columns {', '.join(columns)}"],
@@ -167,8 +167,8 @@ class _Reader:
             searched=(own, other),
         )
 
-    def _read_dialogues(self, record: Record, places: dict[str, str]) -> None:
-        dialogues = record_dialogues(record, places)
+    def _read_dialogues(self, record: Record) -> None:
+        _, dialogues = record_dialogues(record)
         self._once(record.where, *(("dialogue", each.model, each.index) for each in dialogues))
         for dialogue in dialogues:
             results, lines = _results(dialogue.index), as_lines(dialogue.utterances)

@@ -64,11 +64,6 @@ def alone(number: int, **fields: Any) -> dict[str, Any]:
     return {**row, "gpt4": "Choice: No\nIndex: None", **fields}
 
 
-def pair(number: int, **fields: Any) -> dict[str, Any]:
-    texts = (botchat.dialogue("own", 5), botchat.dialogue("Human", 5))
-    return botchat.compared(f"MT-{number}", "m", "GT", texts, "Choice: Both") | fields
-
-
 def talk(number: int, **fields: Any) -> dict[str, Any]:
     said = orjson.dumps(botchat.dialogue(f"own {number}", 16)).decode()
     return {"index": f"MT-{number}", "gpt": said, "vic": said, **fields}
@@ -128,16 +123,6 @@ SCORED = Bad(
 BAD: Mapping[str, Bad] = {
     "botchat, UniEval": UNIEVAL,
     "botchat, not JSON": replace(UNIEVAL, bad=b"{", told="UniEval.jsonl line 2: not JSON"),
-    "botchat, a row twice": replace(
-        UNIEVAL, bad=alone(1), told="line 2: unieval, m, MT-1 is that of UniEval.jsonl line 1"
-    ),
-    "botchat, comparisons": replace(
-        UNIEVAL,
-        file="GTEval.jsonl",
-        good=(pair(1), pair(2)),
-        bad=pair(3, A="x"),
-        told="GTEval.jsonl line 2: cmp_index 'MT-3;m;GT' does not name x and GT",
-    ),
     "botchat, dialogues": replace(
         UNIEVAL,
         file="convs.jsonl",
@@ -146,11 +131,8 @@ BAD: Mapping[str, Bad] = {
         told="convs.jsonl line 2: vic: not a JSON list of utterances",
     ),
     "fbbench": CHECKED,
-    "fbbench, not JSON": replace(CHECKED, bad=b"{", told="judged.jsonl line 2: not JSON"),
     "mtbench101": TURNS,
-    "mtbench101, not JSON": replace(TURNS, bad=b"{", told="judged.jsonl line 2: not JSON"),
     "cmteval": SCORED,
-    "cmteval, no object": replace(SCORED, bad=[1, 2], told="item 2: holds a list, not an object"),
     "cmteval, another subset": replace(
         SCORED,
         bad=hard(3),

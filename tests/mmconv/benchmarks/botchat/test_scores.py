@@ -82,7 +82,6 @@ def test_the_similarity_must_surpass_the_threshold() -> None:
 
 @pytest.mark.parametrize("similarity", ["characters", "words"])
 def test_what_is_ruled_out_early_is_below_the_threshold(similarity: Similarity) -> None:
-    """The bound is the longest common subsequence; difflib's ratio never surpasses it."""
     random = Random(7)
     for _ in range(50):
         texts = [" ".join(random.choices(("ab", "ba", "abb", "c"), k=9)) for _ in range(2)]
@@ -117,9 +116,6 @@ def test_the_threshold_gives_the_wanted_rate(
     highest: list[float], rate: float, steps: list[tuple[float, float]]
 ) -> None:
     assert [*calibrate(highest, rate).items()] == steps
-    for nothing in (([], 0.9), ([0.1], 0.0)):
-        with pytest.raises(ValueError, match="a rate above 0"):
-            calibrate(*nothing)
 
 
 def test_a_calibrated_threshold_leaves_what_it_says() -> None:
