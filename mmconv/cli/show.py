@@ -134,8 +134,8 @@ def transcript(
         if call.prompt is not None:
             hidden = "" if with_judge else " (--judge prints it filled in)"
             yield f"prompt file {call.prompt}{hidden}"
-        if each.asked is not None and _is_printed(call, with_judge):
-            yield from (prompts or as_messages)(each.asked, outcome)
+        if each.resolved is not None and _is_printed(call, with_judge):
+            yield from (prompts or as_messages)(each.resolved, outcome)
         yield from _outcome(outcome)
         if call.parser is not None and isinstance(outcome, Reply):
             yield f"read as: {judged_as(call, outcome)}"
@@ -171,9 +171,9 @@ def _outcome(outcome: Outcome) -> Iterator[str]:
     yield ", ".join(facts)
 
 
-def as_messages(asked: ResolvedCall, outcome: Outcome) -> Iterator[str]:
+def as_messages(resolved: ResolvedCall, outcome: Outcome) -> Iterator[str]:
     """The lines of the messages that were sent, and the form in which images were sent."""
-    for message, origin in zip(asked.messages, asked.origins, strict=True):
+    for message, origin in zip(resolved.messages, resolved.origins, strict=True):
         yield f"[{message.role}{_ORIGINS[origin]}]"
         for part in message.parts:
             if isinstance(part, Text):
@@ -202,10 +202,10 @@ def _open_raw(
     Raises `ConfigError` as `open_renderer` of `Provider` does.
     """
     roles = dict.fromkeys(
-        asked.call.model
+        resolved.call.model
         for each in finished
-        for asked in each.asked.values()
-        if _is_printed(asked.call, with_judge)
+        for resolved in each.resolved.values()
+        if _is_printed(resolved.call, with_judge)
     )
     renderers: dict[str, Renderer | None] = {}
     for role in roles:
@@ -223,18 +223,18 @@ def _open_raw(
 def as_raw(renderers: Mapping[str, Renderer | None]) -> PromptPrinter:
     """Prints raw prompts, or messages if no renderer can write them."""
 
-    def lines(asked: ResolvedCall, outcome: Outcome) -> Iterator[str]:
-        renderer = renderers[asked.call.model]
+    def lines(resolved: ResolvedCall, outcome: Outcome) -> Iterator[str]:
+        renderer = renderers[resolved.call.model]
         if renderer is None:
-            yield from as_messages(asked, outcome)
+            yield from as_messages(resolved, outcome)
             return
-        messages = asked.messages
+        messages = resolved.messages
         for _ in range(outcome.dropped if isinstance(outcome, Reply) else 0):
-            messages = without_oldest(messages, asked.call.pinned) or messages
+            messages = without_oldest(messages, resolved.call.pinned) or messages
         try:
             prompt = renderer(messages)
         except (Refused, ImageError) as error:
-            yield from as_messages(asked, outcome)
+            yield from as_messages(resolved, outcome)
             yield f"no raw prompt: {error}"
             return
         yield f"[raw prompt; {_BREAK} is a line break, {_SPACE} a space at its end]"

@@ -66,27 +66,27 @@ class ResolvedCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
-    """A call and what came of it; `asked` is None for one that was skipped."""
+    """A call and what came of it; `resolved` is None for one that was skipped."""
 
     call: Call
     outcome: Outcome
-    asked: ResolvedCall | None
+    resolved: ResolvedCall | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finished:
-    """A plan whose calls all have outcomes; `asked` has the calls that were resolved."""
+    """A plan whose calls all have outcomes; `resolved` has the calls that were resolved."""
 
     plan: Plan
     outcomes: Mapping[str, Outcome]
-    asked: Mapping[str, ResolvedCall]
+    resolved: Mapping[str, ResolvedCall]
 
     def exchanges(self) -> Iterator[Exchange]:
         """All calls with outcomes in the plan's order, fallbacks after their call."""
         for call in self.plan.calls:
             for each in (call, *call.fallbacks):
                 if (outcome := self.outcomes.get(each.id)) is not None:
-                    yield Exchange(call=each, outcome=outcome, asked=self.asked.get(each.id))
+                    yield Exchange(call=each, outcome=outcome, resolved=self.resolved.get(each.id))
 
 
 _TRIAL = re.compile(r"(.*)#([1-9][0-9]{0,8})", re.DOTALL)

@@ -62,24 +62,24 @@ class CircuitBreaker:
         self._breaker: defaultdict[int, _Streak] = defaultdict(_Streak)
         self._able: dict[int, ResolvedCall] = {}
 
-    def note_cached(self, model: int, asked: ResolvedCall) -> None:
+    def note_cached(self, model: int, resolved: ResolvedCall) -> None:
         """Note a cached reply: the model was able to answer this request once."""
-        self._able.setdefault(model, asked)
+        self._able.setdefault(model, resolved)
 
     def note(
-        self, model: int, asked: ResolvedCall, outcome: Outcome, *, first_under_way: bool = False
+        self, model: int, resolved: ResolvedCall, outcome: Outcome, *, first_under_way: bool = False
     ) -> int:
         """Count an outcome; returns the number of failures in a row if the run should stop, else 0.
 
         `first_under_way`: one of the model's first `MOST_FAILED` calls has not ended yet.
         """
         if isinstance(outcome, Reply):
-            self._able[model] = asked
+            self._able[model] = resolved
             self._breaker.pop(model, None)
         elif isinstance(outcome, Failure) and outcome.kind == UNSUITED and model in self._able:
             streak = self._breaker[model]
             streak.rejected += 1
-            return streak.rejected if asked is self._able[model] else 0
+            return streak.rejected if resolved is self._able[model] else 0
         elif isinstance(outcome, Failure) and outcome.kind in COUNTED | {UNSUITED}:
             streak = self._breaker[model]
             streak.failed += 1

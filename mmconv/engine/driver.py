@@ -191,37 +191,37 @@ class Runner:
         else:
             self._room.release()
 
-    async def outcome(self, plan: Plan, asked: ResolvedCall, chain: int) -> tuple[Outcome, bool]:
+    async def outcome(self, plan: Plan, resolved: ResolvedCall, chain: int) -> tuple[Outcome, bool]:
         """The outcome of one resolved call, and whether it was free (cached, or an equal call's).
 
         `chain` is the length of the longest chain of calls that begins with this one. Raises
         `Stopped` if the run is stopped before the call was requested.
         """
         if self.offline:
-            return await self._recall(asked.key)
+            return await self._recall(resolved.key)
         flights = self._store.flights
-        while (flight := flights.get(asked.key)) is not None:
+        while (flight := flights.get(resolved.key)) is not None:
             outcome_of_equal = await self._join(flight)
             if outcome_of_equal is not None:
                 return outcome_of_equal, True
-        flights[asked.key] = landing = asyncio.get_running_loop().create_future()
+        flights[resolved.key] = landing = asyncio.get_running_loop().create_future()
         outcome: Outcome | None = None
         try:
-            reply = await self._store.get(asked.key)
+            reply = await self._store.get(resolved.key)
             while reply is None:
                 try:
-                    outcome = await self._ask(plan, asked, chain)
+                    outcome = await self._ask(plan, resolved, chain)
                 except _Elsewhere as other:
-                    reply = other.reply or await self._wait_for_others(asked.key)
+                    reply = other.reply or await self._wait_for_others(resolved.key)
                 else:
                     return outcome, False
-            self._breaker.note_cached(id(self._models[asked.call.model].model), asked)
+            self._breaker.note_cached(id(self._models[resolved.call.model].model), resolved)
             outcome = reply
             return outcome, True
         finally:
             # Without an outcome, the first call that waits for this one sends the request itself.
-            self._store.release(asked.key)
-            del flights[asked.key]
+            self._store.release(resolved.key)
+            del flights[resolved.key]
             landing.set_result(outcome)
 
     async def _recall(self, key: str) -> tuple[Outcome, bool]:
@@ -258,58 +258,58 @@ class Runner:
         finally:
             waiting.cancel()
 
-    async def _ask(self, plan: Plan, asked: ResolvedCall, chain: int) -> Outcome:
+    async def _ask(self, plan: Plan, resolved: ResolvedCall, chain: int) -> Outcome:
         if self.is_failing:
             raise Stopped
         if self._before_asking is not None:
             self._before_asking()
             self._before_asking = None
-        role = self._models[asked.call.model]
+        role = self._models[resolved.call.model]
         model = role.model
         if id(model) not in self._slots:
             self._make_room(id(model), await model.open())
-        stats = self.stats.model(asked.call.model)
+        stats = self.stats.model(resolved.call.model)
 
         async def claim() -> None:
-            won = await self._store.claim(asked.key)
+            won = await self._store.claim(resolved.key)
             if won is not True:
                 raise _Elsewhere(won or None)
 
         async def ask(
-            asked: ResolvedCall, claim: Callable[[], Awaitable[None]] | None = None
+            resolved: ResolvedCall, claim: Callable[[], Awaitable[None]] | None = None
         ) -> Reply | Failure:
             self._under_way += 1
             try:
                 return await model.ask(
-                    asked.messages,
-                    asked.sampling,
+                    resolved.messages,
+                    resolved.sampling,
                     priority=plan.order - LEAD * chain,
                     affinity=f"{plan.sample}/{plan.condition}",
-                    pinned=asked.call.kept,
+                    pinned=resolved.call.kept,
                     stats=stats,
                     claim=claim,
                 )
             finally:
                 self._under_way -= 1
 
-        outcome = await ask(asked, claim)
-        self._note(asked, outcome, asked.call.model)
+        outcome = await ask(resolved, claim)
+        self._note(resolved, outcome, resolved.call.model)
         if isinstance(outcome, Reply):
-            return await self._store.put(asked.key, model.fingerprint, outcome)
+            return await self._store.put(resolved.key, model.fingerprint, outcome)
         known = None if self._goes_on else self._breaker.doubt(id(model), outcome)
         if known is not None:
             again = await ask(known)
-            self._note(known, again, asked.call.model)
+            self._note(known, again, resolved.call.model)
             if isinstance(again, Reply):
                 stats.count_tokens(again)
-        await self._store.add_failure(asked.key, outcome)
+        await self._store.add_failure(resolved.key, outcome)
         return outcome
 
-    def _note(self, asked: ResolvedCall, outcome: Reply | Failure, role: str) -> None:
+    def _note(self, resolved: ResolvedCall, outcome: Reply | Failure, role: str) -> None:
         """Report the outcome to the circuit breaker; stop if the model cannot answer."""
         model = self._models[role].model
         is_early = isinstance(outcome, Failure) and model.has_under_way(MOST_FAILED)
-        failed = self._breaker.note(id(model), asked, outcome, first_under_way=is_early)
+        failed = self._breaker.note(id(model), resolved, outcome, first_under_way=is_early)
         if failed and not self._goes_on and isinstance(outcome, Failure):
             label = self._models[role].label
             self._stop_because(_cannot_answer(role, label, failed, outcome))
@@ -371,7 +371,7 @@ class _OpenPlan:
     left: int = 0
     replies: dict[str, Reply] = field(default_factory=dict)
     outcomes: dict[str, Outcome] = field(default_factory=dict)
-    asked: dict[str, ResolvedCall] = field(default_factory=dict)
+    resolved: dict[str, ResolvedCall] = field(default_factory=dict)
     unmet: dict[str, set[str]] = field(default_factory=dict)
     waiting: dict[str, list[Call]] = field(default_factory=dict)
     chains: Mapping[str, int] = field(default_factory=dict)
@@ -415,13 +415,13 @@ class _OpenPlan:
             self._settle(call, Skipped(because=SAME_TEXT, reason="same_text"), cached=False)
             self._count_down()
             return
-        asked = self.runner.address(call, self.replies)
+        resolved = self.runner.address(call, self.replies)
         outcome: Outcome
         if (known := self.plan.replies.get(call.id)) is not None:
             outcome, cached = known, True
         else:
-            outcome, cached = await self.runner.outcome(self.plan, asked, self.chains[root.id])
-        self.asked[call.id] = asked.as_cached() if cached else asked
+            outcome, cached = await self.runner.outcome(self.plan, resolved, self.chains[root.id])
+        self.resolved[call.id] = resolved.as_cached() if cached else resolved
         self._settle(call, outcome, cached=cached)
         plan = self.plan
         with noted(f"sample {plan.sample}, condition {plan.condition}, the parser of {call.id}"):
@@ -465,7 +465,9 @@ class _OpenPlan:
         self.runner.stats.finished += 1
         self.runner.close_plan()
         if not self.runner.is_failing:  # else it is not used, and handling it may fail too
-            self.on_finished(Finished(plan=self.plan, outcomes=self.outcomes, asked=self.asked))
+            self.on_finished(
+                Finished(plan=self.plan, outcomes=self.outcomes, resolved=self.resolved)
+            )
 
 
 def _next_fallback(call: Call, root: Call, outcome: Outcome) -> Call | None:

@@ -135,7 +135,7 @@ def call_records(finished: Finished) -> Iterator[dict[str, Any]]:
             "call": call_id,
             "model": exchange.call.model,
             "prompt": exchange.call.prompt,
-            **_sent(exchange.asked),
+            **_sent(exchange.resolved),
             **_outcome_fields(exchange.outcome),
             **_parsed(exchange.call, exchange.outcome),
         }
@@ -192,14 +192,14 @@ def _part(part: Text | Image | Ref) -> dict[str, Any]:
     return {"image": part.sha256, "width": part.width, "height": part.height}
 
 
-def _sent(asked: ResolvedCall | None) -> dict[str, Any]:
-    if asked is None:
+def _sent(resolved: ResolvedCall | None) -> dict[str, Any]:
+    if resolved is None:
         return {"key": None, "stored": False, "messages": None}
-    filled = asked.call.prompt is not None
+    filled = resolved.call.prompt is not None
     return {
-        "key": asked.key,
-        "stored": asked.cached,
-        "messages": None if filled else [message_record(message) for message in asked.messages],
+        "key": resolved.key,
+        "stored": resolved.cached,
+        "messages": None if filled else [message_record(message) for message in resolved.messages],
     }
 
 

@@ -119,9 +119,9 @@ def usage_by(names: Mapping[str, str], finished: Finished) -> dict[str, ModelUsa
 def _conversation(context: Context, finished: Finished) -> tuple[list[ChatMessage], ModelOutput]:
     """The candidate's longest conversation with its last reply; empty without any request."""
     requests = [
-        finished.asked[call.id]
+        finished.resolved[call.id]
         for call in finished.plan.calls
-        if call.model == CANDIDATE and call.id in finished.asked
+        if call.model == CANDIDATE and call.id in finished.resolved
     ]
     if not requests:
         return [], ModelOutput(model=context.labels[CANDIDATE])
@@ -172,7 +172,7 @@ def _content(context: Context, part: Text | Image | Ref) -> Content:
 
 def _events(context: Context, finished: Finished) -> Iterator[ModelEvent]:
     for exchange in finished.exchanges():
-        call, outcome, request = exchange.call, exchange.outcome, exchange.asked
+        call, outcome, request = exchange.call, exchange.outcome, exchange.resolved
         if request is None:
             continue
         sampling = request.sampling

@@ -186,7 +186,7 @@ def _usage(finished: Iterable[Finished]) -> CallUsage:
         for call_id, outcome in each.outcomes.items():
             if not isinstance(outcome, Reply):
                 continue
-            if each.asked[call_id].cached:
+            if each.resolved[call_id].cached:
                 cached += 1
                 continue
             requested += 1

@@ -110,6 +110,6 @@ def _sample_info(finished: list[Finished]) -> dict[str, Any]:
 
 def _calls(finished: Finished) -> Iterator[dict[str, Any]]:
     for record in call_records(finished):
-        call = finished.asked.get(record["call"])
+        call = finished.resolved.get(record["call"])
         messages = call and [message_record(message) for message in call.messages]
         yield clean_call(record | {"messages": messages})

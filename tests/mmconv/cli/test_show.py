@@ -62,7 +62,7 @@ def finished(outcome: Outcome, call: Call = CALL) -> Finished:
     return Finished(
         plan=Plan(order=0, sample="1", condition="free", calls=(call,)),
         outcomes={"turn_1": outcome},
-        asked={
+        resolved={
             "turn_1": ResolvedCall(call=call, key="", messages=call.messages, sampling=Sampling())
         },
     )

@@ -24,15 +24,15 @@ def test_rescues_come_after_what_they_rescue_whatever_ended_first() -> None:
         "judgement~retry_1": Reply(text="[[3]]"),
         "later": Skipped(because="answer"),
     }
-    asked = {
+    resolved = {
         call.id: ResolvedCall(call=call, key=call.id, messages=(), sampling=Sampling(temperature=0))
         for call in (ANSWER, JUDGEMENT, AGAIN)
     }
-    exchanges = list(Finished(plan=PLAN, outcomes=ended, asked=asked).exchanges())
+    exchanges = list(Finished(plan=PLAN, outcomes=ended, resolved=resolved).exchanges())
     assert [each.call for each in exchanges] == [JUDGEMENT, AGAIN, ANSWER, LATER]
     assert [each.outcome for each in exchanges] == [ended[each.call.id] for each in exchanges]
-    assert [each.asked for each in exchanges] == [
-        *map(asked.get, (c.id for c in (JUDGEMENT, AGAIN, ANSWER, LATER)))
+    assert [each.resolved for each in exchanges] == [
+        *map(resolved.get, (c.id for c in (JUDGEMENT, AGAIN, ANSWER, LATER)))
     ]
 
 

@@ -137,7 +137,7 @@ async def test_what_is_stored_is_not_asked_again(store: Store) -> None:
     [after] = await run(store, second, [chain_of_two()])
     assert second.prompts == []
     assert after.outcomes == before.outcomes
-    assert all(asked.cached for asked in after.asked.values())
+    assert all(each.cached for each in after.resolved.values())
 
 
 async def test_equal_calls_under_way_are_one_request(store: Store) -> None:

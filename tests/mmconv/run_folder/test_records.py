@@ -58,7 +58,7 @@ def finished() -> Finished:
             "turn_2": Failure(kind="server", message="down", attempts=8),
             "turn_3": Skipped(because="turn_2"),
         },
-        asked={
+        resolved={
             call.id: ResolvedCall(call=call, key="k", messages=call.messages, sampling=sampling)
             for call in calls
             if call.id != "turn_3"
@@ -105,8 +105,8 @@ def test_a_judge_s_reply_is_recorded_as_it_is_read(
     call = Call(id="judge", model="judge", messages=(), parser=parser)
     reply = Reply(text=text, finish=finish)
     plan = Plan(order=0, sample="1", condition="free", calls=(call,))
-    asked = ResolvedCall(call=call, key="k", messages=(), sampling=Sampling())
-    ended = Finished(plan=plan, outcomes={"judge": reply}, asked={"judge": asked})
+    resolved = ResolvedCall(call=call, key="k", messages=(), sampling=Sampling())
+    ended = Finished(plan=plan, outcomes={"judge": reply}, resolved={"judge": resolved})
     [record] = call_records(ended)
     assert record["parse"] == parse
     assert record["scores"] == (None if read is None else [{"name": "rating", "value": 7.0}])

@@ -414,5 +414,5 @@ def test_scores_bear_the_name_of_the_trial(tmp_path: Path) -> None:
     outcomes = {call.id: Skipped(because=UNASKED, reason="unrequested") for call in calls}
     for name in (sample.id, f"{sample.id}#2"):
         plan = Plan(order=0, sample=name, condition="free", calls=calls)
-        finished = Finished(plan=plan, outcomes=outcomes, asked={})
+        finished = Finished(plan=plan, outcomes=outcomes, resolved={})
         assert {score.sample for score in benchmark.score_finished(sample, finished)} == {name}

@@ -85,9 +85,7 @@ BAD: dict[str, Bad] = {
     ),
     "botchat, wrong JSON": instead(talk(""), "{", "a.jsonl line 3: not JSON"),
     "fbbench, an empty field": sample("a.json item 3: feedback is empty", feedback=None),
-    "fbbench, no object": instead(
-        sample(""), [1, 2], "a.json item 3: holds a list, not an object"
-    ),
+    "fbbench, no object": instead(sample(""), [1, 2], "a.json item 3: holds a list, not an object"),
     "mtbench101, an empty utterance": golden(
         "a.jsonl line 3 (id 3): history[1].user is empty", history=[{"user": "", "bot": "b"}] * 2
     ),

@@ -37,7 +37,7 @@ def finished(order: int, outcomes: Mapping[str, Outcome]) -> Finished:
     fallback = Call(id="judgement~retry_1", model="judge", messages=(), parser=rating)
     judgement = replace(fallback, id="judgement", fallbacks=(fallback,))
     plan = Plan(order=order, sample=str(order), condition="free", calls=(answer, judgement))
-    return Finished(plan=plan, outcomes=outcomes, asked={})
+    return Finished(plan=plan, outcomes=outcomes, resolved={})
 
 
 def test_a_verdict_is_unread_if_none_of_its_replies_can_be_read(tmp_path: Path) -> None:

@@ -61,10 +61,10 @@ def finish(plan: Plan, replies: Mapping[str, Outcome]) -> Finished:
         outcomes[call.id] = replies.get(call.id, Reply(text=f"{call.id} says so."))
         if not isinstance(outcomes[call.id], Reply):
             failed.add(call.id)
-    asked = {
+    resolved = {
         call.id: ResolvedCall(
             call=call, key="", messages=call.messages, sampling=call.sampling, cached=False
         )
         for call in plan.calls
     }
-    return Finished(plan=plan, outcomes=outcomes, asked=asked)
+    return Finished(plan=plan, outcomes=outcomes, resolved=resolved)
