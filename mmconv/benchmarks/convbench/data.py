@@ -139,10 +139,7 @@ def load_rows(source: Source, spec: RunSpec, library: ImageSink) -> Dataset[Row]
                 "in the free setting."
             )
 
-    other_problems = misspelt_columns(source.data, records, COLUMNS)
-    if source.annotations is not None:
-        other_problems |= misspelt_columns(source.annotations, annotations.records, COLUMNS)
-        other_problems |= annotations.unused(records)
+    misspelt = misspelt_columns(source.data, records, COLUMNS)
     return choose_samples(
         records,
         read,
@@ -150,7 +147,7 @@ def load_rows(source: Source, spec: RunSpec, library: ImageSink) -> Dataset[Row]
         source.data,
         key=ID,
         advice=advice,
-        other_problems=other_problems,
+        other_problems=misspelt | annotations.problems(records),
         skip_bad=source.skip_bad,
     )
 
@@ -200,6 +197,7 @@ def filled_columns(source: Source, columns: Collection[str]) -> set[str]:
 class Annotations:
     """A file's annotations by ID, each with its place, and what is wrong with others, by place."""
 
+    path: Path | None = None
     records: list[Record | Unreadable] = field(default_factory=list)
     by_id: dict[str, tuple[str, Texts]] = field(default_factory=dict)
     bad: dict[str, Problems] = field(default_factory=dict)
@@ -214,15 +212,16 @@ class Annotations:
         ]
         return {**annotation, **texts}, conflicts
 
-    def unused(self, rows: Sequence[Record | Unreadable]) -> dict[str, Problems]:
-        """The bad annotations, and those of IDs that no row has."""
+    def problems(self, rows: Sequence[Record | Unreadable]) -> dict[str, Problems]:
+        """The bad annotations, those of IDs that no row has, and misspelt columns."""
         known = {record.fields.get(ID) for record in rows if isinstance(record, Record)}
         strays = {
             f"{where} (ID {key})": ("no row has this ID",)
             for key, (where, _) in self.by_id.items()
             if rows and key not in known  # a file without rows is a problem of its own
         }
-        return {**self.bad, **strays}
+        misspelt = misspelt_columns(self.path, self.records, COLUMNS) if self.path else {}
+        return {**misspelt, **self.bad, **strays}
 
 
 NOT_VERIFIED = "is a draft: set status to verified when a person has checked it, or --allow-drafts"
@@ -230,7 +229,7 @@ NOT_VERIFIED = "is a draft: set status to verified when a person has checked it,
 
 def read_annotations(path: Path | None) -> Annotations:
     """Read an annotations file; raises `DataError` as `scan_records` does."""
-    annotations = Annotations()
+    annotations = Annotations(path)
     if path is None:
         return annotations
     annotations.records = [*scan_records(path, columns=COLUMNS)]
