@@ -220,14 +220,16 @@ class FBBench(Benchmark[Dialogue, FBBenchOptions]):
                 raise DataError(record.where, [f"reference_second_response is empty; {advice}"])
             return sample
 
+        records = [*scan_records(options.data, options.sheet)]
+        for record in records:
+            if isinstance(record, Record) and (key := query_id(record.fields)):
+                record.fields["id"] = key
         dataset = choose_samples(
-            [*scan_records(options.data, options.sheet)],
+            records,
             read,
             self.spec,
             options.data,
-            advice=tuple,
-            key="user_query",
-            key_of=lambda record: query_id(record.fields),
+            advice=lambda: ["The id of a sample is a hash of its user_query."],
             skip_bad=options.skip_bad_records,
         )
         if options.reference is None:

@@ -51,10 +51,6 @@ THREADS = min(4, os.cpu_count() or 1)
 GROUP = 32  # records that are checked at a time, with their images
 
 
-KeyOf: TypeAlias = Callable[[Record], str | None]
-"""Reads the key of a record's sample; None, or a `DataError`, if it has none."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
     """The samples that a run takes; by default all.
@@ -75,9 +71,9 @@ class Choice:
         """How many records were neither drawn nor named."""
         return 0 if self.keys is None else self.records - len(self.keys)
 
-    def takes(self, record: Record | Unreadable, key_of: KeyOf) -> bool:
-        """Whether the record is drawn or named, or none had to be."""
-        return self.keys is None or key_or_place(record, key_of) in self.keys
+    def takes(self, key: str) -> bool:
+        """Whether the record of this key is drawn or named, or none had to be."""
+        return self.keys is None or key in self.keys
 
     def note(self, samples: int) -> Iterator[str]:
         """A line for all tables if a run takes a part of these many samples."""
@@ -124,12 +120,12 @@ def _choose_new(spec: RunSpec, keys: Iterable[str]) -> Choice:
     return Choice(keys=frozenset(spec.samples), records=len(known))
 
 
-def key_or_place(record: Record | Unreadable, key_of: KeyOf) -> str:
-    """The key of a record's sample, or the record's place if it has none."""
+def key_or_place(record: Record | Unreadable, field: str) -> str:
+    """The key of a record's sample, which is in this field, or the record's place without one."""
     if isinstance(record, Unreadable):
         return record.where
     try:
-        return key_of(record) or record.where
+        return text(record, field) or record.where
     except DataError:
         return record.where
 
@@ -256,18 +252,16 @@ def choose_samples(  # noqa: PLR0913 - what is read, how, and what to say if tha
     *,
     advice: Callable[[], Iterable[str]],
     key: str = "id",
-    key_of: KeyOf | None = None,
     other_problems: Mapping[str, Problems] | None = None,
     skip_bad: bool = False,
 ) -> Dataset[S]:
     """The samples of the records that a run chooses; `read` raises for a bad record.
 
-    `key` names the field with a sample's id, or `key_of` computes it. `other_problems` are those of
-    other places. Several threads call `read`. Raises as `load_dataset`.
+    `key` names the field with a sample's id. `other_problems` are those of other places. Several
+    threads call `read`. Raises as `load_dataset`.
     """
-    id_of = key_of or partial(text, name=key)
-    choice = choose(spec, (key_or_place(record, id_of) for record in records))
-    chosen = [record for record in records if choice.takes(record, id_of)]
+    choice = choose(spec, (key_or_place(record, key) for record in records))
+    chosen = [record for record in records if choice.takes(key_or_place(record, key))]
     samples: list[S] = []
     bad: dict[str, Problems] = {}
     others = other_problems or {}
@@ -280,15 +274,14 @@ def choose_samples(  # noqa: PLR0913 - what is read, how, and what to say if tha
         if choice.limit is not None and full:
             beyond = len(chosen) - number
             break
-        name = key_or_place(record, id_of)
+        name = key_or_place(record, key)
         missing.discard(name)
         earlier = first.setdefault(name, record.where)
         if earlier != record.where:
             problems = (*problems, f"{key} is that of {earlier}")
         is_chosen = choice.earlier is None or name in choice.earlier
         if problems and (is_chosen or skip_bad):
-            is_shown = key_of is None and name != record.where
-            place = f"{record.where} ({key} {name})" if is_shown else record.where
+            place = record.where if name == record.where else f"{record.where} ({key} {name})"
             bad[place] = problems
         elif sample is not None and is_chosen and not problems:
             samples.append(sample)

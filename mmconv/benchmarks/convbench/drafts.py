@@ -102,11 +102,7 @@ class Drafts:
             self._copy(row)
 
     def sort(self) -> None:
-        """Put the lines, and the rows of messages, into the order of the rows."""
-        self.unreadable, self.faults = (
-            dict(sorted(by_row.items(), key=lambda item: self._order[item[0]]))
-            for by_row in (self.unreadable, self.faults)
-        )
+        """Put the lines into the order of the rows."""
         if self.path.exists():
             lines = [line for line in self.path.read_bytes().splitlines() if line.strip()]
             lines.sort(key=self._place)

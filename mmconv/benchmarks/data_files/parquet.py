@@ -6,8 +6,9 @@ bytes stay in the file until it is opened, so memory holds two row groups at mos
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -26,17 +27,13 @@ Steps: TypeAlias = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class EmbeddedImage:
-    """An image inside a Parquet file; `name` says which one: `turns[2].images[1] (cat.png)`."""
+    """An image inside a Parquet file; `name` says which one: `turns[2].images[1] (cat.png)`.
+
+    `read` gives its bytes; it raises `DataError` if the file can no longer be read.
+    """
 
     name: str
-    file: _ImageColumns
-    group: int
-    row: int
-    steps: Steps
-
-    def read(self) -> bytes:
-        """Its bytes; raises `DataError` if the file can no longer be read."""
-        return self.file.read(self.group, self.row, self.steps)
+    read: Callable[[], bytes]
 
     def __repr__(self) -> str:
         """What problems say that a field holds."""
@@ -104,7 +101,7 @@ class _ImageColumns:
         if not isinstance(value, bytes):
             return value
         label = _label(steps) + (f" ({name})" if name else "")
-        return EmbeddedImage(name=label, file=self, group=group, row=row, steps=steps)
+        return EmbeddedImage(name=label, read=partial(self.read, group, row, steps))
 
     def read(self, group: int, row: int, steps: Steps) -> bytes:
         """The bytes to which the steps lead."""

@@ -1,20 +1,15 @@
-import json
-import re
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 
-import openpyxl
 import pytest
-import yaml
 
 from mmconv.benchmarks.convbench.data import CAPTION, CATEGORIES, REFERENCES
 from mmconv.core.errors import ConfigError, DataError
 from tests.mmconv.benchmarks.convbench.data_files import write_lines
 from tests.mmconv.cli.drafting import DRAFTED, HUMAN, SCRIPT, Desk
-from tests.mock_server import mock_server
 
 
 def only(first_turn: str) -> dict[str, str]:
@@ -96,36 +91,11 @@ class TestWhatIsWritten:
         assert desk.annotate(f"--annotations={earlier}").exit_code == 0
         assert [*desk.lines()] == [1, 2, 3, 4]
 
-    def test_rows_are_told_in_their_order(self, desk: Desk) -> None:
-        """Row 2 fails at its caption, and row 1, which is asked beside it, a call later."""
-        script = {
-            "Describe this image": "A plain description.",
-            r"(?s)What is it\? [13]\n.*turn it into a caption": "A caption.",
-            "Choose one category": SCRIPT["Choose one category"],
-        }
-        desk.model(script, slots=8, seconds=0.05)
-        result = desk.annotate("--limit=2")
-        assert result.exit_code == 1
-        assert re.findall(r"ID \d\): \w+", result.stderr) == ["ID 1): turn_1", "ID 2): caption"]
-
     def test_a_limit_leaves_the_rest(self, desk: Desk) -> None:
         desk.annotate("--limit=2")
         assert sorted(desk.lines()) == [1, 2]
         desk.annotate()
         assert sorted(desk.lines()) == [1, 2, 3]
-
-    def test_a_sheet_can_be_named(self, desk: Desk) -> None:
-        row = json.loads(desk.data.read_text("utf-8").splitlines()[0])
-        book = openpyxl.Workbook()
-        for title in ("first", "second"):
-            book.create_sheet(title).append(list(row))
-            book[title].append(list(row.values()))
-        desk.data = desk.path / "rows.xlsx"
-        book.save(desk.data)
-        with pytest.raises(DataError, match=r"first, second name equally many"):
-            desk.annotate()
-        assert desk.annotate("--sheet=second").exit_code == 0
-        assert desk.lines() == {1: {**DRAFTED, "status": "draft"}}
 
     def test_prompts_of_ones_own_are_used(self, desk: Desk) -> None:
         prompts = desk.path / "prompts"
@@ -201,15 +171,6 @@ class TestWhatGoesWrong:
         assert "  3 rows (ID 1, 2, 3): turn_2: rejected after 1 attempt: " in result.stderr
         assert result.stderr.count("rejected") == 1
 
-    def test_a_model_that_cannot_answer_ends_the_job(self, desk: Desk) -> None:
-        with mock_server() as url:
-            wrong = {"provider": "openai", "model": "m", "base_url": url.replace("/v1", "/v2")}
-            (desk.path / "model.yaml").write_text(yaml.safe_dump(wrong), encoding="utf-8")
-            result = desk.annotate()
-        assert result.exit_code == 1
-        assert "annotator (model) cannot answer: 3 calls failed" in result.stderr
-        assert "Stopped; all replies are cached. Resume with:" in result.stderr
-
     def test_categories_that_cannot_be_read_are_left_empty(self, desk: Desk) -> None:
         desk.model({**SCRIPT, "Choose one category": "First: none of them"})
         result = desk.annotate("--limit=1")
@@ -256,15 +217,6 @@ class TestWhatGoesWrong:
             desk.annotate()
         assert not desk.out.exists()
         assert desk.annotate("--limit=1").exit_code == 0
-
-    def test_a_key_that_is_not_set_is_told_with_its_role(
-        self, desk: Desk, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-        with pytest.raises(
-            ConfigError, match=r"^annotator \(gpt-4o\): .*OPENAI_API_KEY is not set"
-        ):
-            desk.annotate("--annotator=gpt-4o")
 
     def test_drafts_are_not_added_to_the_data(self, desk: Desk) -> None:
         before = desk.data.read_bytes()

@@ -1,21 +1,18 @@
-"""What `mmconv annotate` would cost, what bounds it, what can be set; and two of them at once."""
+"""What `mmconv annotate` would cost, what bounds it, and what can be set."""
 
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from images import ImageStore
-from mmconv.benchmarks.convbench.data import CAPTION, CATEGORIES
+from mmconv.benchmarks.convbench.data import CAPTION
 from mmconv.core.config import ModelSpec, RunSpec
 from mmconv.core.errors import ConfigError
 from mmconv.engine.setup import build_benchmark
-from tests.mmconv.cli.drafting import HUMAN, SCRIPT, Desk
+from tests.mmconv.cli.drafting import HUMAN, Desk
 
 
 @pytest.fixture
@@ -69,15 +66,6 @@ class TestWhatItCosts:
         assert "Resume with:" in result.stderr
         assert not desk.out.exists()
 
-    def test_what_is_spent_with_the_last_call_is_told(self, desk: Desk) -> None:
-        """All of three rows that lack only categories are under way before the first has ended."""
-        desk.rows(*({key: HUMAN[key] for key in HUMAN if key not in CATEGORIES} for _ in range(3)))
-        desk.model(SCRIPT, slots=8, seconds=0.05)
-        result = desk.annotate("--max-cost=1", f"--set={self.PRICE}")
-        assert result.exit_code == 0
-        assert "--max-cost 1: the calls of this session have cost $" in result.stderr
-        assert sorted(desk.lines()) == [1, 2, 3]
-
     def test_a_limit_needs_a_price(self, desk: Desk) -> None:
         with pytest.raises(ConfigError, match=r"no price for annotator \(model\)"):
             desk.annotate("--max-cost=1")
@@ -99,22 +87,6 @@ class TestSettings:
     def test_what_no_draft_depends_on_is_refused(self, desk: Desk, field: str) -> None:
         with pytest.raises(ConfigError, match=r"annotate takes only models\.annotator\.FIELD"):
             desk.annotate(f"--set={field}=1")
-
-
-class TestTwoAtOnce:
-    def test_the_second_is_refused_and_nothing_is_written_twice(self, desk: Desk) -> None:
-        desk.model(SCRIPT, seconds=0.2)
-        with subprocess.Popen(
-            [sys.executable, "-m", "mmconv", "annotate", *desk.arguments()]
-        ) as job:
-            deadline = time.monotonic() + 60
-            while not desk.out.is_file():
-                assert time.monotonic() < deadline
-                time.sleep(0.02)
-            with pytest.raises(ConfigError, match="another `mmconv annotate` is writing this file"):
-                desk.annotate()
-            assert job.wait(timeout=60) == 0
-        assert sorted(desk.lines()) == [1, 2, 3]
 
 
 class TestNothingToDo:

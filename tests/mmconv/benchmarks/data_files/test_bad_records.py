@@ -16,6 +16,7 @@ import orjson
 import pytest
 from click.testing import CliRunner, Result
 
+from mmconv.benchmarks.fbbench import query_id
 from mmconv.cli import commands
 from mmconv.core.errors import DataError
 from tests.mmconv.benchmarks.botchat import samples as botchat
@@ -84,7 +85,9 @@ BAD: dict[str, Bad] = {
         **{"conv-GT": '["Hi", '},
     ),
     "botchat, wrong JSON": instead(talk(""), "{", "a.jsonl line 3: not JSON"),
-    "fbbench, an empty field": sample("a.json item 3: feedback is empty", feedback=None),
+    "fbbench, an empty field": sample(
+        f"a.json item 3 (id {query_id(fbbench.correction(3))}): feedback is empty", feedback=None
+    ),
     "fbbench, no object": instead(sample(""), [1, 2], "a.json item 3: holds a list, not an object"),
     "mtbench101, an empty utterance": golden(
         "a.jsonl line 3 (id 3): history[1].user is empty", history=[{"user": "", "bot": "b"}] * 2

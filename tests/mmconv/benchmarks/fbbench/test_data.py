@@ -73,7 +73,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"checklist": [["甲", 0.5], ["甲", 0.5]]}, "checklist[2]: is listed twice"),
     ({"bench_type": "Response Maintenance"}, "checklist[1]: response maintenance has no weights"),
     ({"reference_second_response": [5]}, "reference_second_response holds [5]"),
-    ({"user_query": maintenance()["user_query"]}, "user_query is that of data.json item 1"),
+    ({"user_query": maintenance()["user_query"]}, "id is that of data.json item 1"),
 ]
 
 
@@ -83,7 +83,7 @@ def test_a_malformed_record_is_named(tmp_path: Path, fields: dict[str, Any], mes
     with pytest.raises(DataError) as refused:
         benchmark(path)
     [problem] = refused.value.problems
-    assert problem.startswith("data.json item 2: ")
+    assert problem.startswith("data.json item 2")
     assert message in problem
 
 
@@ -96,12 +96,15 @@ def test_missing_fields_are_named_together(tmp_path: Path) -> None:
         "data.json item 1: user_query is missing",
         "data.json item 1: error_type is missing",
     )
+    assert "The id of a sample is a hash of its user_query." in str(refused.value)
 
 
 def test_a_judge_that_must_read_references_needs_them(tmp_path: Path) -> None:
     records = [correction(1, reference_second_response="好"), correction(2)]
     path = write(tmp_path / "data.json", records)
-    with pytest.raises(DataError, match="item 2: reference_second_response is empty") as refused:
+    with pytest.raises(
+        DataError, match=r"item 2 \(id .*\): reference_second_response is empty"
+    ) as refused:
         benchmark(path, reference=True)
     assert "options.reference=false judges without it" in str(refused.value)
     assert benchmark(path, reference=True, generate_only=True).size == 2
