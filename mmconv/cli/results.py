@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime
+from datetime import datetime
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,8 +18,9 @@ from mmconv.core.plans import Finished
 from mmconv.engine.run import Evaluation
 from mmconv.report.changed_inputs import check_exported
 from mmconv.report.exports import TOOLS
+from mmconv.report.exports.records import finished_at
 from mmconv.report.page import write_page
-from mmconv.run_folder.layout import MANIFEST, PAGE
+from mmconv.run_folder.layout import PAGE
 from mmconv.run_folder.saved_run import read_finished
 from mmconv.store.connections import require_folder, without_password
 from mmconv.store.merging import merge
@@ -93,7 +94,7 @@ async def _write_inspect(folder: Path, out: Path) -> int:
             run=folder.name,
             spec=evaluation.spec,
             manifest=run.manifest,
-            written=datetime.fromtimestamp((folder / MANIFEST).stat().st_mtime, tz=UTC),
+            written=finished_at(run),
             # a run that was only scored has no session, and so no duration
             seconds=0.0 if run.summary is None else run.summary.seconds,
         )

@@ -12,7 +12,6 @@ import csv
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +21,13 @@ from mmconv.core.atomic_writes import atomic_write
 from mmconv.core.keys import hash_json
 from mmconv.core.plans import read_trial
 from mmconv.core.types import Score
-from mmconv.report.exports.records import Dialogue, file_name, question_of, read_dialogues
-from mmconv.run_folder.layout import MANIFEST
+from mmconv.report.exports.records import (
+    Dialogue,
+    file_name,
+    finished_at,
+    question_of,
+    read_dialogues,
+)
 from mmconv.run_folder.saved_run import FinishedRun
 from mmconv.run_folder.transcripts import PARSED, CallRecord
 
@@ -62,7 +66,7 @@ def write_lmms_eval(run: FinishedRun, out: Path) -> list[Path]:
                 "mmconv": dialogue.origin(),
             }
         )
-    time = _finished_at(run).strftime("%Y%m%d_%H%M%S")
+    time = finished_at(run).strftime("%Y%m%d_%H%M%S")
     folder = out / file_name(run.candidate)
     return [
         _write_lines(folder / f"{time}_samples_{_dataset(run, condition)}.jsonl", records)
@@ -103,7 +107,7 @@ def write_mt_bench(run: FinishedRun, out: Path) -> list[Path]:
     questions: dict[str, dict[str, Any]] = {}
     answers: defaultdict[str, dict[str, dict[str, Any]]] = defaultdict(dict)
     judgements: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
-    time = _finished_at(run).timestamp()
+    time = finished_at(run).timestamp()
     for dialogue in read_dialogues(run):
         several = len(run.manifest.conditions) > 1
         model = file_name(run.candidate) + (f"-{dialogue.condition}" if several else "")
@@ -179,10 +183,6 @@ def _dataset(run: FinishedRun, condition: str) -> str:
 
 def _question_id(key: str) -> int | str:
     return int(key) if key.isdecimal() else key
-
-
-def _finished_at(run: FinishedRun) -> datetime:
-    return datetime.fromtimestamp((run.folder / MANIFEST).stat().st_mtime, tz=UTC)
 
 
 def _write_lines(path: Path, records: Iterable[Mapping[str, Any]]) -> Path:

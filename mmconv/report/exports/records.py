@@ -1,17 +1,23 @@
-"""A finished run as exports take it: dialogues with their scores, read from the run's folder."""
+"""A finished run as exports take it: dialogues with their scores, and headline numbers."""
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
 from collections.abc import Container, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import chain, count, groupby
 from typing import Any
 
+from mmconv.benchmarks.base.compare import find_boards
 from mmconv.benchmarks.base.endings import METRICS
+from mmconv.benchmarks.base.metrics import Metric
+from mmconv.benchmarks.registry import find_class
 from mmconv.core.config import CANDIDATE
-from mmconv.core.types import Score
+from mmconv.core.types import Cell, Score
+from mmconv.run_folder.layout import MANIFEST
 from mmconv.run_folder.saved_run import FinishedRun, read_calls
 from mmconv.run_folder.transcripts import CallRecord
 
@@ -59,6 +65,48 @@ def read_dialogues(run: FinishedRun) -> Iterator[Dialogue]:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """A headline number, a column of the benchmark's leaderboard: `direct_deltas/S2_hat - S2`.
+
+    `title` is its table's title. `metric` is None if the benchmark's code does not define it.
+    """
+
+    name: str
+    column: str
+    title: str
+    cell: Cell
+    lower_is_better: bool
+    metric: Metric | None
+
+
+def read_estimates(run: FinishedRun) -> Iterator[Estimate]:
+    """The headline numbers of a run, also those that are missing."""
+    tables = {table.name: table for table in run.tables}
+    least = run.manifest.provenance.get("least", ())
+    metrics: dict[tuple[str, str], Metric] = {}
+    with suppress(ImportError):  # custom code that is not installed here
+        benchmark = find_class(run.spec.benchmark)(run.spec)
+        metrics = {(metric.name, metric.group.label): metric for metric in benchmark.metrics()}
+    names: set[str] = set()
+    for board in find_boards(run.spec, [tables], least):
+        for part in board.parts:
+            for column, place in part.columns.items():
+                cell = place.find(tables, run.candidate)
+                if cell is None:
+                    continue
+                path = "/".join(filter(None, [board.name, part.name, column]))
+                names.add(name := unique_name(path, names))
+                yield Estimate(
+                    name=name,
+                    column=column,
+                    title=part.title,
+                    cell=cell,
+                    lower_is_better=column in board.least,
+                    metric=metrics.get(place.quantity) if place.quantity else None,
+                )
+
+
 def question_of(call: CallRecord, image: str = "") -> str:
     """The last message of a call as text, with the mark `image` for each image."""
     if not call.messages:  # a prompt file made them, or the call was not requested
@@ -88,6 +136,11 @@ def unique_name(name: str, taken: Container[str]) -> str:
     """The name, with a number if it is taken."""
     numbered = (f"{name}_{number}" for number in count(2))
     return next(each for each in chain([name], numbered) if each not in taken)
+
+
+def finished_at(run: FinishedRun) -> datetime:
+    """When the run's results were written."""
+    return datetime.fromtimestamp((run.folder / MANIFEST).stat().st_mtime, tz=UTC)
 
 
 def file_name(*parts: str) -> str:
