@@ -25,7 +25,6 @@ from pydantic import BaseModel, ValidationError
 
 from mmconv.benchmarks.base.sample import IMAGES, has_images, problems_of
 from mmconv.benchmarks.data_files.bad_records import (
-    bad_records_list,
     bad_records_note,
     bad_records_table,
     name_few,
@@ -153,7 +152,8 @@ class Dataset(Generic[S]):
     @property
     def left_out(self) -> list[dict[str, Any]]:
         """The bad records, as the manifest lists them."""
-        return bad_records_list({**self.other_problems, **self.bad})
+        bad = {**self.other_problems, **self.bad}
+        return [{"where": where, "reasons": list(faults)} for where, faults in bad.items()]
 
     def notes(self) -> Iterator[str]:
         """Lines for all tables: which samples the run takes, and which records it leaves out."""

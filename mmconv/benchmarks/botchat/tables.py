@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from itertools import chain, product
@@ -375,98 +375,68 @@ def rate_models(
     """
     if not games:
         return {}
-    played = _Games.of(games)
+    from evalica import Winner
+
+    winners = {WIN: Winner.X, GOOD_TIE: Winner.Draw, BAD_TIE: Winner.Draw, LOSS: Winner.Y}
+    counts = Counter(name for game in games for name in (game.left, game.right))
+    place_of = {name: place for place, name in enumerate(counts)}
+    rows = np.array([(place_of[g.left], place_of[g.right], winners[g.points]) for g in games])
+    dialogues: dict[str, list[int]] = {}
+    for row, game in enumerate(games):
+        dialogues.setdefault(game.cluster, []).append(row)
+    members = [np.array(each) for each in dialogues.values()]
     elo, terry = [], []
     for number in range(draws):
-        drawn = played.draw(np.random.default_rng([seed, number]))
-        elo.append(_elo(drawn))
-        if (ratings := _bradley_terry(drawn)) is not None:
+        random = np.random.default_rng([seed, number])
+        chosen = random.integers(len(members), size=len(members))
+        drawn = np.concatenate([members[place] for place in chosen.tolist()])
+        played = rows[drawn[random.permutation(len(drawn))]]
+        elo.append(_elo(played, len(counts)))
+        if (ratings := _bradley_terry(played, len(counts))) is not None:
             terry.append(ratings)
-    fitted = _bradley_terry(played)
-    counts = Counter(name for game in games for name in (game.left, game.right))
+    fitted = _bradley_terry(rows, len(counts))
     cells = {}
-    for place, model in enumerate(played.models):
+    for place, (model, count) in enumerate(counts.items()):
         by_elo, by_terry = ([each[place] for each in ratings] for ratings in (elo, terry))
         median, value = float(np.median(by_elo)), None if fitted is None else fitted[place]
-        if len(played.dialogues) < FEWEST_CLUSTERS:
+        if len(members) < FEWEST_CLUSTERS:
             by_elo, by_terry = [], []
         cells[model] = {
-            ELO: _cell(median, by_elo, counts[model]),
-            TERRY: _cell(value, by_terry, counts[model], draws - len(terry)),
+            ELO: _cell(median, by_elo, count),
+            TERRY: _cell(value, by_terry, count, draws - len(terry)),
         }
     return cells
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Games:
-    """Games as arrays: models by their place in `models`, and evalica's `winners`.
-
-    `dialogues` holds the places of each dialogue's games.
-    """
-
-    models: tuple[str, ...]
-    lefts: Places
-    rights: Places
-    winners: Places
-    dialogues: tuple[Places, ...]
-
-    @staticmethod
-    def of(games: Sequence[Game]) -> _Games:
-        from evalica import Winner
-
-        winners = {WIN: Winner.X, GOOD_TIE: Winner.Draw, BAD_TIE: Winner.Draw, LOSS: Winner.Y}
-        names = dict.fromkeys(name for game in games for name in (game.left, game.right))
-        place_of = {name: place for place, name in enumerate(names)}
-        dialogues: dict[str, list[int]] = {}
-        for place, game in enumerate(games):
-            dialogues.setdefault(game.cluster, []).append(place)
-        return _Games(
-            models=tuple(names),
-            lefts=np.array([place_of[game.left] for game in games]),
-            rights=np.array([place_of[game.right] for game in games]),
-            winners=np.array([winners[game.points] for game in games]),
-            dialogues=tuple(map(np.array, dialogues.values())),
-        )
-
-    def draw(self, random: np.random.Generator) -> _Games:
-        """The games of as many dialogues, drawn with replacement, in random order."""
-        chosen = random.integers(len(self.dialogues), size=len(self.dialogues))
-        drawn = np.concatenate([self.dialogues[place] for place in chosen.tolist()])
-        drawn = drawn[random.permutation(len(drawn))]
-        lefts, rights, winners = (each[drawn] for each in (self.lefts, self.rights, self.winners))
-        return replace(self, lefts=lefts, rights=rights, winners=winners, dialogues=())
-
-
-def _elo(games: _Games) -> list[float]:
+def _elo(games: Places, models: int) -> list[float]:
+    """The ratings after `games`: an array[n, 3] of left model, right model and evalica's winner."""
     # pandas comes with it, and only the end of a run with an arena needs it
     import evalica
 
-    index = evalica.indexing(range(len(games.models)), ())[-1]
-    winners = games.winners.tolist()
+    lefts, rights, winners = games.T
+    index = evalica.indexing(range(models), ())[-1]
     result = evalica.elo(
-        games.lefts, games.rights, winners, index=index, initial=START, scale=SCALE, k=K
+        lefts, rights, winners.tolist(), index=index, initial=START, scale=SCALE, k=K
     )
     ratings: list[float] = result.scores.sort_index().tolist()
     return ratings
 
 
-def _bradley_terry(games: _Games) -> list[float] | None:
-    """The ratings; None if the likelihood has no maximum."""
+def _bradley_terry(games: Places, models: int) -> list[float] | None:
+    """The ratings by `games`, as of `_elo`; None if the likelihood has no maximum."""
     import evalica
 
     # equal games with a weight fit as fast for thousands as for a few
-    kinds = len(games.models), len(games.models), len(evalica.Winner)
-    counts = np.bincount(np.ravel_multi_index((games.lefts, games.rights, games.winners), kinds))
-    different = np.flatnonzero(counts)
-    lefts, rights, winners = np.unravel_index(different, kinds)
-    if not _is_bounded(lefts, rights, winners, len(games.models)):
+    kinds, counts = np.unique(games, axis=0, return_counts=True)
+    lefts, rights, winners = kinds.T
+    if not _is_bounded(lefts, rights, winners, models):
         return None
     result = evalica.bradley_terry(
         lefts,
         rights,
         winners.tolist(),
-        index=evalica.indexing(range(len(games.models)), ())[-1],
-        weights=counts[different].astype(float),
+        index=evalica.indexing(range(models), ())[-1],
+        weights=counts.astype(float),
         tolerance=1e-9,
         limit=10_000,
     )

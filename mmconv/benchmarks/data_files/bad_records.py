@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from mmconv.core.errors import DataError
 from mmconv.core.types import Cell, Table
@@ -52,11 +52,6 @@ def bad_records_note(bad: BadRecords, good: int, *, beyond: int = 0) -> Iterator
             f"{len(bad)} of {looked_at} records {are} left out as bad (--skip-bad-records): see "
             "the table left_out."
         )
-
-
-def bad_records_list(bad: BadRecords) -> list[dict[str, Any]]:
-    """The entries of the manifest."""
-    return [{"where": where, "reasons": list(faults)} for where, faults in bad.items()]
 
 
 def bad_records_table(bad: BadRecords) -> Iterator[Table]:
