@@ -167,8 +167,6 @@ def test_another_role_speaks_for_itself(data: Path) -> None:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"models": {"candidate": SPEAKER}}, "needs a judge"),
-        ({"conditions": ("free",)}, "no condition 'free'; there are: uncon, con"),
         ({"protocols": "paireval"}, "PairEval needs opponents"),
         ({"pair_lengths": [17]}, "pair_lengths"),
         ({"utterances": 2}, "utterances"),

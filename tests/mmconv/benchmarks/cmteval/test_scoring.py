@@ -266,13 +266,6 @@ class TestTables:
             assert (row[column].value, row[column].n) == (None, 0)
         assert (row["overall"].value, row["overall"].missing) == (None, {"skipped: turn_2": 1})
 
-    def test_a_run_without_a_judge_has_how_replies_ended(self) -> None:
-        sample, alone = dialogue(), benchmark(generate_only=True)
-        calls = {call.id: call for call in alone.calls(sample, "free")}
-        made = tables(*alone.scores(sample, "free", calls, dict.fromkeys(calls, Reply(text="答"))))
-        assert [*made] == ["replies"]
-        assert made["replies"]["m, standard"]["tokens"].missing == {"not reported by the server": 3}
-
     @pytest.mark.skipif(not REAL.is_dir(), reason="the authors' data are not here")
     def test_the_counts_of_acts_are_those_of_the_papers_table_11(self) -> None:
         made = built(REAL)

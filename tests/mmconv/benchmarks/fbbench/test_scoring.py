@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import orjson
 import pytest
 
 from mmconv.benchmarks.base.replay import replay
 from mmconv.benchmarks.fbbench import Dialogue, Maintenance
-from mmconv.core.types import Failure, Outcome, Reply, Score, Skipped
+from mmconv.core.types import Failure, Outcome, Score, Skipped
 from tests.mmconv.benchmarks.fbbench.samples import (
-    benchmark,
     correction,
     maintenance,
     sample,
     without_data,
-    write,
 )
 
 EC = sample(correction())
@@ -133,17 +129,3 @@ def test_what_cannot_be_scored_has_a_reason(
     assert scores["refused"].value == float(judgement is REFUSED)
     if not isinstance(judgement, str):
         assert scores["renamed"].value is None
-
-
-def test_without_a_judge_only_the_end_of_the_answer_is_scored(tmp_path: Path) -> None:
-    planned = benchmark(write(tmp_path / "data.json", [correction()]), generate_only=True)
-    [each] = planned.load()
-    calls = {call.id: call for call in planned.calls(each, "preset")}
-    assert [*calls] == ["turn_2"]
-    scores = planned.scores(each, "preset", calls, {"turn_2": Reply(text="好", finish="length")})
-    assert {score.metric: (score.turn, score.value, score.why) for score in scores} == {
-        "truncated": (None, 1.0, None),
-        "filtered": (None, 0.0, None),
-        "empty": (None, 0.0, None),
-        "tokens": (None, None, "not reported by the server"),
-    }

@@ -8,8 +8,6 @@ from typing import Any
 import pytest
 
 from mmconv.benchmarks.mtbench101 import REFERENCED, TASKS
-from mmconv.core.config import RunSpec
-from mmconv.core.errors import ConfigError
 from mmconv.core.graph import check, dependencies, resolve
 from mmconv.core.types import Call, Message, Reply
 from tests.mmconv.benchmarks.mtbench101.dialogues import (
@@ -162,30 +160,3 @@ def test_the_prompts_of_the_authors_can_be_sent_to_the_byte(tmp_path: Path) -> N
             f"Judge: \n *** \n {history} own answer 2 \n ***\n ### \n {messages} \n ###\n\n",
         ),
     ]
-
-
-def test_generating_only_needs_no_judge(tmp_path: Path) -> None:
-    data = write(tmp_path / "data.jsonl", records())
-    chosen = spec(data, generate_only=True)
-    alone = RunSpec(
-        benchmark=chosen.benchmark,
-        options=chosen.options,
-        models={"candidate": chosen.models["candidate"]},
-    )
-    calls = build(alone).calls(dialogue("TS"), "golden")
-    assert [call.id for call in calls] == ["turn_1", "turn_2"]
-    with pytest.raises(ConfigError, match="needs a judge"):
-        build(alone.model_copy(update={"options": {"data": str(data)}}))
-
-
-def test_conditions_are_golden_and_self(tmp_path: Path) -> None:
-    data = write(tmp_path / "data.jsonl", records())
-
-    def conditions(*chosen: str) -> tuple[str, ...]:
-        run = spec(data).model_copy(update={"conditions": chosen or None})
-        return tuple(build(run).conditions)
-
-    assert conditions() == ("golden",)
-    assert conditions("self", "golden") == ("golden", "self")
-    with pytest.raises(ConfigError, match="no condition 'free'; there are: golden, self"):
-        conditions("free")

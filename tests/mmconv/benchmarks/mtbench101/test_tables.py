@@ -99,18 +99,6 @@ def test_scores(tables: dict[str, Table]) -> None:
     assert cell(tables["paper_authors"], "cand", "average") == average
 
 
-def test_a_mean_is_no_surer_than_its_tasks() -> None:
-    """A task of equal scores has no interval, nor has a mean that it is part of."""
-    spread = [[str(number)] for number in (2, 4, 5, 6, 8)]
-    found = {
-        "surer": made(*scores({"CM": spread, "SI": spread}, "golden"))["scores"],
-        "equal": made(*scores({"CM": spread, "SI": [["10"]] * 5}, "golden"))["scores"],
-    }
-    averages = {name: cell(table, "average", MINIMUM_TITLE) for name, table in found.items()}
-    assert averages["surer"].low is not None
-    assert (averages["equal"].value, averages["equal"].low) == (7.5, None)
-
-
 def test_the_authors_leave_a_task_out_of_which_nothing_was_read() -> None:
     table = made(*scores({"CM": [["4"]], "AR": [["8"]], "IC": [["x"]]}, "golden"))["scores"]
     assert cell(table, "average", AUTHORS_TITLE).value == (4 + 8) / 2
