@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+from codecs import BOM_UTF8
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -104,7 +105,8 @@ class Drafts:
     def sort(self) -> None:
         """Put the lines into the order of the rows."""
         if self.path.exists():
-            lines = [line for line in self.path.read_bytes().splitlines() if line.strip()]
+            content = self.path.read_bytes().removeprefix(BOM_UTF8)
+            lines = [line for line in content.splitlines() if line.strip()]
             lines.sort(key=self._place)
             with atomic_write(self.path, sync=True) as part:
                 part.write_bytes(b"".join(line + b"\n" for line in lines))

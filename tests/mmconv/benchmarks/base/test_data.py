@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import openpyxl
-import orjson
 import pytest
 from click.testing import CliRunner
 
-from images import ImageStore, Limits
+from images import ImageStore
 from mmconv.benchmarks.base import (
     Benchmark,
     Fields,
@@ -97,21 +96,6 @@ def test_a_problem_of_many_records_takes_few_lines(tmp_path: Path) -> None:
 def test_a_file_without_records_is_refused(tmp_path: Path) -> None:
     assert "holds no record" in str(refusal(write(tmp_path / "empty.jsonl")))
     assert "file does not exist" in str(refusal(tmp_path / "gone.jsonl"))
-
-
-def test_the_sheet_with_the_fields_is_read_or_the_one_that_is_named(tmp_path: Path) -> None:
-    book = openpyxl.Workbook()
-    for title, riddle in (("old", "What has hands?"), ("new", 42)):
-        page = book.create_sheet(title)
-        page.append(["id", "riddle"])
-        page.append([1, riddle])
-    path = tmp_path / "riddles.xlsx"
-    book.save(path)
-    assert "the sheets old, new " in str(refusal(path))
-    assert [sample.riddle for sample in riddles(path, sheet="new").load()] == ["42"]
-    book.remove(book["old"])
-    book.save(path)
-    assert [sample.riddle for sample in riddles(path).load()] == ["42"]
 
 
 def test_bad_records_can_be_left_out_and_all_tables_say_so(tmp_path: Path) -> None:
@@ -262,11 +246,6 @@ def test_all_problems_of_images_are_listed_with_row_and_id(desk: Desk) -> None:
     assert "Every record needs id, question, picture." in str(error)
 
 
-def test_an_image_that_is_too_large_is_refused(desk: Desk) -> None:
-    with pytest.raises(DataError, match=r"line 1 \(id 1\): .*1\.png: .* pixels, and at most 100"):
-        desk.build(library=ImageStore(limits=Limits(max_pixels=100)))
-
-
 def test_check_and_run_refuse_a_missing_image_before_any_call(desk: Desk) -> None:
     assert "4 samples under free: data in order" in desk.type("check")
     (desk.images / "3.png").unlink()
@@ -274,22 +253,6 @@ def test_check_and_run_refuse_a_missing_image_before_any_call(desk: Desk) -> Non
         with pytest.raises(DataError, match=r"line 3 \(id 3\): image 3\.png is not in pictures"):
             desk.type(command)
     assert not [*desk.data.parent.glob("runs/*/")]
-
-
-def test_records_with_bad_images_can_be_left_out_and_tables_say_so(desk: Desk) -> None:
-    (desk.images / "3.png").unlink()
-    (desk.images / "1.png").write_text("no picture")
-    output = desk.type("run", "--skip-bad-records", "--no-page")
-    assert "2 of 4 records are left out as bad" in output
-    [manifest] = desk.data.parent.glob("runs/*/manifest.json")
-    left_out = orjson.loads(manifest.read_bytes())["provenance"]["left_out"]
-    assert [each["where"] for each in left_out] == [
-        f"album.jsonl line {number} (id {number})" for number in (1, 3)
-    ]
-    [table] = desk.data.parent.glob("runs/*/tables/left_out.md")
-    assert "image 3.png is not in pictures" in table.read_text(encoding="utf-8")
-    limited = desk.type("run", "--skip-bad-records", "--no-page", "--limit", "1")
-    assert "1 of the first 2 records is left out as bad" in limited
 
 
 def test_a_limited_run_checks_only_its_first_records(desk: Desk) -> None:

@@ -3,7 +3,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import openpyxl
 import pytest
 from numpy.typing import NDArray
 
@@ -57,16 +56,6 @@ class TestRows:
         assert [row.id for row in rows] == ["1", "2", "3"]
         assert rows[0].references == rows[0].categories == (None, None, None)
         assert rows[0].caption is rows[0].focus_points is rows[0].position is None
-
-    def test_a_spreadsheet_whose_instruction_is_a_number(self, source: Source) -> None:
-        path = source.data.with_suffix(".xlsx")
-        book = openpyxl.Workbook()
-        assert book.active is not None
-        row = record(1, The_second_turn_instruction=42)
-        book.active.append(list(row))
-        book.active.append(list(row.values()))
-        book.save(path)
-        assert load(replace(source, data=path))[0].instructions[1] == "42"
 
 
 class TestRefusals:

@@ -64,7 +64,7 @@ def test_a_second_holder_is_refused_until_the_first_has_let_go(tmp_path: Path) -
 
 def test_lines_are_moved_and_not_changed(tmp_path: Path) -> None:
     path = tmp_path / "drafts.jsonl"
-    path.write_bytes(b'{"ID": "07"}\n\n{"ID":99}\n{ "ID": 3 }\n{"ID": 5.0}')
+    path.write_bytes(b'\xef\xbb\xbf{"ID": "07"}\n\n{"ID":99}\n{ "ID": 3 }\n{"ID": 5.0}')
     drafts = Drafts(path, None, rows(5, 3, 7))
     with path.open("ab") as file:  # spoilt meanwhile
         file.write(b"\n{")
