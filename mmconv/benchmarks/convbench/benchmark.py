@@ -27,7 +27,6 @@ from mmconv.benchmarks.convbench.data import (
     Row,
     Side,
     Source,
-    filled_columns,
     load_rows,
 )
 from mmconv.benchmarks.convbench.layouts import boards, layouts
@@ -149,21 +148,18 @@ class ConvBench(Benchmark[Row, ConvBenchOptions]):
         """
         options = self.options
         given = max((GIVEN[name] for name in self.conditions if name not in ALONE), default=0)
+        judged = (CAPTION, *REFERENCES)
         source = Source(
             data=options.data,
             images=options.images,
             sheet=options.sheet,
             annotations=options.annotations,
             positions=options.positions if options.order == "authors" else None,
-            needs=REFERENCES[:given],
+            needs=REFERENCES[:given] if options.generate_only else judged,
+            needs_if_any=judged if options.skip_bad_records else (),
             skip_bad=options.skip_bad_records,
             allow_drafts=options.allow_drafts,
         )
-        judged = (CAPTION, *REFERENCES)
-        if not options.generate_only:
-            source = replace(source, needs=judged)
-        elif options.skip_bad_records:
-            source = replace(source, needs={*source.needs, *filled_columns(source, judged)})
         return load_rows(source, self.spec, images)
 
     @property

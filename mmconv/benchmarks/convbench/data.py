@@ -6,7 +6,7 @@ Columns have the names that the authors' scripts read; `status` is our own.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
@@ -88,7 +88,8 @@ class Source:
     """Where ConvBench's data are, and what a run needs of every row.
 
     `data` and `annotations` are files of records, `positions` the authors' pairwise.npy. `needs`
-    names the columns that no row may lack, besides ID, image and instructions.
+    names the columns that no row may lack, besides ID, image and instructions; `needs_if_any` those
+    that no row may lack if any row has them.
     """
 
     data: Path
@@ -97,6 +98,7 @@ class Source:
     annotations: Path | None = None
     positions: Path | None = None
     needs: Collection[str] = ()
+    needs_if_any: Collection[str] = ()
     skip_bad: bool = False
     allow_drafts: bool = False
 
@@ -111,14 +113,15 @@ def load_rows(source: Source, spec: RunSpec, library: ImageSink) -> Dataset[Row]
     annotations = read_annotations(source.annotations)
     sides = {} if source.positions is None else read_sides(source.positions)
     folder = ImageFolder(source.images, library)
-    needed = [column for column in COLUMNS if column in {*REQUIRED, *source.needs}]
+    needs = {*source.needs, *_filled(source.needs_if_any, [*records, *annotations.records])}
+    needed = [column for column in COLUMNS if column in {*REQUIRED, *needs}]
 
     def read(record: Record) -> Row:
         texts, problems = read_texts(record)
         row_id = read_id(texts)
         texts, conflicts = annotations.complete(row_id, texts)
         problems += conflicts
-        if not source.allow_drafts and source.needs and texts.get(STATUS) == "draft":
+        if not source.allow_drafts and needs and texts.get(STATUS) == "draft":
             problems.append(NOT_VERIFIED)
         problems += [f"no {column}" for column in needed if column not in texts]
         if row_id is not None and source.positions is not None and int(row_id) not in sides:
@@ -133,7 +136,7 @@ def load_rows(source: Source, spec: RunSpec, library: ImageSink) -> Dataset[Row]
 
     def advice() -> Iterator[str]:
         yield f"Every row needs {', '.join(needed)}."
-        if source.needs:
+        if needs:
             yield (
                 "`mmconv annotate convbench` drafts captions and references; --no-judge needs none "
                 "in the free setting."
@@ -185,10 +188,10 @@ def _make_row(row_id: str, image: Image, texts: Texts, position: Side | None) ->
     return Row.model_validate(fields)
 
 
-def filled_columns(source: Source, columns: Collection[str]) -> set[str]:
-    """Those of the columns that any row or annotation fills in."""
-    records = [*scan_records(source.data, source.sheet, columns=REQUIRED)]
-    records += read_annotations(source.annotations).records
+def _filled(columns: Collection[str], records: Iterable[Record | Unreadable]) -> set[str]:
+    """Those of the columns that any record fills in."""
+    if not columns:
+        return set()
     texts = (read_texts(record)[0] for record in records if isinstance(record, Record))
     return {column for each in texts for column, text in each.items() if text and column in columns}
 
