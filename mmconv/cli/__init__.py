@@ -32,7 +32,7 @@ COMMANDS = {
     "compare": ("comparing", "Compare runs of one benchmark, paired per sample."),
     "leaderboard": ("comparing", "Rank runs of one benchmark."),
     "view": ("", "Browse and compare the runs of a folder in a web page."),
-    "export": ("results", "Export a run as a log of another tool (Inspect)."),
+    "export": ("results", "Export a run for another tool (lmms-eval, MLflow, ...)."),
     "check": ("evaluating", "Check a configuration and its data, without a call."),
     "options": ("listing", "List a benchmark's model roles, conditions and options."),
     "models": ("listing", "List the models that ship with mmconv."),

@@ -261,6 +261,7 @@ def _board(runs: Sequence[Tables], condition: str) -> Board:
     return Board(
         name=condition,
         headline=f"N={max(numbers)}" if numbers else "",
+        least=("lose",),
         parts=[
             BoardPart(title=f"BotChat, UniEval (%), {condition}", columns=dialogues),
             BoardPart(name="gteval", title=f"BotChat, GTEval (%), {condition}", columns=rates),

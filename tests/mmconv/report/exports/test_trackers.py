@@ -93,6 +93,11 @@ async def test_names_of_numbers_do_not_depend_on_the_model(
     assert {"uncon/N_16", "uncon/N_16.low", "uncon/gteval/win_tie"} <= trackio.metrics.keys()
     assert not any("alpha" in name for name in trackio.metrics)
 
+    await export(run, "every-eval-ever", tmp_path)
+    record = read_record(tmp_path / "data" / "mmconv-botchat" / "unknown" / "alpha")
+    configs = [result["metric_config"] for result in record["evaluation_results"]]
+    assert {config["metric_name"] for config in configs if config["lower_is_better"]} == {"lose"}
+
 
 async def test_a_record_of_every_eval_ever_has_the_scores(tmp_path: Path) -> None:
     run = await make_run("convbench", tmp_path, FAILING)
