@@ -95,7 +95,8 @@ class Readable(ABC):
     workers take no more jobs. `started` is in seconds since the epoch.
 
     Data is read, reports are made and live views of runs are planned one at a time, since each
-    keeps a processor busy for a while: `reading`, `reporting`, `viewing`.
+    keeps a processor busy for a while: `reading`, `reporting`, `viewing`. `boards` are the last
+    leaderboards as JSON.
     """
 
     settings: Settings
@@ -109,6 +110,7 @@ class Readable(ABC):
     reading: asyncio.Lock = field(default_factory=asyncio.Lock)
     reporting: asyncio.Lock = field(default_factory=asyncio.Lock)
     viewing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    boards: dict[str, bytes] = field(default_factory=dict)
 
     @property
     @abstractmethod

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -55,6 +57,7 @@ from mmconv.service.runs.execution import (
     readable_run,
 )
 from mmconv.service.state import Readable
+from mmconv.store.jobs import Job
 
 router = APIRouter(prefix="/v1", tags=["runs"], responses=documented(404, 409))
 
@@ -192,14 +195,18 @@ async def run_samples(
     asked: Annotated[SampleQuery, Query()],
 ) -> Response:
     """List samples with the numbers of their calls, replies and failures."""
-    job = await find_run(shared, run)
+    samples, following = await list_samples(shared, await find_run(shared, run), asked)
+    return json_response({"data": samples, "next": following})
+
+
+async def list_samples(
+    shared: Readable, job: Job, asked: SampleQuery
+) -> tuple[list[dict[str, Any]], str | None]:
+    """Samples of a run, finished or not, and the last one if more follow. Raises `Problem`."""
     if job.state == "done":
         folder = finished_folder(shared, job)
-        page = await read_in_thread(sample_page, folder, asked.after, asked.limit)
-    else:
-        evaluation = await readable_run(shared, job)
-        page = await live_page(shared, evaluation, asked.after, asked.limit)
-    return json_response({"data": page[0], "next": page[1]})
+        return await read_in_thread(sample_page, folder, asked.after, asked.limit)
+    return await live_page(shared, await readable_run(shared, job), asked.after, asked.limit)
 
 
 @router.get(
@@ -214,13 +221,17 @@ async def run_sample(
     prompts: bool = False,
 ) -> Response:
     """Get the messages and replies of a sample; `prompts` adds judges' prompts, filled in."""
-    job = await find_run(shared, run)
+    return json_response(await read_sample(shared, await find_run(shared, run), sample, prompts))
+
+
+async def read_sample(
+    shared: Readable, job: Job, sample: str, prompts: bool = False
+) -> dict[str, Any]:
+    """One sample of a run, finished or not, with its calls and scores. Raises `Problem`."""
     if job.state == "done" and not prompts:
         folder = finished_folder(shared, job)
-        records = await read_in_thread(sample_records, folder, sample)
-    else:
-        records = await live_records(shared, await readable_run(shared, job), sample)
-    return json_response(records)
+        return await read_in_thread(sample_records, folder, sample)
+    return await live_records(shared, await readable_run(shared, job), sample)
 
 
 @router.get(
@@ -322,17 +333,34 @@ async def compare_runs(
 
 async def compare_finished(shared: Readable, asked: CompareQuery) -> Comparison:
     """Compare the runs' public folders. Raises `Problem`."""
-    names = asked.runs.split(",")
-    if not 2 <= len(set(names)) == len(names) <= MOST_RUNS:
-        raise Problem(400, f"runs: name 2 to {MOST_RUNS} different runs", param="runs")
+    folders = await public_folders(shared, asked.runs, MOST_RUNS)
+    with comparing():
+        return await read_in_thread(compare, folders, despite=asked.despite)
+
+
+async def find_runs(shared: Readable, runs: str, most: int) -> list[Job]:
+    """The runs whose ids are separated by commas. Raises `Problem`."""
+    names = runs.split(",")
+    if not 2 <= len(set(names)) == len(names) <= most:
+        raise Problem(400, f"runs: name 2 to {most} different runs", param="runs")
+    return [await find_run(shared, name, "runs") for name in names]
+
+
+async def public_folders(shared: Readable, runs: str, most: int) -> list[Path]:
+    """The public folders of finished runs, named as in `find_runs`. Raises `Problem`."""
     folders = []
-    for name in names:
-        job = await find_run(shared, name, "runs")
+    for job in await find_runs(shared, runs, most):
         folder = finished_folder(shared, job)
         folders.append(await read_in_thread(public_folder, shared, job, folder))
+    return folders
+
+
+@contextmanager
+def comparing() -> Iterator[None]:
+    """Raise `Problem` 400 for runs that cannot be compared."""
     try:
-        return await read_in_thread(compare, folders, despite=asked.despite)
+        yield
     except ConfigError as error:
-        message = str(error).replace("--despite ", "despite=")
+        message = str(error).replace("--allow-mismatch ", "despite=")
         fallback = "these runs cannot be compared"
         raise Problem(400, presentable(message, fallback), param="runs") from error

@@ -78,6 +78,12 @@ async def compare_page(shared: SharedRuns) -> Response:
     return _page(shared, "compare", "Compare", SCRIPTS)
 
 
+@router.get("/leaderboard")
+async def leaderboard_page(shared: SharedRuns) -> Response:
+    """Runs of one benchmark, the best first."""
+    return _page(shared, "leaderboard", "Leaderboard", ("tables.js",))
+
+
 @router.get("/try")
 async def try_page(shared: SharedRuns) -> Response:
     """A dialogue with a model."""

@@ -370,15 +370,23 @@ const samples = (() => {
     return made;
   }
 
+  /* Without scores, only which condition of several runs is shown. */
+  function conditionField() {
+    const several = index.runs.length > 1 && index.conditions.length > 1;
+    const [first, ...others] = index.conditions.map((name) => [name, chosen.label(name)]);
+    return several ? [choice("condition", "Condition", [["", [["", first[1]], ...others]]])] : [];
+  }
+
   function fields() {
-    const made = index.columns.length ? scoreFields(index.conditions.length > 1 || index.runs.length > 1) : [];
+    const made = index.columns.length ? scoreFields(index.conditions.length > 1 || index.runs.length > 1) : conditionField();
     const reset = button("Reset", () => {
       for (const name of Object.keys(state)) if (name !== "sample") delete state[name];
       showState();
       refresh();
     });
     byId("choices").replaceChildren(...made, reset);
-    byId("filters").hidden = !source.texts;
+    byId("filters").hidden = !source.texts && !made.length;
+    byId("query").parentElement.hidden = !source.texts;
   }
 
   function showState() {

@@ -49,7 +49,7 @@
     place.replaceChildren(make("p", { class: "hint" }, "The runs are being compared…"));
     const page = await shell.attempt(() => api.get(`/web/compare?${asked}`));
     place.setAttribute("aria-busy", "false");
-    if (!page) return place.replaceChildren();
+    if (!page) return showSamples();
     byId("choose").open = false;
     byId("compare-title").textContent = page.title;
     document.title = `${page.title} · mmconv`;
@@ -57,9 +57,21 @@
     place.innerHTML = page.html;
     byId("browser").hidden = false;
     const blocks = samples.inBlocks(page.index, (number) => api.get(`/web/compare/blocks/${number}?${asked}`));
-    const picture = (_, name, small) =>
-      api.picture(`/v1/runs/${encodeURIComponent(ids[0])}/images/${name}${small ? "?small=true" : ""}`);
     return samples.show({ index: page.index, ...blocks, picture });
+  }
+
+  const picture = (_, name, small) =>
+    api.picture(`/v1/runs/${encodeURIComponent(ids[0])}/images/${name}${small ? "?small=true" : ""}`);
+
+  /* Runs that cannot be compared, or go on: their conversations side by side, without statistics. */
+  async function showSamples() {
+    byId("findings").replaceChildren();
+    const query = `&runs=${ids.map(encodeURIComponent).join(",")}`;
+    const source = await jobs.pagedSource("/web/samples", picture, query).catch(() => null);
+    if (!source) return undefined;
+    byId("findings").append(make("p", { class: "hint" }, "Without statistics: the conversations side by side."));
+    byId("browser").hidden = false;
+    return samples.show(source);
   }
 
   async function start() {

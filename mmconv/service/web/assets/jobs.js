@@ -92,8 +92,35 @@ const jobs = (() => {
     for await (const [, update] of api.events(`${path(run)}/events`, signal)) change(update);
   }
 
+  /* Samples as they are by now, page by page, for the browser of samples. */
+  async function pagedSource(path, picture, query = "") {
+    const PAGE = `limit=50${query}`;
+    const first = await api.get(`${path}?${PAGE}`);
+    const { samples: known } = first.index;
+    let next = first.next;
+
+    async function more() {
+      const page = await api.get(`${path}?${PAGE}&after=${encodeURIComponent(next)}`);
+      known.push(...page.index.samples);
+      next = page.next;
+      source.more = next && more;
+    }
+
+    /* How far the first samples are by now; the names of those that have got on. */
+    async function renew() {
+      const page = await api.get(`${path}?${PAGE}`);
+      const changed = page.index.samples.filter((sample, at) => known[at]?.t !== sample.t);
+      page.index.samples.forEach((sample, at) => { known[at] = sample; });
+      return new Set(changed.map((sample) => sample.i));
+    }
+
+    const address = (name) => `${path}/${name.split("/").map(encodeURIComponent).join("/")}${query.replace("&", "?")}`;
+    const source = { index: first.index, sample: (at) => api.get(address(known[at].i)), picture, more: next && more, renew };
+    return source;
+  }
+
   /* Runs that are finished, or were and have been taken up again. */
   const hasResult = (run) => run.unscored !== null;
 
-  return { active, owns, address, path, badge, progress, actions, settings, watch, when, hasResult };
+  return { pagedSource, active, owns, address, path, badge, progress, actions, settings, watch, when, hasResult };
 })();

@@ -2,7 +2,6 @@
 "use strict";
 (() => {
   const { byId, make, button, count } = dom;
-  const PAGE = 50;
   const RENEW_SECONDS = 5;
 
   const id = decodeURIComponent(location.pathname.split("/").at(-1));
@@ -86,37 +85,11 @@
     return browse({ index: page.index, ...blocks, picture });
   }
 
-  /* Samples of an unfinished run, page by page. */
-  async function liveSource() {
-    const first = await api.get(`${parts}/live?limit=${PAGE}`);
-    const { samples: known } = first.index;
-    let next = first.next;
-
-    async function more() {
-      const page = await api.get(`${parts}/live?limit=${PAGE}&after=${encodeURIComponent(next)}`);
-      known.push(...page.index.samples);
-      next = page.next;
-      source.more = next && more;
-    }
-
-    /* How far the first samples are by now; the names of those that have got on. */
-    async function renew() {
-      const page = await api.get(`${parts}/live?limit=${PAGE}`);
-      const changed = page.index.samples.filter((sample, at) => known[at]?.t !== sample.t);
-      page.index.samples.forEach((sample, at) => { known[at] = sample; });
-      return new Set(changed.map((sample) => sample.i));
-    }
-
-    const address = (name) => `${parts}/live/${name.split("/").map(encodeURIComponent).join("/")}`;
-    const source = { index: first.index, sample: (at) => api.get(address(known[at].i)), picture, more: next && more, renew };
-    return source;
-  }
-
   let live = null;
 
   async function showLive() {
     const of = shown;
-    const source = await liveSource();
+    const source = await jobs.pagedSource(`${parts}/live`, picture);
     // It may have come to its end meanwhile.
     if (of !== shown) return;
     live = source;

@@ -139,7 +139,7 @@
   function row(run, numbers) {
     const name = make("a", { href: jobs.address(run), class: "name" }, nameOf(run));
     const head = make("th", { scope: "row" },
-      make("div", { class: "run-head" }, jobs.hasResult(run) ? choice(run) : make("span", { class: "no-choice" }),
+      make("div", { class: "run-head" }, run.benchmark ? choice(run) : make("span"),
         make("div", {}, name, make("p", { class: "hint", title: run.folder ?? null }, details(run)))));
     return make("tr", { class: "run", "data-run": run.id, "data-state": run.state }, head,
       ...numbers.names.map((each) => numberCell(numbers.cell(run, each))),

@@ -121,11 +121,50 @@ async def test_runs_are_compared(tmp_path: Path, view: View) -> None:
     assert table["runs"] == {"alpha": runs[0].name, "beta": runs[1].name}
 
 
+async def test_runs_are_ranked(tmp_path: Path, view: View) -> None:
+    runs = [await make_run("mtbench101", tmp_path, model) for model in (ALPHA, BETA)]
+    client = await view(tmp_path / "runs")
+    asked = {"runs": ",".join(run.name for run in runs)}
+    board = (await client.get("/web/leaderboard", params=asked)).json()
+    assert board["runs"] == {"alpha": runs[0].name, "beta": runs[1].name}
+    assert '<th scope="row">alpha</th>' in board["html"]
+    assert "<script" not in board["html"]
+    by_another = board["columns"][-1]
+    again = await client.get("/web/leaderboard", params=asked | {"sort": by_another})
+    assert again.json()["columns"] == board["columns"]
+    unknown = await client.get("/web/leaderboard", params=asked | {"sort": "none"})
+    assert unknown.json()["error"]["message"].startswith("no column 'none'; there are: ")
+
+
+async def test_samples_of_runs_that_cannot_be_compared_are_shown_side_by_side(
+    tmp_path: Path, view: View
+) -> None:
+    """They were judged by different judges, and the second has fewer samples."""
+    other_judge = JUDGE.model_copy(update={"name": "another", "system": "Be strict."})
+    first = await make_run("convbench", tmp_path)
+    second = await make_run("convbench", tmp_path, BETA, other_judge, limit=1)
+    client = await view(tmp_path / "runs")
+    asked = {"runs": f"{first.name},{second.name}"}
+    refused = await client.get("/web/compare", params=asked)
+    assert refused.status_code == 400
+    assert "despite=judge" in refused.json()["error"]["message"]
+    page = (await client.get("/web/samples", params=asked | {"limit": 5})).json()
+    assert page["index"]["runs"] == ["alpha", "beta"]
+    assert page["index"]["conditions"] == ["free", "perception", "reasoning"]
+    assert [row["i"] for row in page["index"]["samples"]] == ["1", "2", "3", "4", "5"]
+    assert page["next"] == "5"
+    for sample, runs in (("1", [0, 0, 0, 1, 1, 1]), ("2", [0, 0, 0])):
+        shown = (await client.get(f"/web/samples/{sample}", params=asked)).json()
+        assert [column["run"] for column in shown["columns"]] == runs
+        assert len(shown["pictures"]) == 1
+        assert shown["about"]
+
+
 async def test_a_run_that_goes_on_shows_its_progress_and_samples(
     tmp_path: Path, view: View
 ) -> None:
     """Another process would write the same files."""
-    await make_run("convbench", tmp_path)
+    done = await make_run("convbench", tmp_path)
     options = write_data("convbench", tmp_path / "data")
     spec = RunSpec(
         benchmark="convbench", options=options, models={"candidate": SLOW, "judge": JUDGE}
@@ -139,6 +178,8 @@ async def test_a_run_that_goes_on_shows_its_progress_and_samples(
         assert row["progress"]["total"] == SIZE * 3
         sample = (await client.get(f"/web/runs/{run}/live/1")).json()
         assert sample["columns"][0]["turns"][0]["answers"]
+        beside = await client.get("/web/samples/1", params={"runs": f"{done.name},{run}"})
+        assert {column["run"] for column in beside.json()["columns"]} == {0, 1}
         answer = await client.get(f"/web/runs/{run}")
         assert answer.status_code == 409
         assert answer.json()["error"]["message"].endswith("wait for its end")
