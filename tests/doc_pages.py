@@ -66,7 +66,7 @@ def run_example(section: str, folder: Path, *, again: bool = False) -> str:
         env={**os.environ, "PATH": path},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -135,7 +135,7 @@ def test_interrupt_keeps_what_is_answered_and_says_how_to_resume(
         process = subprocess.Popen(command(run, tmp_path / "runs"), stderr=subprocess.PIPE)
         wait_for_answers(log, lambda: process.poll() is None, more=10)
         process.send_signal(by)
-        _, error = process.communicate(timeout=30)
+        _, error = process.communicate(timeout=300)
         assert process.returncode == 130
         assert b"Resume with:\n  mmconv run" in error
         assert len(log.read_text().split()) == committed(tmp_path / "runs")

@@ -103,7 +103,7 @@ def test_the_fingerprint_loads_no_model_library() -> None:
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=300,
     )
     assert ran.stdout.strip() == "[]"
 

@@ -395,7 +395,7 @@ def test_a_node_is_killed_in_mid_run(nodes: Nodes, expected: Ended, held: Held) 
 
 
 @pytest.mark.parametrize(
-    "held", [("--wait-for-servers=10", *on_replicas(2, gpus=0.5))], indirect=True
+    "held", [("--wait-for-servers=20", *on_replicas(2, gpus=0.5))], indirect=True
 )
 def test_all_are_killed_and_the_run_is_resumed(nodes: Nodes, expected: Ended, held: Held) -> None:
     held.wait_for(lambda: len(held.replicas()) == 2)
@@ -403,7 +403,7 @@ def test_all_are_killed_and_the_run_is_resumed(nodes: Nodes, expected: Ended, he
     nodes.kill(home)
     output, error = held.process.communicate()
     assert held.process.returncode == 2, output + error
-    assert "no node of Ray's cluster took a replica within 10 s" in error
+    assert "no node of Ray's cluster took a replica within 20 s" in error
     held.answer_the_living()
     wait_until_idle(held.url)
     nodes.add()

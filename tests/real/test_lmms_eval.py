@@ -169,7 +169,7 @@ def run(python: str, client: Client, server: ServerProcess, folder: Path) -> str
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=900,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout + done.stderr

@@ -141,7 +141,7 @@ def curl(*arguments: str) -> Any:
         ["curl", "--silent", "--show-error", "--fail-with-body", *arguments],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return json.loads(done.stdout)
@@ -166,7 +166,7 @@ def test_inspect(server: ServerProcess, expected: list[Said], tmp_path: Path) ->
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     [path] = logs.glob("*.json")

@@ -38,7 +38,7 @@ class OwnPostgres:
         # PostgreSQL refuses to run as root.
         owner = ["runuser", "-u", "postgres", "--"] if os.getuid() == 0 else []
         command = [str(self.binaries / "pg_ctl"), "-D", str(self.data), "-w", "-s", *arguments]
-        subprocess.run([*owner, *command], cwd="/", check=True, timeout=60)
+        subprocess.run([*owner, *command], cwd="/", check=True, timeout=300)
 
 
 @contextmanager

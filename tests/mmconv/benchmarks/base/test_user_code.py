@@ -157,7 +157,7 @@ def test_the_command_line_prints_the_lines_of_the_users_code(
     typed = ["--traceback", "run", f"{__name__}:{kind.__name__}", "--data", data, "--no-page"]
     typed += ["--out", str(tmp_path / "runs"), "--candidate", "fake/echo", "--judge", "fake/judge"]
     command = [sys.executable, "-m", "mmconv", *typed]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 2
     whole, heading, own = done.stderr.rpartition("Traceback (most recent call last):\n")
     line, source, *rest = own.splitlines()

@@ -77,7 +77,7 @@ def test_a_command_that_is_told_to_end_was_interrupted(tmp_path: Path, moments: 
     )
     arguments = ("demo", "--limit", "1", "--out", str(tmp_path))
     command = [sys.executable, "-c", code, *arguments]
-    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert (ended.returncode, ended.stderr.splitlines()[-1:]) == (130, ["interrupted"])
 
 

@@ -126,7 +126,7 @@ def test_latex_takes_them_and_complains_about_nothing(tmp_path: Path) -> None:
             ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", source.name],
             cwd=tmp_path,
             capture_output=True,
-            timeout=60,
+            timeout=300,
         )
         log = (tmp_path / "all.log").read_text("latin-1")
         assert done.returncode == 0, log[-2000:]
