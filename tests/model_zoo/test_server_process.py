@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -216,7 +217,7 @@ async def test_a_server_that_has_ended_is_told_even_if_another_answers(tmp_path:
     server = ServerProcess("late", [sys.executable, "-c", ""], log=tmp_path / "log", env={})
     for child in psutil.Process().children():
         if child.pid not in before:
-            os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+            await asyncio.to_thread(os.waitid, os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
 
     async def stranger(_request: web.Request) -> web.Response:
         return web.Response()
