@@ -164,7 +164,7 @@ class Evaluation:
     def _all_keys(self) -> tuple[str, ...]:
         """The keys of the samples of all shards, read once since spreadsheets open slowly."""
         if self._keys is None:
-            self._keys = tuple(self.benchmark.key(sample) for _, sample in self._numbered())
+            self._keys = tuple(sample.id for _, sample in self._numbered())
         return self._keys
 
     @property
@@ -184,7 +184,7 @@ class Evaluation:
             if number % self.shard.count != self.shard.index:
                 continue
             for trial in range(self.spec.trials):
-                name = name_trial(self.benchmark.key(sample), trial + 1)
+                name = name_trial(sample.id, trial + 1)
                 if chosen is not None and not chosen(name):
                     continue
                 for condition in self.benchmark.conditions:
@@ -214,7 +214,7 @@ class Evaluation:
             return
         numbers = {key: number for number, key in enumerate(self.spec.chosen)}
         for sample in self.benchmark.load():
-            if (number := numbers.get(self.benchmark.key(sample))) is not None:
+            if (number := numbers.get(sample.id)) is not None:
                 yield number, sample
 
     def runner(self, *, offline: bool = False) -> Runner:
@@ -349,7 +349,7 @@ class Evaluation:
     def metadata(self) -> dict[str, Mapping[str, str]]:
         """The samples' metadata (references, criteria), by sample and name."""
         samples = self.benchmark.load()
-        return {self.benchmark.key(sample): self.benchmark.metadata(sample) for sample in samples}
+        return {sample.id: self.benchmark.metadata(sample) for sample in samples}
 
     async def _report(
         self, output: RunFolder, records: Records, stats: RunStats

@@ -331,10 +331,6 @@ class Benchmark(ABC, Generic[SampleT, OptionsT]):
         """The samples, in the dataset's order."""
         return iter(self.dataset.samples)
 
-    def key(self, sample: SampleT) -> str:
-        """The sample's id."""
-        return sample.id
-
     def calls(self, sample: SampleT, condition: str) -> tuple[Call, ...]:
         """The calls of `plan` that this run makes; without a judge only the candidate's."""
         with self._noted(sample, condition, "plan"):
@@ -362,7 +358,7 @@ class Benchmark(ABC, Generic[SampleT, OptionsT]):
         """The scores of a finished plan of the sample, under the name of its trial."""
         plan = finished.plan
         calls = {call.id: call for call in plan.calls}
-        is_named = plan.sample == self.key(sample)
+        is_named = plan.sample == sample.id
         for score in self.scores(sample, plan.condition, calls, finished.outcomes):
             yield score if is_named else replace(score, sample=plan.sample)
 

@@ -97,7 +97,7 @@ def choose(spec: RunSpec, keys: Iterable[str]) -> Choice:
     earlier = frozenset(key for key in spec.chosen if key in known)
     named = None if spec.samples is None else tuple(key for key in spec.samples if key in known)
     choice = _choose_new(spec.model_copy(update={"samples": named}), known)
-    if not earlier:  # a custom benchmark may have other keys, which `Evaluation` checks
+    if not earlier:  # the data are others, which `Evaluation` says
         return choice
     if choice.keys is None:
         return replace(choice, earlier=earlier)

@@ -82,7 +82,7 @@ def eval_sample(context: Context, finished: Finished, sample: Any) -> EvalSample
     Its id is the sample's, followed by the condition if the benchmark has several.
     """
     plan = finished.plan
-    key = context.benchmark.key(sample)
+    key = sample.id
     name = key if len(context.benchmark.conditions) == 1 else f"{key} {plan.condition}"
     messages, output = _conversation(context, finished)
     scores = _logged_scores(context, finished, sample)

@@ -116,7 +116,7 @@ async def about_run(shared: Readable, job: Job) -> About | None:
 
 
 def _metadata(benchmark: Benchmark[Any, Any]) -> About:
-    return {benchmark.key(sample): benchmark.metadata(sample) for sample in benchmark.load()}
+    return {sample.id: benchmark.metadata(sample) for sample in benchmark.load()}
 
 
 def finished_folder(shared: Readable, job: Job) -> Path:

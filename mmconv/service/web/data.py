@@ -211,7 +211,7 @@ def _about_sample(benchmark: Benchmark[Any, Any], name: str) -> About:
     """What the data says of one sample; the same for all its trials."""
     key = read_trial(name).key
     for sample in benchmark.load():
-        if benchmark.key(sample) == key:
+        if sample.id == key:
             return {key: benchmark.metadata(sample)}
     return {}
 

@@ -57,7 +57,7 @@ def built(name: str, options: dict[str, Any], **chosen: Any) -> Benchmark[Any, A
 
 
 def keys(benchmark: Benchmark[Any, Any]) -> list[str]:
-    return [benchmark.key(sample) for sample in benchmark.load()]
+    return [sample.id for sample in benchmark.load()]
 
 
 def rewrite(options: dict[str, Any], change: Callable[[list[Any]], list[Any]]) -> None:

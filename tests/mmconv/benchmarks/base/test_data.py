@@ -48,7 +48,7 @@ def test_records_become_samples(tmp_path: Path) -> None:
     data = write(tmp_path / "riddles.jsonl", first, second, {"id": 2.5, "riddle": "Who?"})
     benchmark = riddles(data)
     assert benchmark.size == 3
-    assert [benchmark.key(sample) for sample in benchmark.load()] == ["1", "two", "2.5"]
+    assert [sample.id for sample in benchmark.load()] == ["1", "two", "2.5"]
     assert next(benchmark.load()).model_dump() == {"id": "1", "riddle": "What has keys?"}
     assert [*benchmark.load()] == [*benchmark.load()]
     assert benchmark.provenance["data"] == {"riddles.jsonl": hash_file(data)}
