@@ -6,7 +6,6 @@ The authors' folder has a file for each subset, and for Long-Text a file of refe
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -75,12 +74,6 @@ PERSONAS = {
 """The paper's eight personas (Table 9); others keep the names that they have in the file."""
 
 
-def _one_of(names: Mapping[str, str], name: str | None) -> str | None:
-    if name is not None and name not in names:
-        raise ValueError(f"{name!r} must be one of {', '.join(names)}")
-    return name
-
-
 def split_label(label: str) -> list[str]:
     """The speech acts of a label, as the data name them."""
     return [part.strip() for part in label.replace("＋", "+").split("+")]
@@ -88,7 +81,8 @@ def split_label(label: str) -> list[str]:
 
 def _known_label(label: str) -> str:
     for act in split_label(label):
-        _one_of(ACTS, act)
+        if act not in ACTS:
+            raise ValueError(f"{act!r} must be one of {', '.join(ACTS)}")
     return label
 
 
@@ -104,9 +98,7 @@ class UserTurn(Fields):
     number: int = Field(alias=NUMBER)
     query: str = Field(alias=QUERY)
     label: Annotated[str, AfterValidator(_known_label)] = Field(alias=ACT)
-    strategy: Annotated[str | None, AfterValidator(partial(_one_of, STRATEGIES))] = Field(
-        None, alias=STRATEGY
-    )
+    strategy: Literal[tuple(STRATEGIES)] | None = Field(None, alias=STRATEGY)  # type: ignore[valid-type]
 
     @property
     def acts(self) -> list[str]:
@@ -134,7 +126,7 @@ class Dialogue(Sample):
     model_config = ConfigDict(populate_by_name=True)
 
     subset: Subset
-    pattern: Annotated[str, AfterValidator(partial(_one_of, PATTERNS))] = Field(alias=PATTERN)
+    pattern: Literal[tuple(PATTERNS)] = Field(alias=PATTERN)  # type: ignore[valid-type]
     persona: str = Field(alias=PERSONA)
     turns: tuple[UserTurn, ...] = Field(alias=TURNS, min_length=1)
     reference: Reference | None = None

@@ -90,7 +90,7 @@ class TestFaults:
         [
             (lambda made: made.pop("origin_id"), "origin_id or ID must be a text"),
             (lambda made: made.update(origin_id=[]), "origin_id or ID must be a text"),
-            (lambda made: made.update(评测能力="记忆"), "评测能力: '记忆' must be one of"),
+            (lambda made: made.update(评测能力="记忆"), "评测能力: Input should be '用户反馈应对'"),
             (lambda made: made.pop("用户角色"), "用户角色 is missing"),
             (lambda made: made.update(会话内容=[]), "会话内容: Tuple should have at least 1 item"),
             (lambda made: made.update(会话内容="无"), "会话内容: Input should be a valid tuple"),
@@ -118,7 +118,7 @@ class TestFaults:
             (lambda made: made["会话内容"].pop(0), "会话内容[1].轮次: is 2, not 1"),
             (
                 lambda made: made["会话内容"][0].update(难度设计方法="E"),
-                "会话内容[1].难度设计方法: 'E' must be one of",
+                "会话内容[1].难度设计方法: Input should be 'A', 'B'",
             ),
         ],
     )
