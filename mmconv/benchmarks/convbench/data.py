@@ -115,15 +115,15 @@ def load_rows(source: Source, spec: RunSpec, library: ImageSink) -> Dataset[Row]
     folder = ImageFolder(source.images, library)
     needs = {*source.needs, *_filled(source.needs_if_any, [*records, *annotations.records])}
     needed = [column for column in COLUMNS if column in {*REQUIRED, *needs}]
+    lacked: set[str] = set()  # by rows of any thread
 
     def read(record: Record) -> Row:
-        texts, problems = read_texts(record)
-        row_id = read_id(texts)
-        texts, conflicts = annotations.complete(row_id, texts)
-        problems += conflicts
+        row_id, texts, problems = annotations.complete(record)
         if not source.allow_drafts and needs and texts.get(STATUS) == "draft":
             problems.append(NOT_VERIFIED)
-        problems += [f"no {column}" for column in needed if column not in texts]
+        missing = [column for column in needed if column not in texts]
+        lacked.update(missing)
+        problems += [f"no {column}" for column in missing]
         if row_id is not None and source.positions is not None and int(row_id) not in sides:
             problems.append(f"{source.positions.name} ends at ID {len(sides)}")
         try:
@@ -136,7 +136,7 @@ def load_rows(source: Source, spec: RunSpec, library: ImageSink) -> Dataset[Row]
 
     def advice() -> Iterator[str]:
         yield f"Every row needs {', '.join(needed)}."
-        if needs:
+        if not lacked.isdisjoint(needs):
             yield (
                 "`mmconv annotate convbench` drafts captions and references; --no-judge needs none "
                 "in the free setting."
@@ -205,15 +205,17 @@ class Annotations:
     by_id: dict[str, tuple[str, Texts]] = field(default_factory=dict)
     bad: dict[str, Problems] = field(default_factory=dict)
 
-    def complete(self, row_id: str | None, texts: Texts) -> tuple[Texts, list[str]]:
-        """A row's texts with those that only its annotation has, and which of them differ."""
+    def complete(self, record: Record) -> tuple[str | None, Texts, list[str]]:
+        """A row's ID, its texts with those that only its annotation has, and what is wrong."""
+        texts, problems = read_texts(record)
+        row_id = read_id(texts)
         where, annotation = self.by_id.get(row_id or "", ("", {}))
-        conflicts = [
+        problems += [
             f"{column} differs from {where}"
             for column, value in annotation.items()
             if column not in (ID, IMAGE) and texts.get(column, value).strip() != value.strip()
         ]
-        return {**annotation, **texts}, conflicts
+        return row_id, {**annotation, **texts}, problems
 
     def problems(self, rows: Sequence[Record | Unreadable]) -> dict[str, Problems]:
         """The bad annotations, those of IDs that no row has, and misspelt columns."""
