@@ -43,10 +43,6 @@ class Policy:
     media_types: tuple[str, ...] = ("image/jpeg", "image/png", "image/webp", "image/gif")
 
     def __post_init__(self) -> None:
-        for name in ("max_pixels", "min_pixels", "max_side"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ConfigError(f"image policy: {name} is {value}; give at least 1, or null")
         # Rounding two sides to whole pixels can change their product by a factor of four.
         if self.min_pixels and self.max_pixels and self.min_pixels * 4 > self.max_pixels:
             raise ConfigError(

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from judges.template import Prompt, Slot
-from mmconv.core.errors import PromptError, Unparsed
+from mmconv.core.errors import Unparsed
 from mmconv.core.types import (
     CUT_OFF,
     UNPARSED,
@@ -35,15 +35,11 @@ _LAST_NUMBER = re.compile(r"\d[\d.,]*\Z")
 class Extraction:
     """How a verdict is extracted from an unreadable judgement: a prompt and a parser.
 
-    The prompt has the one slot `judgement`; any other raises `PromptError`.
+    The prompt has the one slot `judgement`.
     """
 
     prompt: Prompt
     parser: Parser
-
-    def __post_init__(self) -> None:
-        if self.prompt.slots != {"judgement"}:
-            raise PromptError(f"prompt {self.prompt.name!r}: its one slot must be 'judgement'")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

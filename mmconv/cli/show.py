@@ -20,7 +20,7 @@ from mmconv.cli.shared.run_folders import open_existing
 from mmconv.core.documents import nearest
 from mmconv.core.errors import ConfigError, ImageError, Refused
 from mmconv.core.plans import Finished, Origin, ResolvedCall, read_trial
-from mmconv.core.protocols import RawImage, RawPrompt, Renderer
+from mmconv.core.protocols import RawPrompt, Renderer
 from mmconv.core.turns import without_oldest
 from mmconv.core.types import Call, Failure, Image, Outcome, Reply, Skipped, Text
 from mmconv.engine.run import Evaluation
@@ -245,13 +245,12 @@ def as_raw(renderers: Mapping[str, Renderer | None]) -> PromptPrinter:
             yield INDENT + text + _SPACE * (len(last) - len(text))
         yield _tokens(prompt, outcome)
         images = [image for message in messages for image in message.images]
-        for image, made in zip(images, prompt.images, strict=True):
-            yield _processed(image, made, prompt.image_tokens)
+        for image, (width, height) in zip(images, prompt.images, strict=True):
+            yield f"<{_name(image)}, received by the processor as {width}x{height}>"
         if prompt.tensors:
-            shapes = (
-                f"{name} {'x'.join(map(str, shape))}" for name, shape in prompt.tensors.items()
-            )
-            yield f"tensors of images: {', '.join(shapes)}"
+            shapes = (f"{name} {'x'.join(map(str, size))}" for name, size in prompt.tensors.items())
+            count = prompt.image_tokens or "unknown number of"
+            yield f"images: {count} tokens; {', '.join(shapes)}"
 
     return lines
 
@@ -266,10 +265,3 @@ def _tokens(prompt: RawPrompt, outcome: Outcome) -> str:
         remark = f"but {recorded} were recorded: the model received a different prompt"
     added = f"; the tokenizer adds {' '.join(prompt.added)}" if prompt.added else ""
     return f"{prompt.tokens} tokens in, {remark}{added}"
-
-
-def _processed(image: Image, made: RawImage, of_all: int) -> str:
-    """One image: what its processor received, and what it made of it."""
-    tokens = str(made.tokens or (f"some of {of_all}" if of_all else "unknown number of"))
-    received = f"received by the processor as {made.width}x{made.height}"
-    return f"<{_name(image)}, {received}>: {tokens} tokens"

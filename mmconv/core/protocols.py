@@ -107,33 +107,20 @@ class Provider(Protocol[Spec]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RawImage:
-    """What a model's processor makes of one image of a prompt.
-
-    `width` and `height` are those that it is given, in pixels. `tokens` counts the placeholders
-    that stand for the image in the input; None if the processor does not separate them from those
-    of other images.
-    """
-
-    width: int
-    height: int
-    tokens: int | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RawPrompt:
     """A conversation as text, special tokens and all, and how large an input it becomes.
 
     `text` is what the tokenizer is given; `added` are special tokens that the tokenizer puts to it
     by itself. `tokens` counts the whole input, `image_tokens` the placeholders of images in it.
-    `tensors` are the shapes of what is made of all its images together, by name.
+    `images` are the widths and heights, in pixels, that the processor is given; `tensors` are the
+    shapes of what is made of all images together, by name.
     """
 
     text: str
     added: tuple[str, ...]
     tokens: int
     image_tokens: int
-    images: tuple[RawImage, ...]
+    images: tuple[tuple[int, int], ...]
     tensors: Mapping[str, tuple[int, ...]]
 
 

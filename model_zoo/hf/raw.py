@@ -1,20 +1,17 @@
 """Writes prompts as the backend does and describes their tensors, without any weights.
 
-The text and the tensors come from the functions that the backend calls. Placeholders are assigned
-to images if there is one image, or one unbroken row of placeholders for each; other processors
-divide an image's row by further marks.
+The text and the tensors come from the functions that the backend calls.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
 
 import torch
 
 from images.policy import Policy, prepare_pixels
-from mmconv.core.protocols import ImageSource, RawImage, RawPrompt
+from mmconv.core.protocols import ImageSource, RawPrompt
 from mmconv.core.types import Message
 from model_zoo.hf.prompts import (
     Tensors,
@@ -59,22 +56,13 @@ class HfRenderer:
         # the special tokens that it adds to every text
         alone = tokenizer("")["input_ids"] if rendered.special_tokens else []
         added = [token for token in alone if token in tokenizer.all_special_ids]
-        count = len(pictures)
-        pixels = _of_images(tensors) if count else {}
-        runs = _placeholders(self.writer, tensors) if count else []
+        pixels = _of_images(tensors) if pictures else {}
         return RawPrompt(
             text=rendered.text,
             added=tuple(tokenizer.convert_ids_to_tokens(added)),
             tokens=int(tensors["input_ids"].shape[1]),
-            image_tokens=sum(runs),
-            images=tuple(
-                RawImage(
-                    width=picture.width,
-                    height=picture.height,
-                    tokens=_share(runs, count, place),
-                )
-                for place, picture in enumerate(pictures)
-            ),
+            image_tokens=_count_placeholders(self.writer, tensors) if pictures else 0,
+            images=tuple((picture.width, picture.height) for picture in pictures),
             tensors={name: tuple(value.shape) for name, value in pixels.items()},
         )
 
@@ -89,8 +77,8 @@ def _of_images(tensors: Tensors) -> dict[str, torch.Tensor]:
     }
 
 
-def _placeholders(writer: Writer, tensors: Tensors) -> list[int]:
-    """The lengths of the unbroken rows of tokens that stand for images."""
+def _count_placeholders(writer: Writer, tensors: Tensors) -> int:
+    """The number of tokens that stand for images."""
     image_id = getattr(writer.processor, "image_token_id", None)
     if image_id is None and (mark := image_mark(writer)):
         image_id = writer.tokenizer.convert_tokens_to_ids(mark)
@@ -99,12 +87,4 @@ def _placeholders(writer: Writer, tensors: Tensors) -> list[int]:
     image_ids = {image_id}
     if image_id not in ids:
         image_ids = set(getattr(writer.processor, "image_token_ids", ()))
-    runs = groupby(ids, lambda token: token in image_ids)
-    return [len(list(run)) for is_image, run in runs if is_image]
-
-
-def _share(runs: Sequence[int], count: int, place: int) -> int | None:
-    """How many tokens stand for one of `count` images; None if that is not known."""
-    if count == 1:
-        return sum(runs) or None
-    return runs[place] if len(runs) == count else None
+    return sum(token in image_ids for token in ids)

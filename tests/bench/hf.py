@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import hashlib
 import tempfile
 import time
 from collections.abc import Awaitable, Sequence
@@ -18,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from images import ImageStore
 from images.policy import Policy
 from mmconv.core.config import ModelSpec
 from mmconv.core.types import Image, Message, Reply, Sampling, Text
@@ -32,22 +32,6 @@ QUESTIONS = (
     "Now write a slogan that fits what you have said.",
 )
 REFERENCE = "A red circle stands left of a blue square; a green triangle closes the row."
-
-
-class Scenes:
-    """An image source of drawn scenes."""
-
-    def __init__(self) -> None:
-        self.files: dict[str, bytes] = {}
-
-    def draw(self, seed: int, size: tuple[int, int]) -> Image:
-        data = picture(seed, size)
-        sha256 = hashlib.sha256(data).hexdigest()
-        self.files[sha256] = data
-        return Image(sha256=sha256, media_type="image/png", width=size[0], height=size[1])
-
-    def read(self, sha256: str) -> bytes:
-        return self.files[sha256]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,10 +55,11 @@ async def on_cpu(options: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = make_checkpoint(options.family, Path(folder) / options.family)
         told = {"dtype": "float32", "threads": options.threads}
-        scenes = Scenes()
+        scenes = ImageStore()
         model = await open_backend(ModelSpec(provider="hf", model=str(path), options=told), scenes)
     images = [
-        scenes.draw(n, (80 + 20 * (n % 5), 60 + 30 * (n % 3))) for n in range(options.samples)
+        scenes.add_bytes(picture(n, (80 + 20 * (n % 5), 60 + 30 * (n % 3))))
+        for n in range(options.samples)
     ]
     sampling = Sampling(max_tokens=options.tokens)
     await converse(model, images[0], 0, sampling)
@@ -93,10 +78,10 @@ async def on_gpu(options: argparse.Namespace) -> None:
     from model_zoo.hf.backend import HfBackend
 
     told = HfOptions(max_batch=options.rows, max_batch_tokens=options.batch_tokens)
-    scenes = Scenes()
+    scenes = ImageStore()
     checkpoint = build_7b()
     model = HfBackend(checkpoint, told, Policy(), scenes)
-    images = [scenes.draw(n, (1024, 768)) for n in range(options.samples)]
+    images = [scenes.add_bytes(picture(n, (1024, 768))) for n in range(options.samples)]
     sampling = Sampling(max_tokens=options.tokens)
     await converse(model, images[0], 2, sampling)
     alone = await timed(
@@ -171,7 +156,9 @@ def build_7b() -> Any:
     return as_checkpoint(model.eval(), tokenizer, processor)
 
 
-def static_batch(checkpoint: Any, scenes: Scenes, images: Sequence[Image], tokens: int) -> float:
+def static_batch(
+    checkpoint: Any, scenes: ImageStore, images: Sequence[Image], tokens: int
+) -> float:
     """Tokens per second of one `generate` call on equal prompts, prepared beforehand."""
     import torch
 

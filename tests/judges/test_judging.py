@@ -11,8 +11,7 @@ from judges.parsers import choice, extracted_choice, rating
 from judges.parsers.botchat import UniEvalParser, comparison
 from judges.parsers.mtbench101 import bracketed_rating
 from judges.template import parse_prompt
-from mmconv.core import graph
-from mmconv.core.errors import PromptError, Unparsed
+from mmconv.core.errors import Unparsed
 from mmconv.core.types import (
     Call,
     Failure,
@@ -64,11 +63,6 @@ def test_a_judgement_is_repeated_and_then_extracted() -> None:
     assert all(fallback.model == "judge" and not fallback.fallbacks for fallback in CALL.fallbacks)
 
 
-def test_the_plan_holds() -> None:
-    turn = Call(id="turn_1", model="candidate", messages=())
-    assert graph.check((CALL, turn)) == (turn, CALL)
-
-
 def test_without_retries_and_extraction_there_are_no_rescues() -> None:
     judge = Judge(parser=choice, sampling=SAMPLING, model="umpire")
     call = judge.call("judge_1", PROMPT, SLOTS)
@@ -92,11 +86,6 @@ def test_the_picture_goes_before_the_last_message(
     assert call.messages[0] == MESSAGES[0]
     assert call.messages[-1].parts == parts
     assert call.fallbacks[0].messages == call.messages
-
-
-def test_an_extraction_prompt_has_one_slot() -> None:
-    with pytest.raises(PromptError, match="'extract': its one slot must be 'judgement'"):
-        Extraction(prompt=parse_prompt("# user\n{{text}}\n", "extract"), parser=choice)
 
 
 @pytest.mark.parametrize(

@@ -32,26 +32,6 @@ def test_every_prompt_has_a_golden_file() -> None:
     assert {path.name for path in folders} == VALUES.keys()
 
 
-@pytest.mark.parametrize(("folder", "prompt"), PROMPTS)
-def test_no_blank_lines_around_a_message(folder: str, prompt: Prompt) -> None:
-    for message in prompt.messages:
-        first, last = message.parts[0], message.parts[-1]
-        assert not isinstance(first, Text) or first.text == first.text.lstrip("\n")
-        assert not isinstance(last, Text) or last.text == last.text.rstrip("\n")
-
-
-GRADING = [name for name in PromptSet("convbench").names if "_turn_" in name or "_overall" in name]
-
-
-@pytest.mark.parametrize("name", GRADING)
-def test_a_judge_prompt_ends_with_the_closing_line(name: str) -> None:
-    pairwise = name.startswith("pairwise_")
-    wanted = "“Overall, Response X is better.”" if pairwise else "“Rating: n”"
-    last = PromptSet("convbench")[name].messages[-1].parts[-1]
-    assert isinstance(last, Text)
-    assert wanted in last.text.rpartition("\n\n")[2].replace("\n", " ")
-
-
 @pytest.mark.parametrize(
     ("name", "parser", "expected"),
     [

@@ -6,7 +6,6 @@ import asyncio
 import atexit
 import functools
 import gc
-import hashlib
 import json
 import tempfile
 from collections.abc import AsyncIterator, Sequence
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from images import ImageStore
 from mmconv.core.config import ModelSpec
 from mmconv.core.types import Image, Message, Part, Reply, Sampling, Text
 from model_zoo.hf import open_backend
@@ -43,21 +43,11 @@ _WORDS = (
 )
 
 
-class Pictures:
-    """An image source of drawn scenes."""
-
-    def __init__(self) -> None:
-        self.files: dict[str, bytes] = {}
+class Pictures(ImageStore):
+    """An image store of drawn scenes."""
 
     def draw(self, seed: int) -> Image:
-        width, height = SIZES[seed % len(SIZES)]
-        data = picture(seed, (width, height))
-        sha256 = hashlib.sha256(data).hexdigest()
-        self.files[sha256] = data
-        return Image(sha256=sha256, media_type="image/png", width=width, height=height)
-
-    def read(self, sha256: str) -> bytes:
-        return self.files[sha256]
+        return self.add_bytes(picture(seed, SIZES[seed % len(SIZES)]))
 
 
 PICTURES = Pictures()

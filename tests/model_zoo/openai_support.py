@@ -14,9 +14,8 @@ import PIL.Image
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
+from images import ImageStore
 from mmconv.core.config import ModelSpec
-from mmconv.core.errors import ImageError
-from mmconv.core.keys import hash_bytes
 from mmconv.core.protocols import Backend
 from mmconv.core.types import Image, Message, Part, Sampling
 from model_zoo import openai_api
@@ -27,27 +26,20 @@ Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 ONCE = Sampling()
 
 
-@dataclass
-class Pictures:
-    """An image source that counts what is read."""
+class Pictures(ImageStore):
+    """An image store that counts what is read."""
 
-    files: dict[str, bytes] = field(default_factory=dict)
-    reads: int = 0
+    reads = 0
 
     def add(self, side: int, seed: int = 0) -> Image:
         pixels = np.random.default_rng(seed).integers(0, 255, (side, side, 3), dtype=np.uint8)
         file = io.BytesIO()
         PIL.Image.fromarray(pixels).save(file, "PNG")
-        sha256 = hash_bytes(file.getvalue())
-        self.files[sha256] = file.getvalue()
-        return Image(sha256=sha256, media_type="image/png", width=side, height=side)
+        return self.add_bytes(file.getvalue())
 
     def read(self, sha256: str) -> bytes:
         self.reads += 1
-        try:
-            return self.files[sha256]
-        except KeyError:
-            raise ImageError(f"{sha256} is gone") from None
+        return super().read(sha256)
 
 
 @dataclass

@@ -19,7 +19,7 @@ from judges.parsers.mtbench101 import bracketed_rating
 from mmconv.core.config import ModelSpec
 from mmconv.core.errors import ConfigError, Refused, Transient
 from mmconv.core.protocols import Backend
-from mmconv.core.types import Image, Message, Parser, Sampling, SeenImage
+from mmconv.core.types import Image, Message, Parser, Sampling
 from model_zoo.simulated.fake import (
     FakeOptions,
     fingerprint,
@@ -70,20 +70,6 @@ async def reply_text(model: Backend, messages: Sequence[Message], sampling: Samp
     return (await model.generate(messages, sampling, affinity="")).text
 
 
-async def test_echo_repeats_the_last_user_text() -> None:
-    history = (
-        message("system", "Be brief."),
-        message("user", PICTURE, "What is it?"),
-        message("assistant", "A cat."),
-        message("user", "What colour?"),
-    )
-    reply = await (await backend("echo")).generate(history, ONCE, affinity="")
-    assert reply.text == "What colour?"
-    assert reply.seen == (SeenImage(sha256=PICTURE.sha256, width=40, height=30),)
-    assert (reply.input_tokens, reply.output_tokens) == (9, 2)
-    assert reply.finish == "stop"
-
-
 @pytest.mark.parametrize("written", ['["one", "two"]', "- one\n- two\n"])
 async def test_a_script_of_replies_is_read_by_turn_and_trial(tmp_path: Path, written: str) -> None:
     script = tmp_path / "script.yaml"
@@ -95,14 +81,6 @@ async def test_a_script_of_replies_is_read_by_turn_and_trial(tmp_path: Path, wri
     assert await reply_text(model, asked("a"), Sampling(trial=1)) == "two"
     with pytest.raises(Refused, match="2 replies; turn 2, trial 1"):
         await reply_text(model, second, Sampling(trial=1))
-
-
-async def test_a_script_of_patterns_takes_the_first_that_is_found() -> None:
-    model = await backend("scripted", script={"colou?r": "red", "^What": "a cat"})
-    assert await reply_text(model, asked("What color?")) == "red"
-    assert await reply_text(model, asked("What is it?")) == "a cat"
-    with pytest.raises(Refused, match="Who is it"):
-        await reply_text(model, asked("Who is it?"))
 
 
 async def outcomes(model: Backend, requests: int, attempts: int) -> list[str]:
@@ -129,47 +107,6 @@ async def test_failing_fails_at_its_rate_and_the_same_way_each_time() -> None:
     assert counts.pop("answered") == 200
     assert 0.2 < counts.total() / len(first) < 0.4
     assert set(counts) == {"rate_limit", "server", "connection", "timeout", "malformed"}
-
-
-JUDGED: dict[str, tuple[Mapping[str, Any], str, set[str]]] = {
-    "asked for a rating": (
-        {},
-        "End with 'Rating: n'. Answer {}",
-        {f"Rating: {number}" for number in range(1, 11)},
-    ),
-    "asked for a choice": (
-        {},
-        "End with 'Overall, Response X is better.' {}",
-        {"Overall, Response A is better.", "Overall, Response B is better."},
-    ),
-    "made to rate": (
-        {"verdict": "rating", "lowest": 0, "highest": 1},
-        "{}",
-        {"Rating: 0", "Rating: 1"},
-    ),
-    "made to choose": (
-        {"verdict": "choice", "choices": ["A", "B", "C"]},
-        "{}",
-        {f"Overall, Response {choice} is better." for choice in "ABC"},
-    ),
-    "told how to close": (
-        {"closing": {"JSON": '{"score": {rating}}'}, "highest": 2},
-        "Reply in JSON. {}",
-        {'{"score": 1}', '{"score": 2}'},
-    ),
-}
-
-
-@pytest.mark.parametrize(("options", "prompt", "closings"), JUDGED.values(), ids=JUDGED)
-async def test_judge_closes_as_asked(
-    options: Mapping[str, Any], prompt: str, closings: set[str]
-) -> None:
-    model = await backend("judge", **options)
-    replies = [await reply_text(model, asked(prompt.format(number))) for number in range(200)]
-    assert {reply.rsplit("\n", 1)[-1] for reply in replies} == closings
-    assert replies[7] == await reply_text(
-        await backend("judge", **options), asked(prompt.format(7))
-    )
 
 
 def test_fingerprint_names_what_changes_replies(tmp_path: Path) -> None:

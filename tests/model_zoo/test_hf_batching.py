@@ -15,8 +15,8 @@ import torch
 from mmconv.core.errors import Refused
 from mmconv.core.types import Sampling
 from model_zoo.hf.backend import GATHER_SECONDS, BatchQueue, check_context
-from model_zoo.hf.batching import Budget, Request, choose_batch, merge
-from model_zoo.hf.decoding import RowLimits, RowSampler, stream_seed
+from model_zoo.hf.batching import Budget, Request, choose_batch
+from model_zoo.hf.decoding import RowLimits, RowSampler
 
 
 def request(length: int = 4, max_tokens: int = 6, **others: Any) -> Request:
@@ -41,17 +41,6 @@ async def test_the_budget_counts_padding_and_room_for_replies() -> None:
     assert len(alone) == 1
 
 
-async def test_pictures_of_other_shapes_share_a_batch_only_if_sizes_tell_them_apart() -> None:
-    small, large = torch.ones(1, 3, 8, 8), torch.ones(1, 3, 8, 16)
-    sizes = torch.tensor([[8, 8]])
-    assert request(pixel_values=small).group == request(9, pixel_values=small).group
-    assert request(pixel_values=small).group != request(pixel_values=large).group
-    assert (
-        request(pixel_values=small, image_sizes=sizes).group
-        == request(pixel_values=large, image_sizes=sizes).group
-    )
-
-
 async def test_ragged_inputs_and_missing_images_stay_apart() -> None:
     ragged = [torch.ones(3, 8, 8)]
     assert request(pixel_values=ragged).group != request(pixel_values=list(ragged)).group
@@ -61,54 +50,6 @@ async def test_ragged_inputs_and_missing_images_stay_apart() -> None:
 async def test_a_prompt_with_a_tensor_that_nobody_knows_runs_alone() -> None:
     places = torch.zeros(1, 2)
     assert request(places=places).group != request(places=places.clone()).group
-
-
-def test_places_of_patches_are_counted_behind_those_of_the_prompts_before() -> None:
-    def row(crops: int, *places: int) -> dict[str, torch.Tensor]:
-        pixels = torch.ones(crops, 5, 3)
-        return {"pixel_values": pixels, "image_token_pooling": torch.tensor([places])}
-
-    rows = [row(2, 0, 9), row(1, 4, -1), row(1, 0, 1)]
-    merged = merge(rows, pad_id=0, side="left")
-    assert merged["image_token_pooling"].tolist() == [[0, 9], [14, -1], [15, 16]]
-    assert rows[1]["image_token_pooling"].tolist() == [[4, -1]]
-
-
-def test_tokens_are_padded_on_the_prompts_side_and_pictures_at_the_end() -> None:
-    rows = [
-        {
-            "input_ids": torch.tensor([[5, 6]]),
-            "attention_mask": torch.tensor([[1, 1]]),
-            "pixel_values": torch.ones(2, 1, 1, 2),
-        },
-        {
-            "input_ids": torch.tensor([[7, 8, 9]]),
-            "attention_mask": torch.tensor([[1, 1, 1]]),
-            "pixel_values": torch.ones(1, 1, 2, 1),
-        },
-    ]
-    left = merge(rows, pad_id=0, side="left")
-    assert left["input_ids"].tolist() == [[0, 5, 6], [7, 8, 9]]
-    assert left["attention_mask"].tolist() == [[0, 1, 1], [1, 1, 1]]
-    assert left["pixel_values"].tolist() == [
-        [[[1, 1], [0, 0]]],
-        [[[1, 1], [0, 0]]],
-        [[[1, 0], [1, 0]]],
-    ]
-    right = merge(rows, pad_id=9, side="right")
-    assert right["input_ids"].tolist() == [[5, 6, 9], [7, 8, 9]]
-
-
-def test_a_streams_seed_is_made_of_seed_trial_and_prompt() -> None:
-    base = stream_seed(Sampling(seed=1), [1, 2])
-    assert base == stream_seed(Sampling(seed=1, temperature=0.3), [1, 2])
-    others = [
-        stream_seed(Sampling(seed=2), [1, 2]),
-        stream_seed(Sampling(seed=1, trial=1), [1, 2]),
-        stream_seed(Sampling(seed=1), [1, 3]),
-    ]
-    assert len({base, *others}) == 4
-    assert stream_seed(Sampling(), [1]) == stream_seed(Sampling(seed=0), [1])
 
 
 def test_a_stop_string_is_found_among_tokens_without_text() -> None:

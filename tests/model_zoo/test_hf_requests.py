@@ -281,12 +281,12 @@ async def test_closing_stops_at_the_next_token_and_fails_what_waits() -> None:
 
 
 async def test_closing_while_a_picture_is_prepared(monkeypatch: pytest.MonkeyPatch) -> None:
-    begun, may_end = threading.Event(), threading.Event()
+    begun, may_end, really_read = threading.Event(), threading.Event(), PICTURES.read
 
     def read(sha256: str) -> bytes:
         begun.set()
         assert may_end.wait(20)
-        return PICTURES.files[sha256]
+        return really_read(sha256)
 
     async with backend("llava") as model:
         asked = asyncio.create_task(ask(model, user(PICTURES.draw(0), "What?")))

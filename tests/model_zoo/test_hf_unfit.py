@@ -16,7 +16,6 @@ from mmconv.core.errors import ConfigError, Refused
 from mmconv.core.types import Message
 from model_zoo import hf
 from model_zoo.hf import check_ready, open_backend
-from model_zoo.hf.batching import company
 from model_zoo.hf.loading import count_embeddings
 from tests.model_zoo.hf_support import (
     PICTURES,
@@ -176,17 +175,6 @@ async def test_neighbours_change_no_reply(tmp_path: Path, kind: str) -> None:
     assert [reply.text for reply in together] == [reply.text for reply in alone]
     assert len({reply.text for reply in alone}) > 2
     assert max(sizes) > 1 or kind in ("RecurrentGemma", "Rwkv")
-
-
-def test_long_rope_parts_prompts_at_the_length_where_its_factors_change() -> None:
-    config = library.Phi3Config(hidden_size=64, num_attention_heads=2, pad_token_id=0, **PHI)
-    assert company(config, 10, 20) == company(config, 44, 20)
-    assert company(config, 10, 20) != company(config, 10, 54)  # together they would cross
-    assert company(config, 65, 1) == company(config, 900, 99)
-    assert company(config, 60, 9) == company(config, 60, 20)
-    assert company(config, 60, 9) != company(config, 61, 9)
-    assert company(config, 64, 9) != company(config, 65, 9)
-    assert company(library.LlamaConfig(), 64, 9) is None
 
 
 def test_tokens_of_pictures_may_have_embeddings_in_a_table_of_their_own() -> None:

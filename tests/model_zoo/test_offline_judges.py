@@ -128,15 +128,6 @@ async def test_the_better_side_wins_on_either_side(
     assert await chosen(spec, name, SILENT, perfect) == "B"
 
 
-async def test_only_the_judged_turn_counts() -> None:
-    for turn in "123":
-        answer = {**SILENT, turn: TRUE_KITES[turn]}
-        name = f"direct_turn_{turn}" + ("_without_focus_points" if turn == "3" else "")
-        assert await rated(CHRF, name, answer) == 10
-    assert await rated(CHRF, "direct_overall", {**SILENT, "1": TRUE_KITES["1"]}) == 4
-    assert await rated(FACTS, "direct_turn_2", HALF) == 10
-
-
 @pytest.mark.parametrize(
     ("weight", "answer", "value"),
     [
@@ -152,26 +143,6 @@ async def test_focus_points_are_blended_into_the_creation_turn(
 ) -> None:
     spec = CHRF.model_copy(update={"options": {"focus_weight": weight}})
     assert await rated(spec, "direct_turn_3", {**SILENT, "3": answer}) == value
-
-
-async def test_a_rating_falls_with_the_facts_that_are_missing_or_wrong() -> None:
-    part = await rated(FACTS, "direct_turn_1", HALF)
-    wrong = HALF | {"1": f"{HALF['1']}, a pink heart and a pink ring"}
-    assert 10 > part > await rated(FACTS, "direct_turn_1", wrong) > 1
-    overall = await rated(FACTS, "direct_overall", HALF)
-    turns = [await rated(FACTS, f"direct_turn_{turn}", HALF) for turn in (1, 2, 3)]
-    assert overall == pytest.approx(sum(turns) / 3, abs=0.7)
-    assert overall <= 9
-
-
-async def test_the_rationale_names_right_missing_and_wrong_facts() -> None:
-    changed = "A pink heart, " + TRUE["1"].partition(" and ")[2]
-    text = await judged(FACTS, "direct_turn_1", SCENE | answers("answer", {**TRUE, "1": changed}))
-    first_name = " ".join(TRUE["1"].split()[1:3]).strip(",.").casefold()
-    for part in ("wrong: pink heart", f"missing: {first_name}", "right: "):
-        assert part in text
-    exact = await judged(FACTS, "direct_turn_1", SCENE | answers("answer", TRUE))
-    assert "facts right" in exact and "wrong" not in exact
 
 
 def drawn(a: str, b: str) -> str:

@@ -126,7 +126,7 @@ async def test_an_image_is_sent_as_its_own_bytes() -> None:
     assert after == {"type": "text", "text": "What?"}
     start, _, encoded = image["image_url"]["url"].partition(",")
     assert (image["type"], start) == ("image_url", "data:image/png;base64")
-    assert b64decode(encoded) == pictures.files[picture.sha256]
+    assert b64decode(encoded) == pictures.read(picture.sha256)
     assert reply.seen == (SeenImage(sha256=picture.sha256, width=40, height=40),)
 
 
@@ -205,11 +205,11 @@ async def test_a_cancelled_request_does_not_spoil_the_image_for_others() -> None
 async def test_an_image_that_is_gone_is_told_and_may_come_back() -> None:
     pictures = Pictures()
     picture = pictures.add(40)
-    file = pictures.files.pop(picture.sha256)
+    pictures.remove(picture.sha256)
     async with opened(pictures=pictures) as (backend, _):
-        with pytest.raises(ImageError, match="is gone"):
+        with pytest.raises(ImageError, match="not in this image store"):
             await ask(backend, asked(picture))
-        pictures.files[picture.sha256] = file
+        pictures.add(40)
         assert await ask(backend, asked(picture)) == "Red."
 
 

@@ -45,8 +45,3 @@ def test_bounds_of_areas_are_read(tmp_path: Path, family: str) -> None:
 def test_other_bounds_are_none(tmp_path: Path, text: str) -> None:
     (tmp_path / "preprocessor_config.json").write_text(text)
     assert area_bounds(str(tmp_path)) is None
-
-
-def test_no_file_is_none(tmp_path: Path) -> None:
-    assert area_bounds(str(tmp_path)) is None
-    assert area_bounds("/no/such/folder") is None

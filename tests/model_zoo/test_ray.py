@@ -22,9 +22,9 @@ import psutil
 import pytest
 import pytest_asyncio
 
+from images import ImageStore
 from mmconv.core.config import ModelSpec
 from mmconv.core.errors import ConfigError, ImageError, Refused, Transient
-from mmconv.core.keys import hash_bytes
 from mmconv.core.types import Image, Message, Sampling, Text
 from model_zoo.providers import provider_of
 from model_zoo.ray import backend as module
@@ -35,6 +35,7 @@ from tests.mock_server import hold, mock_server
 from tests.model_zoo.processes import RAY_SECONDS, alive, wait_until_gone
 from tests.model_zoo.ray_nodes import GPUS, Nodes, nodes, replicas
 from tests.model_zoo.test_vllm import python
+from tests.pictures import picture
 
 __all__ = ["nodes", "python"]
 
@@ -175,24 +176,7 @@ def test_nothing_outlives_a_killed_driver(expected: Ended, held: Held, agents: l
     held.check(expected)
 
 
-class Images:
-    """Images by hash."""
-
-    def __init__(self) -> None:
-        self.files: dict[str, bytes] = {}
-
-    def add(self, data: bytes) -> Image:
-        sha256 = hash_bytes(data)
-        self.files[sha256] = data
-        return Image(sha256=sha256, media_type="image/png", width=1, height=1)
-
-    def read(self, sha256: str) -> bytes:
-        if sha256 not in self.files:
-            raise ImageError("it is gone")
-        return self.files[sha256]
-
-
-IMAGES = Images()
+IMAGES = ImageStore()
 
 
 async def open_model(name: str = "plain", **fields: Any) -> RayBackend:
@@ -246,7 +230,7 @@ async def test_a_conversation_stays_on_its_replica(backend: RayBackend) -> None:
 @in_module
 async def test_images_come_with_the_calls_that_show_them(backend: RayBackend) -> None:
     await everywhere(backend)
-    image, other = IMAGES.add(b"one" * 100_000), IMAGES.add(b"other")
+    image, other = (IMAGES.add_bytes(picture(seed)) for seed in (1, 2))
     calls = (say(backend, "", image, affinity=f"{n}") for n in range(backend.max_concurrency))
     assert {text.split()[3] for text in await asyncio.gather(*calls)} == {image.sha256}
     assert (await say(backend, "", image, other)).endswith(f"{image.sha256} {other.sha256}")
@@ -266,10 +250,9 @@ def test_an_actor_keeps_an_image_until_its_last_call_ends() -> None:
 @in_module
 async def test_an_image_that_is_gone_fails_its_call_alone(backend: RayBackend) -> None:
     gone = Image(sha256="0" * 64, media_type="image/png", width=1, height=1)
-    with pytest.raises(ImageError, match="is gone"):
+    with pytest.raises(ImageError, match="not in this image store"):
         await say(backend, "", gone)
-    IMAGES.files[gone.sha256] = b"back"
-    assert await say(backend, "", gone)
+    assert await say(backend)
 
 
 @in_module

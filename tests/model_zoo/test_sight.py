@@ -78,14 +78,6 @@ def test_a_hub_name_a_file_and_a_spoilt_configuration_are_not_known(tmp_path: Pa
     assert not any(map(is_blind, ["org/model", str(tmp_path), str(tmp_path / "model.gguf")]))
 
 
-@pytest.mark.parametrize("provider", ["hf", "vllm"])
-def test_the_providers_look(tmp_path: Path, provider: str) -> None:
-    model = folder(tmp_path, {"model_type": "llama"})
-    check = hf.check_sight if provider == "hf" else vllm.check_sight
-    with pytest.raises(ConfigError, match="takes no images"):
-        check(ModelSpec(provider=provider, model=model))
-
-
 def test_an_option_of_hf_decides_and_a_served_model_is_not_looked_at(tmp_path: Path) -> None:
     model = folder(tmp_path, {"model_type": "llama"})
     hf.check_sight(ModelSpec(provider="hf", model=model, options={"kind": "image-text"}))

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 
 import pytest
 
+from images import ImageStore
 from images.scenes import Sample, check, draw, draw_sample
 from mmconv.core.config import load_model
 from mmconv.core.errors import ConfigError
-from mmconv.core.keys import hash_bytes
-from mmconv.core.types import Image, Message, Sampling, Text
+from mmconv.core.types import Message, Sampling, Text
 from model_zoo.pocket import WEIGHTS, fingerprint, open_backend
 from model_zoo.pocket.recipe import words
 
@@ -20,24 +20,15 @@ pytest.importorskip("transformers", reason="needs the extra hf")
 
 SPEC = load_model("pocket")
 SAMPLES = [draw_sample("tests", 0, number) for number in range(32)]
-FILES = {hash_bytes(data): data for data in (draw(sample.scene) for sample in SAMPLES)}
-
-
-class Pictures:
-    """An image source of the scenes."""
-
-    def read(self, sha256: str) -> bytes:
-        return FILES[sha256]
+STORE = ImageStore()
+IMAGES = {sample: STORE.add_bytes(draw(sample.scene)) for sample in SAMPLES}
 
 
 def conversation(sample: Sample, turn: int) -> list[Message]:
     """The messages before answer `turn`, earlier answers being the true ones."""
-    image = Image(
-        sha256=hash_bytes(draw(sample.scene)), media_type="image/png", width=256, height=256
-    )
     messages: list[Message] = []
     for number, told in enumerate(sample.dialogue.turns[:turn], start=1):
-        parts = (image,) if number == 1 else ()
+        parts = (IMAGES[sample],) if number == 1 else ()
         messages.append(Message(role="user", parts=(*parts, Text(text=told.instruction))))
         if number < turn:
             messages.append(Message(role="assistant", parts=(Text(text=told.reference),)))
@@ -45,7 +36,7 @@ def conversation(sample: Sample, turn: int) -> list[Message]:
 
 
 async def answers(turn: int) -> Sequence[str]:
-    backend = await open_backend(SPEC, Pictures())
+    backend = await open_backend(SPEC, STORE)
     try:
         replies = await asyncio.gather(
             *(
