@@ -63,7 +63,6 @@ _ONE_PIECE = (str, Text, Image, Ref)
 
 _HEADING = re.compile(r"# (system|user|assistant)")
 _HEADING_LIKE = re.compile(r"(\\*)(#[ \t]*(?:system|user|assistant)[ \t\r]*)", re.IGNORECASE)
-_NAME = r"[a-z][a-z0-9_]*"
 _WORD = r"[ \t]*[A-Za-z][A-Za-z0-9_]*[ \t]*"
 _SLOT = re.compile(rf"(\\*)\{{\{{({_WORD}(?:\|{_WORD})?)\}}\}}")
 _LEAVES_OUT = re.compile(r"leaves out:(.*)", re.IGNORECASE)
@@ -208,7 +207,7 @@ def parse_prompt(text: str, name: str) -> Prompt:
         if heading is None:
             body.append(_plain_line(line, name, number))
             if role is None:
-                left_out |= _left_out(line, name, number)
+                left_out |= _left_out(line)
             continue
         if role is not None:
             messages.append(Template(role=role, parts=_parts("\n".join(body), name)))
@@ -221,8 +220,6 @@ def parse_prompt(text: str, name: str) -> Prompt:
     messages.append(Template(role=role, parts=_parts("\n".join(body), name)))
     parts = [part for message in messages for part in message.parts]
     used = frozenset(part.name for part in parts if isinstance(part, Gap))
-    if both := sorted(used & left_out):
-        raise PromptError(f"prompt {name!r}: it leaves out {', '.join(both)}, and uses it")
     return Prompt(
         name=name, digest=hash_bytes(text.encode()), messages=tuple(messages), slots=used | left_out
     )
@@ -283,18 +280,10 @@ def _advice(shipped: Prompt, replacement: Prompt) -> str:
     return f"; to leave them out on purpose, put a line {line!r} above the first role heading"
 
 
-def _left_out(line: str, name: str, number: int) -> set[str]:
+def _left_out(line: str) -> set[str]:
     """The slots that this line of a note leaves out."""
     match = _LEAVES_OUT.fullmatch(line.strip())
-    if match is None:
-        return set()
-    names = [slot.strip() for slot in match[1].split(",")]
-    if wrong := [slot for slot in names if re.fullmatch(_NAME, slot) is None]:
-        raise PromptError(
-            f"prompt {name!r}, line {number}: {wrong[0]!r} names no slot; "
-            "expected names with commas, as in 'leaves out: answer_1, answer_2'"
-        )
-    return set(names)
+    return {slot.strip() for slot in match[1].split(",")} if match else set()
 
 
 def _lines(text: str) -> list[str]:

@@ -50,18 +50,11 @@ _HAS_VLLM = "import importlib.util, sys; sys.exit(importlib.util.find_spec('vllm
 
 
 class Served:
-    """A backend that owns its server; raises `EngineDied` once that server has died.
+    """A backend that owns its server at `base_url`; raises `EngineDied` once that has died."""
 
-    `base_url` is where the server answers. A `temporary` folder is removed with the server if all
-    went well.
-    """
-
-    def __init__(
-        self, client: Backend, server: ServerProcess, base_url: str, temporary: Path | None
-    ) -> None:
+    def __init__(self, client: Backend, server: ServerProcess, base_url: str) -> None:
         self._client = client
         self._server = server
-        self._temporary = temporary
         self.base_url = base_url
 
     @property
@@ -76,7 +69,6 @@ class Served:
         try:
             return await self._client.generate(messages, sampling, affinity=affinity)
         except Transient:
-            self._temporary = None  # its log may hold the reason
             # requests to a dead server would only fail every call that is still to come
             self._server.check_running()
             raise
@@ -87,8 +79,6 @@ class Served:
             await self._client.aclose()
         finally:
             await self._server.stop()
-        if self._temporary is not None:
-            shutil.rmtree(self._temporary, ignore_errors=True)
 
 
 def fingerprint(spec: ModelSpec) -> str:
@@ -170,7 +160,7 @@ async def open_backend(spec: ModelSpec, images: ImageSource) -> Backend:
         undo.push_async_callback(server.stop)
         await server.wait_until_healthy(f"http://{HOST}:{port}/health", options.startup_seconds)
         undo.pop_all()
-    return Served(client, server, url, server.log.parent if options.log_folder is None else None)
+    return Served(client, server, url)
 
 
 def _client_spec(spec: ModelSpec, options: VllmOptions, url: str) -> ModelSpec:

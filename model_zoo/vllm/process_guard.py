@@ -3,8 +3,8 @@
 When standard input closes, because the parent closed it or died, the command and every process of
 its group get SIGTERM and, ten seconds later, SIGKILL. The same happens when this process gets a
 signal to end, and to processes that the command leaves behind: a vLLM server that is killed leaves
-engines running that hold the GPU. This process ends when all of them are gone; if it is killed, the
-command gets SIGTERM. Only the standard library is imported, and nothing is restarted.
+engines running that hold the GPU. This process ends when all of them are gone. Only the standard
+library is imported, and nothing is restarted.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ GRACE = 10.0
 
 _POLL_SECONDS = 0.02
 _END_SIGNALS = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
-_END_WITH_PARENT = 1  # PR_SET_PDEATHSIG of prctl
 _ADOPT_ORPHANS = 36  # PR_SET_CHILD_SUBREAPER of prctl
 
 
@@ -32,11 +31,12 @@ def run(command: Sequence[str]) -> int:
     """Run the command until it ends or standard input closes; the exit code as a shell gives it."""
     # An engine whose server has ended would become a child of init, and in a container whose first
     # process waits for no children it would never be gone.
-    _prctl(_ADOPT_ORPHANS, 1)
+    with suppress(AttributeError):  # Linux has it
+        ctypes.CDLL(None).prctl(_ADOPT_ORPHANS, 1, 0, 0, 0)
     # Blocked from the start, and so in all threads: none is lost before the one below takes them.
     signal.pthread_sigmask(signal.SIG_BLOCK, _END_SIGNALS)
     server = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=_prepare_command
+        command, stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=_unblock_signals
     )
     signalled = threading.Event()
     for watch in (
@@ -53,15 +53,8 @@ def run(command: Sequence[str]) -> int:
     return code if code >= 0 else 128 - code
 
 
-def _prepare_command() -> None:
-    """Prepare the command's process before it starts."""
-    _prctl(_END_WITH_PARENT, signal.SIGTERM)
+def _unblock_signals() -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _END_SIGNALS)
-
-
-def _prctl(option: int, value: int) -> None:
-    with suppress(AttributeError):  # Linux has it
-        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
 def _end_when_input_closes() -> None:

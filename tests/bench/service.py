@@ -30,10 +30,12 @@ import psutil
 import yaml
 from PIL import Image
 
+from images import ImageStore
 from mmconv.core.config import ModelSpec
+from mmconv.core.keys import hash_bytes
 from mmconv.core.types import Message, Sampling, Text
 from model_zoo.hf import open_backend
-from tests.bench.hf import Scenes
+from tests.pictures import picture
 from tests.tiny_checkpoints import make_checkpoint
 
 CHAT_CLIENTS = 32
@@ -87,12 +89,12 @@ async def chat(folder: Path, options: argparse.Namespace) -> None:
 @asynccontextmanager
 async def ask_directly(spec: dict[str, Any], folder: Path, tokens: int) -> AsyncIterator[Ask]:
     """The backend without anything around it."""
-    scenes = Scenes()
-    picture = scenes.draw(1, (120, 90))
+    scenes = ImageStore()
+    shown = scenes.add_bytes(picture(1, (120, 90)))
     model = await open_backend(ModelSpec.model_validate(spec), scenes)
 
     async def ask(number: int) -> None:
-        parts = (picture, Text(text=QUESTION.format(number)))
+        parts = (shown, Text(text=QUESTION.format(number)))
         sampling = Sampling(max_tokens=tokens)
         await model.generate([Message(role="user", parts=parts)], sampling, affinity=str(number))
 
@@ -103,12 +105,11 @@ async def ask_directly(spec: dict[str, Any], folder: Path, tokens: int) -> Async
 @asynccontextmanager
 async def ask_served(spec: dict[str, Any], folder: Path, tokens: int) -> AsyncIterator[Ask]:
     """The same through `/v1/chat/completions`, the picture uploaded once."""
-    scenes = Scenes()
-    picture = scenes.draw(1, (120, 90))
     with serving(folder, {"tiny": spec}) as (url, _):
         async with connected(url, CHAT_CLIENTS) as session:
-            await post(session, "/v1/images", scenes.read(picture.sha256))
-            url_part = {"type": "image_url", "image_url": {"url": f"image:{picture.sha256}"}}
+            data = picture(1, (120, 90))
+            await post(session, "/v1/images", data)
+            url_part = {"type": "image_url", "image_url": {"url": f"image:{hash_bytes(data)}"}}
 
             async def ask(number: int) -> None:
                 text = {"type": "text", "text": QUESTION.format(number)}

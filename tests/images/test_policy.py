@@ -18,7 +18,7 @@ from images.store import ImageStore
 from images.thumbnails import thumbnail
 from mmconv.core import types as values
 from mmconv.core.errors import ConfigError, ImageError
-from tests.images.pictures import encode, halves, noise, turned
+from tests.images.pictures import comment, encode, halves, noise, turned
 
 LIMITS = Limits()
 
@@ -141,6 +141,13 @@ def test_a_png_of_too_many_bytes_becomes_a_jpeg_of_the_same_size() -> None:
     prepared = prepare(data, as_value(data), Policy(), 60_000)
     assert (prepared.media_type, prepared.width, prepared.height) == ("image/jpeg", 200, 150)
     assert prepared.data == encode(picture, "JPEG", quality=95)
+
+
+def test_a_png_that_is_encoded_better_stays_one() -> None:
+    data = encode(noise(), "PNG", compress_level=0, pnginfo=comment(50_000))
+    prepared = prepare(data, as_value(data), Policy(), len(data) - 1)
+    assert prepared.media_type == "image/png"
+    assert decode(prepared.data, LIMITS, "a").tobytes() == noise().tobytes()
 
 
 @pytest.mark.parametrize(

@@ -277,18 +277,6 @@ class TestSlotsLeftOut:
     def test_a_line_of_a_message_leaves_out_nothing(self) -> None:
         assert parsed("# user\nleaves out: caption\n{{answer}}\n").slots == {"answer"}
 
-    @pytest.mark.parametrize(
-        ("note", "told"),
-        [
-            ("leaves out:", r"line 1: '' names no slot; expected names with commas"),
-            ("leaves out: a, The rest", r"line 1: 'The rest' names no slot"),
-            ("leaves out: x", "it leaves out x, and uses it"),
-        ],
-    )
-    def test_a_wrong_line_is_told(self, note: str, told: str) -> None:
-        with pytest.raises(PromptError, match=rf"prompt 'sample'.*{told}"):
-            parsed(f"{note}\n# user\n{{{{x}}}}\n")
-
     def test_a_replacement_may_leave_out_what_it_names_and_nothing_else(
         self, tmp_path: Path
     ) -> None:

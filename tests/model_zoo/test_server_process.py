@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 import subprocess
@@ -99,19 +98,6 @@ async def test_a_guard_that_is_ended_ends_the_server_and_is_waited_for(
     await running.stop()
     assert cleaned.exists()
     assert not alive(started)
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="needs Linux's prctl")
-async def test_a_guard_that_is_killed_asks_the_server_to_end(tmp_path: Path) -> None:
-    before = children()
-    cleaned, log = tmp_path / "cleaned", tmp_path / "log"
-    command = [sys.executable, "-c", ENGINE, str(cleaned)]
-    running = start(command, log)
-    started = children() - before
-    os.kill(guard_of(started), signal.SIGKILL)
-    await running.stop()
-    wait_until_gone(started, 10)
-    assert cleaned.exists()
 
 
 async def test_a_log_without_an_exception_is_shown_to_its_end(tmp_path: Path) -> None:
@@ -213,11 +199,8 @@ def test_the_root_cause_is_the_first_exception_of_the_engine(cause: str) -> None
 
 
 async def test_a_server_that_has_ended_is_told_even_if_another_answers(tmp_path: Path) -> None:
-    before = children()
-    server = ServerProcess("late", [sys.executable, "-c", ""], log=tmp_path / "log", env={})
-    for child in psutil.Process().children():
-        if child.pid not in before:
-            await asyncio.to_thread(os.waitid, os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    server = ServerProcess("late", SLEEP, log=tmp_path / "log", env={})
+    await server.stop()
 
     async def stranger(_request: web.Request) -> web.Response:
         return web.Response()
@@ -225,9 +208,8 @@ async def test_a_server_that_has_ended_is_told_even_if_another_answers(tmp_path:
     app = web.Application()
     app.router.add_get("/health", stranger)
     async with TestServer(app) as other:
-        with pytest.raises(ConfigError, match="late: the server ended with exit code 0"):
+        with pytest.raises(ConfigError, match="late: the server ended with exit code"):
             await server.wait_until_healthy(str(other.make_url("/health")), 20)
-    await server.stop()
 
 
 @pytest.mark.parametrize(

@@ -124,27 +124,6 @@ async def test_a_server_that_dies_ends_the_run(python: str, tmp_path: Path) -> N
     wait_until_gone(pids(tmp_path), 2)
 
 
-async def test_a_temporary_log_stays_only_where_something_failed(
-    python: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    logs = tmp_path / "temporary"
-    logs.mkdir()
-    monkeypatch.setattr("tempfile.tempdir", str(logs))
-    async with aclosing(
-        await open_backend(model("org/name", python=python), ImageStore())
-    ) as backend:
-        assert len(list(logs.iterdir())) == 1
-        await ask(backend)
-    assert not list(logs.iterdir())
-    backend = await open_backend(model("org/mortal", python=python), ImageStore())
-    with suppress(Transient, ConfigError):
-        await ask(backend)
-    await backend.aclose()
-    with pytest.raises(ConfigError):
-        await open_backend(model("org/broken", python=python), ImageStore())
-    assert len(list(logs.iterdir())) == 2
-
-
 def test_no_server_outlives_a_killed_parent(python: str, tmp_path: Path) -> None:
     code = (
         "import asyncio, sys\n"
