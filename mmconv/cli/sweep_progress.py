@@ -28,7 +28,7 @@ STYLES = {"done": "green", "failed": "red", "running": "bold"}
 @asynccontextmanager
 async def show_progress(sweep: Sweep) -> AsyncIterator[None]:
     """Show the matrix on standard error until the block ends, or a line once in a while."""
-    progress = _Progress(sweep)
+    progress = Progress(sweep)
     show = _live if sys.stderr.isatty() else _log
     task = asyncio.create_task(show(progress))
     try:
@@ -49,7 +49,7 @@ def print_change(state: CellState) -> None:
         click.echo(visible(f"{state.cell.name}: {status}{reason}"), err=True)
 
 
-class _Progress:
+class Progress:
     """The cells as texts, with the throughput of those that run."""
 
     def __init__(self, sweep: Sweep) -> None:
@@ -110,7 +110,7 @@ class _Progress:
         return table
 
 
-async def _live(progress: _Progress) -> None:
+async def _live(progress: Progress) -> None:
     # rich takes a tenth of a second to import; a job without a terminal does not need it
     from rich.console import Console, Group
     from rich.live import Live
@@ -122,7 +122,7 @@ async def _live(progress: _Progress) -> None:
             await asyncio.sleep(0.5)
 
 
-async def _log(progress: _Progress) -> None:
+async def _log(progress: Progress) -> None:
     while True:
         await asyncio.sleep(LINE_SECONDS)
         click.echo(visible(progress.line()), err=True)

@@ -64,12 +64,12 @@ def finish(run: Path, out: Path, *more: str) -> list[dict[str, object]]:
     return scores(out)
 
 
-def kill(run: Path, out: Path, log: Path, *, times: int) -> int:
+def kill(words: list[str], log: Path, *, times: int) -> int:
     """`kill -9` so many processes, each at a random moment; how many of them it met at work."""
     moments = random.Random(0)
     met = 0
     for _ in range(times):
-        process = fork(_run_quietly, arguments(run, out))
+        process = fork(_run_quietly, words)
         wait_for_answers(log, process.is_alive, more=moments.randrange(1, 10))
         process.kill()
         process.join()

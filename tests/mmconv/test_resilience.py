@@ -56,7 +56,7 @@ def test_killed_ten_times_and_resumed_equals_uninterrupted(
     with mock_server(Behaviour(latency=0.03), log=log) as url:
         run = write_run(tmp_path, url, rows=ROWS)
         out = tmp_path / "runs"
-        killed_midway = kill(run, out, log, times=10)
+        killed_midway = kill(arguments(run, out), log, times=10)
         wait_until_idle(url)
         answered_before = Counter(log.read_text().split())
         kept = committed(out)

@@ -14,7 +14,14 @@ from tests.mmconv.benchmarks.botchat import samples as botchat
 from tests.mmconv.benchmarks.cmteval import dialogues as cmteval
 from tests.mmconv.benchmarks.fbbench import samples as fbbench
 from tests.mmconv.benchmarks.mtbench101 import dialogues as mtbench101
-from tests.mmconv.processes import committed, finish, kill, mock_model, wait_until_idle
+from tests.mmconv.processes import (
+    arguments,
+    committed,
+    finish,
+    kill,
+    mock_model,
+    wait_until_idle,
+)
 from tests.mock_server import Behaviour, mock_server
 
 pytestmark = pytest.mark.timeout(600)
@@ -77,7 +84,7 @@ def test_killed_and_resumed_equals_uninterrupted(tmp_path: Path, benchmark: str)
     with mock_server(Behaviour(latency=0.03), log=log) as url:
         run = write_run(tmp_path / "killed", benchmark, url)
         out = tmp_path / "killed" / "runs"
-        assert kill(run, out, log, times=5) == 5
+        assert kill(arguments(run, out), log, times=5) == 5
         wait_until_idle(url)
         before = Counter(log.read_text().split())
         kept = committed(out, of=ANSWERS)
