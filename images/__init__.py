@@ -4,16 +4,6 @@ The package knows no model, no benchmark and no network.
 """
 
 from images.decode import Facts, Limits
-from images.policy import Policy, Prepared, fit, prepare, prepare_pixels
 from images.store import ImageStore
 
-__all__ = [
-    "Facts",
-    "ImageStore",
-    "Limits",
-    "Policy",
-    "Prepared",
-    "fit",
-    "prepare",
-    "prepare_pixels",
-]
+__all__ = ["Facts", "ImageStore", "Limits"]

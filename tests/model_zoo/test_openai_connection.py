@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import urllib.request
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 
+import orjson
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import RawTestServer
@@ -18,7 +20,7 @@ from mmconv.core.types import Reply, Sampling
 from model_zoo import openai_api
 from model_zoo.openai_api.client import Session
 from model_zoo.openai_api.endpoint import Endpoint
-from tests.mock_server import mock_server
+from tests.mock_server import Behaviour, mock_server
 from tests.model_zoo.conftest import NoImages, message
 
 
@@ -202,4 +204,35 @@ async def test_a_server_that_goes_away_is_a_failure_that_may_pass() -> None:
     with pytest.raises(Transient) as raised:
         await backend.generate((message("user", "Well?"),), Sampling(), affinity="")
     await backend.aclose()
+    assert raised.value.kind == "connection"
+
+
+def read_stats(url: str) -> bytes:
+    with urllib.request.urlopen(url.removesuffix("/v1") + "/stats") as answer:
+        data: bytes = answer.read()
+    return data
+
+
+async def test_waiting_for_a_connection_counts_neither_as_seconds_nor_towards_the_timeout() -> None:
+    with mock_server(Behaviour(latency=0.6)) as url:
+        spec = model_at(url).model_copy(update={"max_concurrency": 8, "timeout": 1.1})
+        backend = await openai_api.open_backend(spec, NoImages())
+        assert backend.max_concurrency == 9
+        questions = [message("user", f"Question {number}?") for number in range(9)]
+        replies = await asyncio.gather(
+            *(backend.generate((question,), Sampling(), affinity="") for question in questions)
+        )
+        peak = orjson.loads(await asyncio.to_thread(read_stats, url))["peak"]
+        await backend.aclose()
+    assert peak == 8
+    assert all(0.6 <= reply.seconds < 1.1 for reply in replies)
+
+
+async def test_probe_lists_the_models_served() -> None:
+    with mock_server(Behaviour(model="tiny/llava")) as url:
+        assert await probe(url) == ("tiny/llava",)
+        with pytest.raises(Refused, match="usually ends in /v1"):
+            await probe(url.removesuffix("/v1"))
+    with pytest.raises(Refused) as raised:
+        await probe(url)
     assert raised.value.kind == "connection"
