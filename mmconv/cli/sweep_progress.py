@@ -9,8 +9,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING
 
-import click
-
 from mmconv.cli.shared.basics import visible
 from mmconv.cli.shared.progress import counted
 from mmconv.core.run_stats import Throughput
@@ -46,7 +44,7 @@ def print_change(state: CellState) -> None:
         if state.found:
             status = "done by an earlier session"
         reason = f": {state.reason}" if state.reason else ""
-        click.echo(visible(f"{state.cell.name}: {status}{reason}"), err=True)
+        _write(f"{state.cell.name}: {status}{reason}")
 
 
 class Progress:
@@ -63,6 +61,8 @@ class Progress:
             return "waiting" if state.status == "waiting" else state.status
         if stats is None or not stats.ended:
             return "loading"
+        if stats.finished == state.plans:
+            return "writing results"
         throughput = self._throughputs.setdefault(state.cell.name, Throughput())
         throughput.mark(time.monotonic(), stats)
         planned = max(stats.planned_in(state.plans), stats.ended)
@@ -116,16 +116,25 @@ async def _live(progress: Progress) -> None:
     from rich.live import Live
     from rich.text import Text
 
-    with Live(console=Console(stderr=True), auto_refresh=False) as live:
+    def render() -> Group:
+        return Group(progress.matrix(), Text(progress.totals()))
+
+    with Live(console=Console(stderr=True), get_renderable=render, auto_refresh=False) as live:
         while True:
-            live.update(Group(progress.matrix(), Text(progress.totals())), refresh=True)
+            live.refresh()
             await asyncio.sleep(0.5)
 
 
 async def _log(progress: Progress) -> None:
     while True:
         await asyncio.sleep(LINE_SECONDS)
-        click.echo(visible(progress.line()), err=True)
+        _write(progress.line())
+
+
+def _write(line: str) -> None:
+    # not click.echo, which would write into the matrix instead of above it
+    sys.stderr.write(f"{visible(line)}\n")
+    sys.stderr.flush()
 
 
 def _duration(seconds: float) -> str:
