@@ -28,7 +28,7 @@ from mmconv.benchmarks.base import Benchmark, ImageOptions
 from mmconv.benchmarks.options import describe, file_options
 from mmconv.benchmarks.registry import TITLES
 from mmconv.core.config import CANDIDATE, RunSpec
-from mmconv.core.errors import ConfigError, DataError, StoreError
+from mmconv.core.errors import ConfigError, DataError, InputError, StoreError
 from mmconv.core.keys import hash_json
 from mmconv.core.run_stats import JobState, Progress
 from mmconv.engine.run import Evaluation, open_evaluation, read_run
@@ -48,6 +48,7 @@ from mmconv.service.results.run_files import describe_damage
 from mmconv.service.runs.execution import RUN, RUN_ID
 from mmconv.service.settings import Settings
 from mmconv.service.state import CACHED, Readable
+from mmconv.service.web.rows import run_rows
 from mmconv.store.jobs import Filter, Job
 
 STATE = (SPEC, SUMMARY, PROGRESS, SCORES, f"{TABLES}/{INDEX}")
@@ -175,8 +176,10 @@ def _read(folder: Path, times: tuple[int, ...]) -> _Known:
             unfinished=find_unfinished(folder),
             progress=progress,
         )
-    except DataError as error:
-        return _Known(times=times, error=describe_damage(error))
+    except InputError as error:
+        # one that is not about data: the run was deleted this moment
+        damage = describe_damage(error) if isinstance(error, DataError) else str(error)
+        return _Known(times=times, error=damage)
 
 
 def _as_job(job_id: str, name: str, known: _Known) -> Job:
@@ -340,7 +343,8 @@ async def open_view(settings: Settings) -> AsyncIterator[FastAPI]:
     Raises `ConfigError` for a folder without runs.
     """
     queue = RunFolders(settings.out)
-    require_runs(settings.out, await asyncio.to_thread(queue.read))
+    runs = await asyncio.to_thread(queue.read)
+    require_runs(settings.out, runs)
     async with AsyncExitStack() as stack:
         temporary = stack.enter_context(TemporaryDirectory(prefix="mmconv-view-"))
         app = FastAPI(
@@ -359,7 +363,10 @@ async def open_view(settings: Settings) -> AsyncIterator[FastAPI]:
             router = import_module(f"mmconv.service.{name}").router
             checks = [] if name == PAGES else [Depends(check_query)]
             app.include_router(_reading(router), dependencies=checks)
+        # the numbers of many runs take a second, in which the reader opens the page
+        ahead = asyncio.create_task(asyncio.to_thread(run_rows, app.state.service, runs))
         yield app
+        await ahead
 
 
 def require_runs(folder: Path, jobs: Sequence[Job]) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ import orjson
 from mmconv.benchmarks.base.compare import BoardPart, find_boards
 from mmconv.benchmarks.registry import TITLES
 from mmconv.core.config import CANDIDATE, RunSpec
-from mmconv.core.errors import DataError
+from mmconv.core.errors import ConfigError, DataError
 from mmconv.core.types import Cell, Table
 from mmconv.report.page.grids import shown
 from mmconv.run_folder.layout import SPEC, TABLES
@@ -46,23 +47,26 @@ def _row(shared: Readable, job: Job) -> dict[str, Any]:
     folder = result_folder(shared, job)
     if folder is None:
         return row
-    try:
+    # a run that is resumed has no tables, and one may be deleted at any time
+    with suppress(OSError, ConfigError):
         times = [(folder / name).stat().st_mtime_ns for name in (SPEC, f"{TABLES}/{INDEX}")]
-    except OSError:  # a run that is resumed has no tables
-        return row
+        row |= _numbers_or_damage(folder, *times)
+    return row
+
+
+def _numbers_or_damage(folder: Path, specified: int, tabulated: int) -> dict[str, Any]:
     try:
-        row["numbers"] = orjson.Fragment(_numbers(folder, *times))
+        return {"numbers": orjson.Fragment(_numbers(folder, specified, tabulated))}
     except DataError as error:
         log.warning("a run's numbers cannot be read: %s", error)
-        row["error"] = row["error"] or describe_damage(error)
-    return row
+        return {"error": describe_damage(error)}
 
 
 @lru_cache(maxsize=CACHED)
 def _numbers(folder: Path, _specified: int, _tabulated: int) -> bytes:
     """The run's boards as JSON: a list of `title` and `columns`, by name.
 
-    A column has `value`, and as texts `shown`, `interval`, `counts` and `why`.
+    A column has the value, and as texts the value, its interval, the counts and what is missing.
     """
     spec = read_spec(folder)
     tables = _Tables(folder / TABLES)
@@ -73,23 +77,17 @@ def _numbers(folder: Path, _specified: int, _tabulated: int) -> bytes:
 
 def _columns(
     part: BoardPart, tables: Mapping[str, Table], spec: RunSpec
-) -> Iterator[tuple[str, dict[str, Any]]]:
+) -> Iterator[tuple[str, list[Any]]]:
     for name, place in part.columns.items():
         cell = place.find(tables, spec.models[CANDIDATE].label)
         if cell is not None:
             yield name, _texts(cell, tables[place.table])
 
 
-def _texts(cell: Cell, table: Table) -> dict[str, Any]:
+def _texts(cell: Cell, table: Table) -> list[Any]:
     texts = shown(cell, table)
     assert texts is not None
-    return {
-        "value": cell.value,
-        "shown": texts.value,
-        "interval": texts.interval,
-        "counts": texts.counts,
-        "why": texts.why,
-    }
+    return [cell.value, texts.value, texts.interval, texts.counts, texts.why]
 
 
 class _Tables(Mapping[str, Table]):

@@ -80,7 +80,7 @@
 
   function sorted(some, numbers) {
     const by = sort || "ended";
-    const key = SORTS[by] ?? ((run) => numbers.cell(run, by)?.value ?? null);
+    const key = SORTS[by] ?? ((run) => numbers.cell(run, by)?.[0] ?? null);
     const sign = rising ? 1 : -1;
     const compare = (one, two) => {
       // runs without a number come last in either order
@@ -122,10 +122,11 @@
 
   function numberCell(cell) {
     if (!cell) return make("td", { class: "number nought" });
-    const title = [cell.counts, cell.why].filter(Boolean).join("; ");
-    return make("td", { class: "number", title: title || null }, cell.shown,
-      cell.interval ? make("span", { class: "interval" }, cell.interval) : "",
-      cell.why ? make("span", { class: "counts" }, cell.counts) : "");
+    const [, text, interval, counts, why] = cell;
+    const title = [counts, why].filter(Boolean).join("; ");
+    return make("td", { class: "number", title: title || null }, text,
+      interval ? make("span", { class: "interval" }, interval) : "",
+      why ? make("span", { class: "counts" }, counts) : "");
   }
 
   function stateCell(run) {

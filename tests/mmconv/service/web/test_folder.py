@@ -75,10 +75,9 @@ async def test_runs_have_the_numbers_of_their_tables(tmp_path: Path, view: View)
     assert row["request"]["data"] == "data/data.jsonl"
     scores = orjson.loads((first / TABLES / "scores.json").read_bytes())
     cell = scores["rows"]["S0"][scores["columns"][1]]
-    shown = row["numbers"][0]["columns"]["S0"]
-    assert shown["value"] == cell["value"]
-    assert shown["shown"] == f"{cell['value']:.2f}"
-    assert shown["counts"] == f"n = {SIZE}"
+    value, text, _, counts, missing = row["numbers"][0]["columns"]["S0"]
+    assert (value, text) == (cell["value"], f"{cell['value']:.2f}")
+    assert (counts, missing) == (f"n = {SIZE}", "")
     nested = next(row for row in listed.values() if row["title"] == "MT-Bench-101")
     assert nested["folder"] == f"nested/{second.name}"
     assert nested["request"]["trials"] == 2
