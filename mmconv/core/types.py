@@ -294,7 +294,8 @@ class Cell:
 
     `n` counts the values, `missing` those that are not there, by reason; `low` and `high` are the
     95 % interval where there is one. A cell of text (a label, an authors' convention) has no n.
-    Positive numbers of a `signed` cell, a change, have their sign.
+    Positive numbers of a `signed` cell, a change, have their sign. With `to`, the number is only
+    known to be between `value` and `to`; `low` and `high` then are the limits of these two.
     """
 
     value: float | str | None
@@ -303,6 +304,7 @@ class Cell:
     low: float | None = None
     high: float | None = None
     signed: bool = False
+    to: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,6 +23,9 @@ from mmconv.report.comparison.differences import (
 MOST = 3
 """How many findings there are at most."""
 
+WARNING = "WARNING: "
+"""The begin of a note that is printed next to the findings."""
+
 
 class _Estimate(NamedTuple):
     """A number in a table."""
@@ -45,6 +48,12 @@ def run_findings(tables: Sequence[Table]) -> tuple[str, ...]:
     printed = [table for table in tables if not table.detail]
     declared = [finding for table in printed for finding in table.findings]
     return tuple(declared[:MOST]) or tuple(_generic_findings(printed))
+
+
+def run_warnings(tables: Sequence[Table]) -> tuple[str, ...]:
+    """The notes of a run's tables that warn of its numbers."""
+    notes = (note for table in tables for note in table.notes)
+    return tuple(dict.fromkeys(note for note in notes if note.startswith(WARNING)))
 
 
 def comparison_findings(comparison: Comparison, display: Display) -> tuple[str, ...]:

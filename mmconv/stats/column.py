@@ -102,6 +102,15 @@ class Column:
         """How many rows have no number, by reason."""
         return Counter(reason for reason in self.reasons if reason is not None)
 
+    def rows(self, places: Sequence[int]) -> Column:
+        """These of its rows, in this order."""
+        return Column(
+            samples=tuple(self.samples[place] for place in places),
+            clusters=tuple(self.clusters[place] for place in places),
+            numbers=self.numbers[[*places]],
+            reasons=tuple(self.reasons[place] for place in places),
+        )
+
     def per_sample(self, how: Literal["mean", "min", "max"], *, partial: bool = False) -> Column:
         """One row per sample: the mean, least or greatest of its rows.
 

@@ -37,12 +37,13 @@ def summarise_ratio(
     As Agresti and Min do for differences, two samples are first added to the effective number of
     samples, spread evenly over the `possible` pairs: where hardly any sample differs from the
     others, or none, the interval would be too narrow. It is None for few clusters and where the
-    denominator is too uncertain (`LARGEST_ERROR`); all but n and missing are where that is 0.
+    denominator is too uncertain (`LARGEST_ERROR`); all but n and missing are where that is not
+    above 0.
     """
     pairs = np.stack([over.numbers, under.numbers], axis=1)[over.present]
     n, total = len(pairs), pairs.sum(axis=0)
     none = Summary(mean=None, stderr=None, low=None, high=None, n=n, missing=dict(over.missing))
-    if not n or total[1] == 0:
+    if not n or total[1] <= 0:
         return none
     ratio = float(total[0] / total[1])
     off = over.numbers - ratio * under.numbers

@@ -126,6 +126,24 @@ class Wins(Fields):
     """How often an answer that is wrong is preferred."""
 
 
+class Errors(Fields):
+    """How often a judge takes right answers for wrong and wrong ones for right, and its biases."""
+
+    fails_right: Rate = 0.0
+    """How often it takes an answer that is right for wrong."""
+    passes_wrong: Rate = 0.0
+    """How often it takes an answer that is wrong for right."""
+    halo: Rate = 0.0
+    """How much less often it fails, and more often passes, an answer after a given turn."""
+    side: Rate = 0.0
+    """Of the comparisons, those that the answer wins which is shown first."""
+
+    def taken_for_wrong(self, *, wrong: bool, after_given: bool) -> float:
+        """How often such an answer is taken for wrong."""
+        halo = self.halo if after_given else 0.0
+        return max(0.0, (1 - self.passes_wrong if wrong else self.fails_right) - halo)
+
+
 class JudgeOptions(Fields):
     """Options of `simulated/judge`: how it rates and compares answers that are right or wrong.
 
@@ -136,6 +154,7 @@ class JudgeOptions(Fields):
 
     rating: Ratings = Ratings()
     win: Wins = Wins()
+    errors: Errors = Errors()
     seed: int = 0
     """Another seed draws all verdicts again."""
 
@@ -169,7 +188,10 @@ def fingerprint(spec: ModelSpec) -> str:
         damage = options.model_dump(mode="json", exclude={"provider", "options"})
         provider, inner = _undamaged(spec, options)
         return hash_json(["damaged", _DAMAGE_REVISION, provider.fingerprint(inner), damage])
-    return hash_json(["simulated", _REVISION, spec.model, options.model_dump(mode="json")])
+    document = options.model_dump(mode="json")
+    if document.get("errors") == Errors().model_dump():
+        del document["errors"]  # as before there was this option
+    return hash_json(["simulated", _REVISION, spec.model, document])
 
 
 def _delegated(name: str) -> Callable[[ModelSpec], Any]:
@@ -290,20 +312,29 @@ class SimulatedJudge(Offline):
         requested = request["rated"] or request["compared"]
         name = (self.options.seed, prompt, sampling.trial)
         turn = int(requested) if requested else 1 + int(3 * _number("turn", *name))
-        number, state = _number("verdict", *name), "wrong" if wrongs[turn] else "right"
+        number, errors = _number("verdict", *name), self.options.errors
+        given = any(wrongs[earlier] is None for earlier in range(1, turn))
+        rate = errors.taken_for_wrong(wrong=wrongs[turn] is True, after_given=given)
+        wrong = _number("taken for wrong", *name) < rate
+        state = "wrong" if wrong else "right"
         if request["direct"]:
             centres = self.options.rating
-            ratings = centres.drawn(centres.wrong if wrongs[turn] else centres.right)
+            ratings = centres.drawn(centres.wrong if wrong else centres.right)
             verdict = f"Rating: {ratings[int(number * len(ratings))]}"
         else:
-            wins = number < (self.options.win.wrong if wrongs[turn] else self.options.win.right)
+            wins = number < (self.options.win.wrong if wrong else self.options.win.right)
+            if _number("side", *name) < errors.side:
+                wins = side == "A"
             choice = side if wins else {"A": "B", "B": "A"}[side]
             verdict = f"Overall, Response {choice} is better."
         return Reply(text=f"The answer to instruction {turn} is {state}.\n\n{verdict}")
 
 
-def _candidate(prompt: str) -> tuple[str, Mapping[int, bool]]:
-    """The side with simulated answers ("" in direct grading), and which of its turns are wrong."""
+def _candidate(prompt: str) -> tuple[str, Mapping[int, bool | None]]:
+    """The side with simulated answers ("" in direct grading), and which of its turns are wrong.
+
+    None for turns that were given.
+    """
     sides: dict[str, dict[int, bool | None]] = {}
     for side, turn, text in _ANSWER.findall(prompt):
         sides.setdefault(side, {})[int(turn)] = read_answer(text)
@@ -315,7 +346,7 @@ def _candidate(prompt: str) -> tuple[str, Mapping[int, bool]]:
     if len(simulated) != 1 or any(len(read) != 3 for read in sides.values()):
         raise _unknown_prompt("it does not hold one simulated conversation of three turns")
     [(side, read)] = simulated.items()
-    return side, {turn: wrong is True for turn, wrong in read.items()}
+    return side, read
 
 
 def _unknown_prompt(problem: str) -> Refused:

@@ -74,7 +74,7 @@ def line(estimates: Sequence[Estimate]) -> str:
 
 
 def tell_culprits(found: Sequence[list[Estimate]], planted: str | None) -> None:
-    for kind in ("net", "laid"):
+    for kind in ("net", "split"):
         for grading in ("direct", "pairwise"):
             named = [culprit(run, grading, kind) for run in found]
             counts = ", ".join(f"{level} {named.count(level)}" for level in sorted(set(named)))

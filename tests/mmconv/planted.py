@@ -32,8 +32,8 @@ from tests.mmconv.benchmarks.convbench.rows import options
 from tests.mmconv.planted_truth import Expected, expected
 from tests.pictures import picture
 
-Kind: TypeAlias = Literal["delta", "score", "laid", "net", "falls"]
-"""Deltas, scores, shares of single failures, net shares, and these in parts of all samples."""
+Kind: TypeAlias = Literal["delta", "score", "net", "split", "falls"]
+"""Deltas, scores, parts of all failures, of fixed ones, and of all samples."""
 
 PROVIDER = "model_zoo.simulated.planted"
 FAILURE_RATING = 6.0
@@ -276,16 +276,18 @@ def _cell(frame: ScoreFrame, table: str, name: str, group: str) -> Cell:
 
 
 def _attributions(frame: ScoreFrame, truth: Expected) -> Iterator[Estimate]:
-    kinds: tuple[tuple[Kind, str, str, Any], ...] = (
-        ("laid", "attribution", " failed: attributed to ", truth.laid),
-        ("net", "attribution_net", DUE, truth.net),
-        ("falls", "failures", DUE, truth.falls),
-    )
     for grading in GRADINGS:
-        for kind, table, due, known in kinds:
+        kinds: tuple[tuple[Kind, str, str, Any], ...] = (
+            ("net", "attribution_net", grading.bounds.title, truth.net),
+            ("split", "attribution_net", grading.fixed.title, truth.split),
+            ("falls", "failures", grading.failures, truth.falls),
+        )
+        for kind, table, group, known in kinds:
             for metric, level, cause in known:
                 if metric == grading.metric:
-                    cell = _cell(frame, table, f"{level}{due}{cause}", grading.failures)
+                    cell = _cell(frame, table, f"{level}{DUE}{cause}", group)
+                    if kind == "split" and cell.low is None:
+                        continue  # perfect turns fix too little to be split
                     name = f"{level} failed: {cause}"
                     yield _estimate(
                         kind, grading, name, _fraction(cell), known[metric, level, cause]
@@ -314,6 +316,6 @@ def _estimate(kind: Kind, grading: Grading, name: str, cell: Cell, truth: float)
 
 
 def _blamed(name: str) -> str | None:
-    """The level that a share of the failed creations is laid to; None for other shares."""
+    """The level that a share of the failed creations is due to; None for other shares."""
     level, _, blamed = name.partition(" failed: ")
     return blamed if level == "creation" else None

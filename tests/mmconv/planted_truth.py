@@ -7,7 +7,7 @@ of the pieces is gone through. Samples and conditions are ConvBench's; nothing i
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise, product
@@ -35,17 +35,18 @@ PLACES: tuple[Place, ...] = tuple(
 class Expected:
     """The truth behind a run's tables, for the metrics `rating` and `win` (from 0 to 1).
 
-    `means` has it by (metric, condition, turn), turn 0 being the whole conversation. `laid` and
-    `net` have shares of the failed answers by (metric, level that failed, level that is blamed):
-    `laid` as the rule for single samples lays them, luck included; `net` by how much the rate of
-    failing falls when a level is made perfect. `falls` has that fall itself. A level that never
-    fails has none of them.
+    `means` has it by (metric, condition, turn), turn 0 being the whole conversation. `falls` has
+    by how much the rate of failing falls when a level is made perfect, by (metric, level that
+    failed, level that is blamed). `net` has these falls as shares of all failures, and `split` as
+    shares of those that perfect turns fix. A level that never fails has none of them. All are what
+    the judge's verdicts come to on average, its errors included: the truth of the planted faults is
+    that of a judge without errors.
     """
 
     means: Mapping[tuple[str, str, int], float]
-    laid: Mapping[tuple[str, str, str], float]
     net: Mapping[tuple[str, str, str], float]
     falls: Mapping[tuple[str, str, str], float]
+    split: Mapping[tuple[str, str, str], float]
 
 
 def expected(
@@ -57,34 +58,55 @@ def expected(
     Pairwise shares hold where one side is judged (`order: random` or `authors`).
     """
     chances = _patterns(candidate)
-    states = (False, True)
-    scores = {
-        "rating": {wrong: fmean(_ratings(judge, wrong=wrong)) for wrong in states},
-        "win": {wrong: _winning(judge, wrong=wrong) for wrong in states},
+    by_state = {
+        "rating": {wrong: fmean(_ratings(judge, wrong=wrong)) for wrong in (False, True)},
+        "win": {False: judge.win.right, True: judge.win.wrong},
     }
     failing = {
         "rating": {
             wrong: fmean(float(rating < failure_rating) for rating in _ratings(judge, wrong=wrong))
-            for wrong in states
+            for wrong in (False, True)
         },
-        "win": {wrong: 1 - _winning(judge, wrong=wrong) for wrong in states},
+        "win": {wrong: 1 - win for wrong, win in by_state["win"].items()},
     }
     means = {
-        (metric, condition, turn): _mean(chances, score, condition, turn)
-        for metric, score in scores.items()
+        (metric, condition, turn): _mean(
+            chances, partial(_verdict, judge, metric, score), condition, turn
+        )
+        for metric, score in by_state.items()
         for condition, given in GIVEN.items()
         for turn in (*range(given + 1, 4), 0)
     }
-    laid: dict[tuple[str, str, str], float] = {}
     net: dict[tuple[str, str, str], float] = {}
     falls: dict[tuple[str, str, str], float] = {}
-    for (metric, fails), turn in product(failing.items(), (2, 3)):
+    split: dict[tuple[str, str, str], float] = {}
+    for (metric, states), turn in product(failing.items(), (2, 3)):
+        places = [(condition, turn) for condition in tuple(GIVEN)[:turn]]
+        fails = partial(_verdict, judge, metric, states)
+        rates = [_mean(chances, fails, *place) for place in places]
+        if rates[0] == 0:
+            continue
         level = LEVELS[turn - 1]
-        for blamed, whole, by_sample, by_rate in _shares(chances, fails, turn):
-            laid[metric, level, blamed] = by_sample / whole
-            net[metric, level, blamed] = by_rate / whole
-            falls[metric, level, blamed] = by_rate
-    return Expected(means=means, laid=laid, net=net, falls=falls)
+        for blamed, (before, after) in zip(LEVELS, pairwise([*rates, 0.0]), strict=False):
+            falls[metric, level, blamed] = before - after
+            net[metric, level, blamed] = (before - after) / rates[0]
+            if turn == 3 and blamed != level:
+                split[metric, level, blamed] = (before - after) / (rates[0] - rates[-1])
+    return Expected(means=means, net=net, falls=falls, split=split)
+
+
+def _verdict(
+    judge: JudgeOptions, metric: str, by_state: Mapping[bool, float], place: Place, wrong: bool
+) -> float:
+    """The mean of a verdict on an answer, where `by_state` has it for what it is taken for."""
+    condition, turn = place
+    given = min(GIVEN[condition], turn - 1) > 0
+    rate = judge.errors.taken_for_wrong(wrong=wrong, after_given=given)
+    mean = rate * by_state[True] + (1 - rate) * by_state[False]
+    if metric == "rating":
+        return mean
+    # a side that decides lets either party win as often
+    return judge.errors.side * 0.5 + (1 - judge.errors.side) * mean
 
 
 def _patterns(candidate: CandidateOptions) -> dict[Pattern, float]:
@@ -135,42 +157,17 @@ def _outcome(candidate: CandidateOptions, number: Mapping[Place, float]) -> Patt
 
 
 def _mean(
-    chances: Mapping[Pattern, float], score: Mapping[bool, float], condition: str, turn: int
+    chances: Mapping[Pattern, float],
+    verdict: Callable[[Place, bool], float],
+    condition: str,
+    turn: int,
 ) -> float:
-    turns = (turn,) if turn else (1, 2, 3)
+    places = [(condition, each) for each in ((turn,) if turn else (1, 2, 3))]
     return sum(
-        chance * fmean(score[(condition, each) in pattern] for each in turns)
+        chance * fmean(verdict(place, place in pattern) for place in places)
         for pattern, chance in chances.items()
     )
 
 
-def _shares(
-    chances: Mapping[Pattern, float], fails: Mapping[bool, float], turn: int
-) -> Iterator[tuple[str, float, float, float]]:
-    """The rate at which a turn fails, and what each level gets of it: by the rule, and net.
-
-    Verdicts are drawn on their own, so the probability that all of some fail is a product.
-    """
-    places = [(condition, turn) for condition in tuple(GIVEN)[:turn]]
-
-    def rate(failing: Sequence[Place]) -> float:
-        return sum(
-            chance * prod(fails[place in pattern] for place in failing)
-            for pattern, chance in chances.items()
-        )
-
-    alone = [*(rate([place]) for place in places), 0.0]
-    together = [*(rate(places[:count]) for count in range(1, turn + 1)), 0.0]
-    if alone[0] == 0:
-        return
-    for step, blamed in enumerate(LEVELS[:turn]):
-        by_sample = together[step] - together[step + 1]
-        yield blamed, alone[0], by_sample, alone[step] - alone[step + 1]
-
-
 def _ratings(judge: JudgeOptions, *, wrong: bool) -> range:
     return judge.rating.drawn(judge.rating.wrong if wrong else judge.rating.right)
-
-
-def _winning(judge: JudgeOptions, *, wrong: bool) -> float:
-    return judge.win.wrong if wrong else judge.win.right

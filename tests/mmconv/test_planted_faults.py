@@ -158,28 +158,20 @@ def test_net_shares_name_the_planted_level(played: Played, name: str, grading: G
     assert named.count(SCENARIOS[name].planted or "") >= 0.95 * RUNS
 
 
-@each_grading
-def test_the_rule_for_samples_alone_names_the_wrong_level(played: Played, grading: Grading) -> None:
-    """Why there are net shares: under perfect perception luck mends half of what failed."""
-    named = [culprit(run, grading.name, "laid") for run in played["creation"]]
-    assert named.count("perception") > RUNS / 2
-
-
-@pytest.mark.parametrize("kind", ["net", "laid", "falls"])
+@pytest.mark.parametrize("kind", ["net", "split", "falls"])
 def test_intervals_of_shares_cover_the_truth(played: Played, kind: Kind) -> None:
-    """Wilson's, which those for samples have, are known to err on the wide side."""
-    assert NOMINAL[0] <= coverage(played, kind) <= 0.98
+    """Fieller's with two samples added, and Agresti and Min's, err on the wide side."""
+    assert NOMINAL[0] <= coverage(played, kind) <= 0.99
 
 
 @each_grading
 def test_shares_are_right_where_verdicts_are_lost_at_random(
     lossy: list[list[Estimate]], grading: Grading
 ) -> None:
-    """To lay whatever can be laid gives perception 9 points too much here."""
     by_name: dict[str, list[Estimate]] = {}
     for run in lossy:
         for each in run:
-            if (each.kind, each.grading) == ("laid", grading.name):
+            if (each.kind, each.grading) == ("net", grading.name):
                 by_name.setdefault(each.name, []).append(each)
     assert len(by_name) == 5
     for name, estimates in by_name.items():
@@ -189,7 +181,7 @@ def test_shares_are_right_where_verdicts_are_lost_at_random(
         assert abs(fmean(values) - estimates[0].truth) < 3.5 * error, name
 
 
-@pytest.mark.parametrize("kind", ["delta", "laid", "net", "falls"])
+@pytest.mark.parametrize("kind", ["delta", "net", "falls"])
 def test_intervals_cover_the_truth_where_verdicts_are_lost_at_random(
     lossy: list[list[Estimate]], kind: Kind
 ) -> None:
@@ -221,7 +213,6 @@ def test_the_shipped_run_plants_what_it_says() -> None:
     truth = expected(candidate, JudgeOptions.model_validate(spec.models["judge"].options))
     assert spec.models["candidate"].label == "creation-faulty"
     assert truth.net["rating", "creation", "creation"] > 0.9
-    assert truth.laid["rating", "creation", "perception"] > 0.4
 
 
 async def test_the_engine_makes_the_same_scores_and_tables(tmp_path: Path) -> None:

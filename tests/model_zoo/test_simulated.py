@@ -17,8 +17,8 @@ from mmconv.core.errors import ConfigError, Refused
 from mmconv.core.protocols import Backend
 from mmconv.core.types import Image, Message, Role, Sampling, Text
 from model_zoo.simulated.planted import (
-    Alike,
     CandidateOptions,
+    Errors,
     JudgeOptions,
     fingerprint,
     open_backend,
@@ -261,9 +261,10 @@ def test_a_fingerprint_tells_everything_that_changes_answers() -> None:
             ("candidate", {"seed": 1}),
             ("candidate", {"alike": {"image": 0.1}}),
             ("judge", {"seed": 1}),
+            ("judge", {"errors": {"halo": 0.1}}),
         )
     }
-    assert len(prints) == 5
+    assert len(prints) == 6
 
 
 PERFECT_JUDGE = JudgeOptions.model_validate(
@@ -295,7 +296,32 @@ def test_means_without_anything_alike_follow_the_chain() -> None:
     assert known.net["rating", "creation", "creation"] == pytest.approx(0.1 / creation)
 
 
-@pytest.mark.parametrize("alike", [Alike(conditions=1.0), Alike(levels=1.0)])
-def test_without_luck_the_rule_for_samples_and_the_net_shares_are_one(alike: Alike) -> None:
-    known = expected(CandidateOptions.model_validate({**RATES, "alike": alike}), PERFECT_JUDGE)
-    assert known.laid == pytest.approx(known.net)
+@pytest.mark.parametrize("given", [False, True])
+@pytest.mark.parametrize("wrong", [False, True])
+async def test_a_judge_errs_as_often_as_it_should(given: bool, wrong: bool) -> None:
+    errors = {"fails_right": 0.3, "passes_wrong": 0.2, "halo": 0.1, "side": 0.2}
+    own = write_answer(2, wrong=wrong)
+    answers = {1: REFERENCE if given else RIGHT, 2: own, 3: RIGHT}
+    rate = 0.8 if wrong else 0.3
+    rate -= 0.1 * given
+    for way, prefix, expected_rate in (
+        ("direct", "answer", rate),
+        ("pairwise", "b", 0.8 * rate + 0.2),  # what is shown second loses if the side decides
+    ):
+        slots = {f"{prefix}_{turn}": text for turn, text in answers.items()}
+        prompt = filled(f"{way}_turn_2", slots)
+        texts = [await judge(prompt, trial, **SURE, errors=errors) for trial in range(800)]
+        lost = [parsers.rating(text).scores["rating"] == 2 for text in texts if way == "direct"]
+        lost += [parsers.choice(text).label == "A" for text in texts if way == "pairwise"]
+        assert abs(fmean(lost) - expected_rate) < 4 * sqrt(0.25 / 800)
+
+
+def test_a_harsh_judge_hides_what_is_due_to_perception_but_not_the_split() -> None:
+    candidate = CandidateOptions.model_validate(RATES)
+    harsh = PERFECT_JUDGE.model_copy(update={"errors": Errors(fails_right=0.3)})
+    planted, judged = expected(candidate, PERFECT_JUDGE), expected(candidate, harsh)
+    place = "rating", "creation", "perception"
+    assert judged.net[place] < 0.7 * planted.net[place]
+    assert judged.split[place] == pytest.approx(planted.split[place])
+    kind = PERFECT_JUDGE.model_copy(update={"errors": Errors(fails_right=0.3, halo=0.1)})
+    assert expected(candidate, kind).split[place] > planted.split[place] + 0.05

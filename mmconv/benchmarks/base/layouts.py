@@ -44,6 +44,9 @@ Rows: TypeAlias = dict[str, dict[str, Cell]]
 Build: TypeAlias = Callable[[ScoreFrame], Table]
 """Builds a table by hand if it is not an arrangement of metrics."""
 
+CONTROL = "control"
+"""The begin of the titles of columns that check others; no chart has them."""
+
 MEANING = "meaning"
 """The column that says what a metric is."""
 
@@ -112,6 +115,8 @@ def write_estimate(cell: Cell, *, unit: str = "", signed: bool = False, most: in
 
     sign = "+" if signed and isinstance(cell.value, float) and cell.value > 0 else ""
     value = write(cell.value) if isinstance(cell.value, float) else str(cell.value)
+    if cell.to is not None and (to := write(cell.to)) != value:
+        value += f" to {to}"
     interval = f" [{write(cell.low)}, {write(cell.high)}]" if cell.low is not None else ""
     return f"{sign}{value}{unit and f' {unit}'}{interval}"
 

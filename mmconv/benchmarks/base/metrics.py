@@ -205,10 +205,6 @@ class Mean:
         column = self.of(frame)
         return as_cell(self.summarise(column), self.group.factor) if len(column) else None
 
-    def column(self, frame: ScoreFrame) -> Column:
-        """The number of each sample."""
-        return self.of(frame)
-
     def summarise(self, column: Column) -> Summary:
         """The mean of the column, with the interval that suits the group."""
         if self.group.share:
@@ -340,11 +336,14 @@ class Delta:
 class Ratio:
     """The sum of one column divided by that of another over the same samples.
 
-    For counts divided by counts that are uncertain themselves: the share of failures that goes
-    away. `under` counts events (0 or 1 per sample): `n` is their number among samples that have
-    both, and samples with an event but without `over` are missing. `possible` are the pairs
-    (over, under) that a sample can have. A ratio of fewer than 5 events, without an interval, or
-    with one wider than `LARGEST_WIDTH` is not shown. `lowest` and `highest` end its scale.
+    For counts divided by uncertain counts: the share of failures that goes away. `n` is the sum of
+    `under`, such as events (0 or 1 per sample); samples with an event but without `over` are
+    missing. `possible` are the pairs (over, under) of a sample. A ratio with n below 5, without an
+    interval, or with one wider than `LARGEST_WIDTH` is not shown. `lowest` and `highest` end it.
+
+    With `other` the truth is only known to be between this ratio and the other one, or a number.
+    The cell has both, the lesser first, and the outer limits of their intervals. An other ratio
+    that cannot be shown is taken to be `highest`.
     """
 
     name: str
@@ -357,15 +356,29 @@ class Ratio:
     meaning: str = ""
     lowest: float | None = None
     highest: float | None = None
+    other: Ratio | float | None = None
 
     def measure(self, frame: ScoreFrame) -> Cell | None:
-        """The ratio with Fieller's interval, if it is to be shown."""
+        """The ratio with Fieller's interval, or its bounds, if it is to be shown."""
         summary = self.summarise(frame)
         if summary is None or not (summary.n or summary.missing):
             return None
-        if not _is_shown(summary):
-            summary = replace(summary, mean=None, low=None, high=None)
-        return as_cell(summary, self.group.factor)
+        ends = [_ends(summary)] if self.other is None else [_ends(summary), self._other(frame)]
+        shown = [each for each in ends if each is not None]
+        most = float("inf") if self.highest is None else self.highest
+        if len(shown) < len(ends) or shown[0][1] > most:
+            return as_cell(replace(summary, mean=None, low=None, high=None))
+        lows, values, highs = zip(*shown, strict=True)
+        outer = replace(summary, mean=min(values), low=min(lows), high=min(max(highs), most))
+        cell = as_cell(outer, self.group.factor)
+        return replace(cell, to=min(max(values), most) * self.group.factor) if ends[1:] else cell
+
+    def _other(self, frame: ScoreFrame) -> tuple[float, float, float] | None:
+        """Low, value and high of the other bound; None if it is not known."""
+        if isinstance(self.other, Ratio) and (ends := _ends(self.other.summarise(frame))):
+            return ends
+        known = self.highest if isinstance(self.other, Ratio) else self.other
+        return None if known is None else (known,) * 3
 
     def summarise(self, frame: ScoreFrame) -> Summary | None:
         """The ratio with Fieller's interval, however few the events are."""
@@ -476,17 +489,12 @@ def _counted(over: Column, under: Column) -> tuple[Column, Column]:
         if events.get(sample) is not None and (here or events[sample])
     ]
     numbers = [events[over.samples[row]] if over.present[row] else None for row in rows]
-    kept = Column(
-        samples=tuple(over.samples[row] for row in rows),
-        clusters=tuple(over.clusters[row] for row in rows),
-        numbers=over.numbers[rows],
-        reasons=tuple(over.reasons[row] for row in rows),
-    )
-    return kept, replace(kept, numbers=np.array(numbers, dtype=np.float64))
+    return over.rows(rows), replace(over.rows(rows), numbers=np.array(numbers, dtype=np.float64))
 
 
-def _is_shown(summary: Summary) -> bool:
-    """Whether there is enough behind a ratio to name it."""
-    if summary.n < FEWEST_CLUSTERS or summary.low is None or summary.high is None:
-        return False
-    return summary.high - summary.low <= LARGEST_WIDTH
+def _ends(ratio: Summary | None) -> tuple[float, float, float] | None:
+    """Low, value and high of a ratio; None if there is too little behind it to name it."""
+    if not ratio or ratio.mean is None or ratio.low is None or ratio.high is None:
+        return None
+    is_shown = ratio.n >= FEWEST_CLUSTERS and ratio.high - ratio.low <= LARGEST_WIDTH
+    return (ratio.low, ratio.mean, ratio.high) if is_shown else None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import islice
 
 from mmconv.benchmarks.base.layouts import Build, Layout, Rows, write_estimate
 from mmconv.benchmarks.base.metrics import LARGEST_WIDTH
@@ -39,14 +41,28 @@ PARTS = (
     "R1 and R2 are over the samples that have every part. They can differ from the means of S1 to "
     "S0, each of which is over all samples that have it."
 )
-NET = (
-    "A level's net share is the number of failures that go away when it becomes perfect too, "
-    "divided by all failures. The failed level keeps the rest. Below 0 or above 100 %, perfect "
-    "turns add failures."
+FIXED = (
+    "Of fixed failures: perfect turns turn failures into passes, less the passes that they turn "
+    "into failures. The share of each level in these does not depend on how often the judge errs, "
+    "if it errs alike under all conditions. Below 0 or above 100 %, perfect turns of a level add "
+    "failures."
+)
+BOUNDS = (
+    "Of all failures: judges fail right answers too, at an unknown rate. So this is known within "
+    "bounds only. Brackets add the sampling error."
+)
+CONTROL = (
+    "Control: the same change among samples whose own turn was already clearly right ({clear}) "
+    "before the perfect one replaced it. A model gains nothing there, so it should be near 0."
+)
+UNSURE = (
+    "WARNING: perfect turns also change samples whose own turn was clearly right, so these changes "
+    "overstate the model's faults: {deltas}. The judge may be kinder after reference turns, or may "
+    "have passed wrong turns."
 )
 UNSHOWN = (
-    f"No net share is shown for fewer than {FEWEST_CLUSTERS} failures, without an interval, or "
-    f"with one wider than {100 * LARGEST_WIDTH:g} points."
+    f"No share is shown for fewer than {FEWEST_CLUSTERS} failures, without an interval, or with "
+    f"one wider than {100 * LARGEST_WIDTH:g} points."
 )
 NOT_CITED = (
     "For finding samples, not for citing. Each failure is attributed to the first level before it "
@@ -56,10 +72,6 @@ NOT_CITED = (
 SCORED = (
     "n counts failures with a score under every condition; the others are missing. The shares hold "
     "for them too if their scores are missing at random."
-)
-LOST = (
-    "A lost comparison is not always an error: of two equally good answers one loses. In one order "
-    "such losses stay with the failed level. With order: both only what loses twice counts."
 )
 ADD_UP = (
     "The rows of a failed level add up to its first row. Only samples with a score under every "
@@ -82,7 +94,7 @@ def layouts(options: ConvBenchOptions, convention: Convention | None) -> Iterato
     judged = [each for each in gradings(options) if is_judged and each.name in options.grading]
     pairwise = any(each.name == PAIRWISE.name for each in judged)
     official_notes = (convention.note,) if pairwise and convention is not None else ()
-    lost = (LOST,) if pairwise and options.order != "both" else ()
+    control = CONTROL.format(clear=_clear_passes(judged))
     yield Layout(
         "scores",
         "ConvBench scores of {candidate}, judged by {judge}",
@@ -92,7 +104,8 @@ def layouts(options: ConvBenchOptions, convention: Convention | None) -> Iterato
     yield Layout(
         "deltas",
         "What perfect earlier turns change",
-        notes=("Deltas are paired per sample.", REFERENCES_COUNT),
+        notes=("Deltas are paired per sample.", REFERENCES_COUNT, *([control] if judged else [])),
+        remarks=partial(_unsure, judged),
         findings=_largest_gain,
     )
     for grading in judged:
@@ -107,7 +120,7 @@ def layouts(options: ConvBenchOptions, convention: Convention | None) -> Iterato
             detail=True,
         )
     if judged:
-        yield from _attribution(judged, lost)
+        yield from _attribution(judged, control)
     yield from _details()
 
 
@@ -136,34 +149,29 @@ def boards() -> Iterator[Layout]:
             )
         yield Layout(
             f"{grading.name}_attribution",
-            f"Which level failed creations come from, net (%), {grading.name}",
+            f"Which level fixed failures in creation come from (%), {grading.name}",
             of="attribution_net",
-            names={f"creation{DUE}{level}": level for level in LEVELS.values()},
-            groups=(grading.failures,),
+            names={f"creation{DUE}{level}": level for level in ("perception", "reasoning")},
+            groups=(grading.fixed.title,),
             rank="R1",
         )
 
 
-def _attribution(judged: Sequence[Grading], lost: Sequence[str]) -> Iterator[Layout | Build]:
-    """Which level the failures come from: to cite, in percent of samples, and by sample."""
+def _attribution(judged: Sequence[Grading], control: str) -> Iterator[Layout | Build]:
+    """Which level the failures come from: in total, in percent of samples, and by sample."""
     failing = _failing(judged)
-    only_by_chance = bool(lost) and len(judged) == 1
     yield Layout(
         "attribution_net",
-        "Which level the failures come from (% of failures)",
-        notes=(NET if only_by_chance else f"Cite these. {NET}", UNSHOWN, failing, SCORED, *lost),
-        findings=None if lost and judged[0].name == PAIRWISE.name else _causes,
+        "Which level the failures come from (%)",
+        notes=(FIXED, BOUNDS, control, UNSHOWN, failing, SCORED),
+        findings=partial(_causes, judged[0]),
+        digits=1,
     )
     yield Layout(
         "failures",
         "How many samples fail, and what the failures come from (% of samples)",
-        notes=(ADD_UP, failing, *lost),
+        notes=(ADD_UP, failing),
         detail=True,
-    )
-    yield Layout(
-        "attribution",
-        "Which level turns a failure into a success once perfect, chance included (% of failures)",
-        notes=(NOT_CITED, failing, SCORED),
     )
     yield _AttributionSamples(judged, (NOT_CITED, failing, SCORED))
 
@@ -192,53 +200,95 @@ def _details() -> Iterator[Layout]:
 
 
 def _largest_gain(rows: Rows) -> Iterator[str]:
-    """Which level gains or loses most by perfect earlier turns, if that is not chance."""
+    """Where perfect earlier turns change scores most, if that is not chance or the judge."""
     gains = {name: _first_cell(rows[name]) for name in rows if not name.startswith("S0")}
-    sure = {name: cell for name, cell in gains.items() if cell and _size_beyond_chance(cell)}
+    sure = {
+        name: cell
+        for name, cell in gains.items()
+        if cell and _is_sure(cell) and not any(map(_is_sure, _controls(rows[name]).values()))
+    }
     if sure:
         name, cell = max(sure.items(), key=lambda item: abs(_value(item[1])))
         condition, turn = QUANTITIES[DELTAS[name][1]]
-        verb = "helps" if _value(cell) > 0 else "harms"
         change = f"{write_estimate(cell, signed=True)} in {next(iter(rows[name]))}"
-        yield f"Perfect {condition} {verb} {LEVELS[turn]} most: {change}."
+        yield f"Largest change: {LEVELS[turn]} with perfect {condition}, {change}."
 
 
-def _causes(rows: Rows) -> Iterator[str]:
-    """From which level the failures of each level come, if that is not chance."""
-    for level in LADDERS:
-        failed = f"{level}{DUE}"
-        of_level = [name for name in rows if name.startswith(failed)]
-        shares = {
-            name.removeprefix(failed): cell
-            for name in of_level
-            if (cell := _first_cell(rows[name]))
-        }
-        if not shares:
+def _unsure(judged: Sequence[Grading], rows: Rows) -> Iterator[str]:
+    """A warning if the control of a delta is not 0."""
+    deltas = [
+        f"{name} by {write_estimate(row[grading.control.title], signed=True)} ({grading.name})"
+        for grading in judged
+        for name, row in rows.items()
+        if _is_sure(row.get(grading.control.title))
+    ]
+    if deltas:
+        yield UNSURE.format(deltas=", ".join(deltas))
+
+
+def _causes(grading: Grading, rows: Rows) -> Iterator[str]:
+    """From which level the failures come, as far as bounds, sampling error and controls allow."""
+    for level, (_, conditions) in LADDERS.items():
+        shares = {cause: rows.get(f"{level}{DUE}{cause}", {}) for cause in conditions[1:]}
+        if any(_is_sure(row.get(grading.points.title)) for row in shares.values()):
+            yield f"Nothing is said of failures in {level}: a control is not 0."
             continue
-        cause, cell = max(shares.items(), key=lambda item: _value(item[1]))
-        if _size_beyond_chance(cell) > 0:
-            # a share is the largest beyond chance if all are known and the intervals are apart
-            others = [other.high or 0.0 for name, other in shares.items() if name != cause]
-            is_sure = len(shares) == len(of_level) and max(others, default=0.0) <= (cell.low or 0.0)
-            amount = "Most" if is_sure and (cell.low or 0.0) > 50 else "Some"
-            cause = f"{cause} itself" if cause == level else cause
-            share = write_estimate(cell, unit="% net")
-            yield f"{amount} failures in {level} come from {cause}: {share}."
+        bounds, fixed = (
+            {cause: cell for cause, row in shares.items() if (cell := _known(row.get(title)))}
+            for title in (grading.bounds.title, grading.fixed.title)
+        )
+        yield from islice(_claims(level, bounds, fixed), 1)
+
+
+def _claims(level: str, bounds: Mapping[str, Cell], fixed: Mapping[str, Cell]) -> Iterator[str]:
+    """What can be said of the failures in a level, the strongest first."""
+    whole, part = (
+        f"failures in {level} come from",
+        f"Of the failures in {level} that perfect turns fix",
+    )
+    for cells, least, claim in (
+        (bounds, 50.0, f"Most {whole}"),
+        (fixed, 50.0, f"{part}, most come from"),
+        (fixed, 0.0, f"{part}, some come from"),
+        (bounds, 0.0, f"Some {whole}"),
+    ):
+        for cause, cell in sorted(cells.items(), key=lambda item: -_value(item[1])):
+            if (cell.low or 0.0) > least:
+                yield f"{claim} {cause}: {write_estimate(cell, unit='%')}."
+
+
+def _controls(row: Mapping[str, Cell]) -> dict[str, Cell]:
+    """The controls of a row by column."""
+    titles = {grading.control.title for grading in GRADINGS}
+    return {column: cell for column, cell in row.items() if column in titles}
+
+
+def _known(cell: Cell | None) -> Cell | None:
+    """The cell if it has a value and an interval."""
+    is_known = cell is not None and isinstance(cell.value, float) and cell.low is not None
+    return cell if is_known else None
+
+
+def _is_sure(cell: Cell | None) -> bool:
+    """Whether the interval of a change does not hold 0."""
+    known = _known(cell)
+    return known is not None and ((known.low or 0.0) > 0 or (known.high or 0.0) < 0)
+
+
+def _clear_passes(judged: Sequence[Grading]) -> str:
+    """What a clear pass is, by each grading."""
+    by_name = {grading.name: f"{grading.clear:g}" for grading in judged}
+    words = {"direct": "rated at least {}", "pairwise": "won in every order judged"}
+    return " or ".join(words[name].format(least) for name, least in by_name.items())
 
 
 def _first_cell(row: Mapping[str, Cell]) -> Cell | None:
     """The cell of the first grading, if it has a value and an interval."""
-    cell = next(iter(row.values()))
-    return cell if isinstance(cell.value, float) and cell.low is not None else None
+    return _known(next(iter(row.values())))
 
 
 def _value(cell: Cell) -> float:
     return cell.value if isinstance(cell.value, float) else 0.0
-
-
-def _size_beyond_chance(cell: Cell) -> float:
-    """How far the interval is from 0: below 0 for a loss, and 0 if it holds 0."""
-    return max(cell.low or 0.0, 0.0) + min(cell.high or 0.0, 0.0)
 
 
 def _paper() -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from mmconv.benchmarks.base.layouts import CONTROL
 from mmconv.benchmarks.base.metrics import Group, share
 from mmconv.benchmarks.convbench.options import DELTAS, QUANTITIES, ConvBenchOptions
 from mmconv.core.types import Cell
@@ -35,6 +36,31 @@ class Grading:
     def failures(self) -> str:
         """What tables call the turns that fail."""
         return f"{self.name} failures"
+
+    @property
+    def clear(self) -> float:
+        """The least score of a clear pass: halfway to the best rating, or a win in each order."""
+        return (self.threshold + 10.0) / 2 if self.metric == "rating" else 1.0
+
+    @property
+    def control(self) -> Group:
+        """The controls of deltas."""
+        return replace(self.group, title=f"{CONTROL}, {self.group.title}")
+
+    @property
+    def fixed(self) -> Group:
+        """Parts of the failures that perfect turns fix."""
+        return Group(title=f"{self.name}: of fixed failures", factor=100.0)
+
+    @property
+    def bounds(self) -> Group:
+        """Bounds of the parts of all failures."""
+        return Group(title=f"{self.name}: of all failures", factor=100.0)
+
+    @property
+    def points(self) -> Group:
+        """The controls of attribution, in points of the selected samples."""
+        return share(f"{self.name}: control (points)")
 
 
 DIRECT = Grading(

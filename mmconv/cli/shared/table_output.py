@@ -92,7 +92,7 @@ def print_result(tables: Sequence[Table], notes: Sequence[str], folder: Path) ->
     `notes` are what every reader must know of the run, whose `folder` has all tables.
     """
     # numpy comes with them, and commands start faster without it
-    from mmconv.report.findings import run_findings
+    from mmconv.report.findings import run_findings, run_warnings
     from mmconv.stats import INTERVALS
 
     shown = next((table for table in tables if not table.detail), None)
@@ -105,7 +105,7 @@ def print_result(tables: Sequence[Table], notes: Sequence[str], folder: Path) ->
         if len(lines) > MOST_LINES:
             lines[MOST_LINES:] = [f"... {len(lines) - MOST_LINES} more lines: {written}"]
         click.echo("\n".join(lines))
-    for sentences in (run_findings(tables), notes):
+    for sentences in (run_findings(tables), (*run_warnings(tables), *notes)):
         if sentences:
             click.echo("\n" + "\n".join(map(folded, sentences)))
     click.echo(f"\nAll {len(tables)} tables, with notes: {folder / TABLES}")

@@ -15,6 +15,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 
 from rich.cells import cell_len
 
+from mmconv.benchmarks.base.layouts import CONTROL
 from mmconv.benchmarks.options import Display
 from mmconv.core.types import Cell, Table
 from mmconv.report.comparison.differences import DIFFERS, SCORE_DIFFERENCES, Comparison, Named
@@ -255,7 +256,8 @@ def _columns(table: Table) -> list[str]:
         columns = [
             column
             for column in table.columns
-            if any(is_one(row.get(column)) for row in table.rows.values())
+            if not column.startswith(CONTROL)
+            and any(is_one(row.get(column)) for row in table.rows.values())
         ]
         if columns:
             return columns

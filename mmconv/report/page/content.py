@@ -20,7 +20,7 @@ from mmconv.core.types import Cell, Table
 from mmconv.report.comparison.differences import Comparison
 from mmconv.report.costs import format_dollars, unknown_price
 from mmconv.report.data_quality import DataQuality, quality_tables, summarise_quality
-from mmconv.report.findings import comparison_findings, run_findings
+from mmconv.report.findings import WARNING, comparison_findings, run_findings, run_warnings
 from mmconv.report.notes import ALIKE
 from mmconv.report.page.charts import Chart, Plot, colours_of, comparison_charts, run_charts
 from mmconv.report.page.grids import Grid, grid, heat_map, why_missing
@@ -68,14 +68,19 @@ class Content:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """The cautions, then the notes of the runs themselves."""
+        """The cautions, then the notes of the runs themselves, and the warnings of their tables."""
         notes = (note for run in self.runs for note in run.manifest.notes)
         alike = (
             f"{self.prefix(run)}{ALIKE}"
             for run in self.runs
             if any(ALIKE in table.notes for table in run.tables)
         )
-        return tuple(dict.fromkeys([*self.cautions, *notes, *alike]))
+        warned = (
+            f"{self.prefix(run)}{note.removeprefix(WARNING)}"
+            for run in self.runs
+            for note in run_warnings(run.tables)
+        )
+        return tuple(dict.fromkeys([*self.cautions, *notes, *alike, *warned]))
 
     @property
     def conditions(self) -> tuple[str, ...]:

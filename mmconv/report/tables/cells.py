@@ -139,7 +139,7 @@ def check_table(table: Table) -> None:
         if unknown := row.keys() - set(table.columns):
             raise ValueError(f"table {table.name}: row {name!r} has columns {sorted(unknown)}")
         for column, cell in row.items():
-            for number in (cell.value, cell.low, cell.high):
+            for number in (cell.value, cell.to, cell.low, cell.high):
                 if not isinstance(number, str | None) and not math.isfinite(number):
                     raise ValueError(f"table {table.name}: {name!r}, {column!r} is {number}")
 
@@ -157,6 +157,8 @@ def cell_parts(
         value = one_line(cell.value)
     else:
         value = round_number(cell.value, table, grouped=True)
+        to = value if cell.to is None else round_number(cell.to, table, grouped=True)
+        value += f" to {to}" if to != value else ""
     brackets = ""
     if cell.low is not None and cell.high is not None:
         ends = (round_number(end, table, grouped=True) for end in (cell.low, cell.high))

@@ -85,9 +85,10 @@ def all_to_markdown(tables: Sequence[Table], folder: str) -> str:
 
 
 def to_csv(table: Table) -> str:
-    """One line per row; a column C becomes C, C.low, C.high, C.n, C.missing and C.why.
+    """One line per row; a column C becomes C, C.to, C.low, C.high, C.n, C.missing and C.why.
 
-    C.low and C.high are left out if no cell has an interval, the others if no cell counts anything.
+    C.to is left out if no cell has it, C.low and C.high if no cell has an interval, the others if
+    no cell counts anything.
     C.missing counts all missing values, C.why those of each reason. A text that a spreadsheet would
     take for a formula begins with `'`.
     """
@@ -97,7 +98,9 @@ def to_csv(table: Table) -> str:
         cells = [row[column] for row in table.rows.values() if column in row]
         has_ends = any(cell.low is not None or cell.high is not None for cell in cells)
         has_counts = any(cell.n is not None or cell.missing for cell in cells)
-        names = ("", *((".low", ".high") * has_ends), *((".n", ".missing", ".why") * has_counts))
+        has_bounds = any(cell.to is not None for cell in cells)
+        ends = (*((".to",) * has_bounds), *((".low", ".high") * has_ends))
+        names = ("", *ends, *((".n", ".missing", ".why") * has_counts))
         fields += ((column, name) for name in names)
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
@@ -115,6 +118,7 @@ def _csv_entries(cell: Cell) -> dict[str, float | str | None]:
     reasons = (f"{count} {reason}" for reason, count in cell.missing.items() if count)
     return {
         "": cell.value,
+        ".to": cell.to,
         ".low": cell.low,
         ".high": cell.high,
         ".n": cell.n,
@@ -138,7 +142,7 @@ def to_json(table: Table) -> str:
     """One object: the table's own fields, and rows -> row -> column -> cell.
 
     A cell has value, n, missing (reason -> count), low and high; a change in a table that is not
-    `signed` has `signed` too.
+    `signed` has `signed` too, and a number within bounds `to`.
     """
     check_table(table)
     document = {
@@ -168,6 +172,7 @@ def _json_cell(cell: Cell) -> dict[str, Any]:
         "low": cell.low,
         "high": cell.high,
         **({"signed": True} if cell.signed else {}),
+        **({} if cell.to is None else {"to": cell.to}),
     }
 
 

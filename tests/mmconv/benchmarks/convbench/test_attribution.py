@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from mmconv.benchmarks.base.metrics import Delta, Mean, Ratio
+from mmconv.benchmarks.base.metrics import Delta, Group, Mean, Ratio
 from mmconv.benchmarks.convbench.metrics import Courses, metrics
 from mmconv.benchmarks.convbench.quantities import DIRECT, DUE, PAIRWISE, Grading
 from mmconv.core.types import Cell, Score, Summary
@@ -43,22 +43,11 @@ def net(frame: ScoreFrame, grading: Grading = DIRECT) -> dict[tuple[str, str], S
     """(level that failed, cause) -> its net share, however few the failures are."""
     found = {}
     for each in metrics(options()):
-        if isinstance(each, Ratio) and each.group.title == grading.failures:
+        if isinstance(each, Ratio) and each.group == grading.bounds:
             level, _, cause = each.name.partition(DUE)
             if (summary := each.summarise(frame)) is not None:
                 found[level, cause] = summary
     return found
-
-
-def rule(frame: ScoreFrame) -> dict[str, Summary]:
-    """The share of failures that the rule for single samples attributes to each cause."""
-    return {
-        each.name: each.summarise(column)
-        for each in metrics(options())
-        if isinstance(each, Mean)
-        and (each.table, each.group.title) == ("attribution", DIRECT.failures)
-        and len(column := each.of(frame))
-    }
 
 
 def failing(frame: ScoreFrame) -> dict[str, Cell]:
@@ -101,20 +90,18 @@ def test_samples_count_that_are_scored_under_every_condition() -> None:
     """What is missing are failures: a sample that passes, or that has no free score, is none."""
     frame = creations(["fpp", "ffp", "fff", "?pp", "f?p", "fp?", "fp", "ppp", "p?p", "pf?"])
     assert net(frame)["creation", "perception"].mean == pytest.approx(1 / 3)
-    assert rule(frame)["creation failed: attributed to perception"].mean == pytest.approx(1 / 3)
-    for found in ([*net(frame).values()], [*rule(frame).values()]):
-        for each in found:
-            assert each.n == 3
-            assert each.missing == {
-                "no score with perfect perception": 1,
-                "no score with perfect reasoning": 2,
-            }
+    for each in net(frame).values():
+        assert each.n == 3
+        assert each.missing == {
+            "no score with perfect perception": 1,
+            "no score with perfect reasoning": 2,
+        }
 
 
 def test_what_can_be_laid_without_a_score_is_not_counted_for_it() -> None:
     """Without it, only failures that perfect perception mends could be counted."""
     frame = creations(["fpp", "ffp", "fff"] * 4 + ["fp?", "f?p"] * 20)
-    assert [each.mean for each in rule(frame).values()] == pytest.approx([1 / 3] * 3)
+    assert list(shares(frame).values()) == pytest.approx([1 / 3] * 3)
     courses = Courses(grading=DIRECT, level="creation")(frame)
     laid = [each.cause for each in courses if each.passed[0] is False]
     assert (laid.count("perception"), laid.count(None)) == (24, 20)
@@ -124,7 +111,70 @@ def test_what_can_be_laid_without_a_score_is_not_counted_for_it() -> None:
 def test_what_was_never_asked_for_has_no_shares(conditions: int) -> None:
     frame = creations([states[:conditions] for states in ("fpp", "ffp", "fff", "ppp")])
     assert net(frame) == {}
-    assert rule(frame) == {}
+
+
+def measured(frame: ScoreFrame, group: Group) -> dict[str, Cell]:
+    """The cells of the attribution's table in one column, by cause."""
+    return {
+        each.name.partition(DUE)[2]: cell
+        for each in metrics(options())
+        if (each.table, each.group) == ("attribution_net", group)
+        and each.name.startswith("creation")
+        and (cell := each.measure(frame)) is not None
+    }
+
+
+def test_the_split_of_fixed_failures_does_not_depend_on_right_answers_that_fail() -> None:
+    """30 failures of wrong answers, 24 of them fixed; a harsh judge fails 20 right ones too."""
+    fair = ["fpp"] * 18 + ["ffp"] * 6 + ["fff"] * 6 + ["ppp"] * 50
+    harsh = [*fair[:60], *["fff"] * 20]
+    for states, own in ((fair, 20.0), (harsh, 52.0)):
+        split = measured(creations(states), DIRECT.fixed)
+        assert {name: cell.value for name, cell in split.items()} == pytest.approx(
+            {"perception": 75, "reasoning": 25}
+        )
+        assert {cell.n for cell in split.values()} == {24}
+        bounds = measured(creations(states), DIRECT.bounds)
+        failed = 30 + 20 * (states is harsh)
+        for name, count in {"perception": 18, "reasoning": 6}.items():
+            cell = bounds[name]
+            assert (cell.value, cell.to) == pytest.approx((100 * count / failed, 100 * count / 24))
+            assert cell.low is not None and isinstance(cell.value, float)
+            assert cell.low < cell.value and (cell.high or 0) > (cell.to or 0)
+        assert (bounds["creation"].value, bounds["creation"].low) == (0, 0)
+        assert bounds["creation"].to == pytest.approx(own)
+        # the true shares are within the bounds, whatever the judge fails
+        perception = bounds["perception"]
+        assert isinstance(perception.value, float) and perception.value <= 60 <= (
+            perception.to or 0
+        )
+
+
+def test_perfect_turns_that_fix_nothing_have_no_split_and_no_upper_bound() -> None:
+    frame = creations(["fff"] * 20 + ["ppp"] * 20 + ["pff"] * 3)
+    assert measured(frame, DIRECT.fixed)["perception"].value is None
+    assert measured(frame, DIRECT.bounds)["perception"].to == 100
+    assert measured(frame, DIRECT.bounds)["reasoning"].value is None
+
+
+def test_the_control_is_over_samples_whose_own_turn_was_clearly_right() -> None:
+    """Of 30 samples with a right perception, perfect perception seems to fix ten creations."""
+
+    def scores() -> Iterator[Score]:
+        yield from creations(["fpp"] * 40 + ["ppp"] * 20, rows_per_image=1)
+        for sample in range(60):
+            rating = 8.0 if sample >= 30 else 7.0
+            yield Score(sample=str(sample), condition="free", metric="rating", turn=1, value=rating)
+
+    frame = ScoreFrame(scores())
+    found = measured(frame, DIRECT.points)
+    assert found["perception"].value == pytest.approx(100 / 3)
+    assert (found["perception"].n, (found["perception"].low or 0) > 0) == (30, True)
+    assert "reasoning" not in found or found["reasoning"].n == 0
+    deltas = {each.name: each for each in metrics(options()) if each.group == DIRECT.control}
+    assert set(deltas) == {"S2_hat - S2", "S3_hat - S3", "S3_tilde - S3_hat"}
+    cell = deltas["S3_hat - S3"].measure(frame)
+    assert cell is not None and cell.value == pytest.approx(5 / 3)
 
 
 def test_without_a_failure_there_is_no_share() -> None:

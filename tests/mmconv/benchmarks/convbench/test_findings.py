@@ -9,68 +9,107 @@ import pytest
 from mmconv.benchmarks.base.layouts import Layout, supported_digits
 from mmconv.benchmarks.convbench.layouts import layouts
 from mmconv.benchmarks.convbench.options import ConvBenchOptions, mark_failures, word_side
-from mmconv.benchmarks.convbench.quantities import DIRECT, PAIRWISE, Grading
+from mmconv.benchmarks.convbench.quantities import DIRECT, Grading
 from mmconv.core.types import Cell, Table
 
 GAIN = "S2_hat - S2"
 
 
-def findings(
-    name: str, rows: dict[str, Cell], *, judged: tuple[Grading, ...] = (DIRECT,), lost: bool = False
+def said(
+    name: str, rows: dict[str, dict[str, Cell]], judged: tuple[Grading, ...] = (DIRECT,)
 ) -> tuple[str, ...]:
-    """What a table says about rows of one column."""
+    """The findings and remarks of a table with these rows."""
     options = ConvBenchOptions(
-        data=Path(),
-        images=Path(),
-        grading=tuple(each.name for each in judged),
-        order="random" if lost else "both",
+        data=Path(), images=Path(), grading=tuple(each.name for each in judged)
     )
     arranged = layouts(options, None)
     [layout] = [each for each in arranged if isinstance(each, Layout) and each.name == name]
-    read = layout.findings
-    return (
-        () if read is None else tuple(read({key: {"direct": cell} for key, cell in rows.items()}))
+    reads = [each for each in (layout.findings, layout.remarks) if each is not None]
+    return tuple(sentence for read in reads for sentence in read(rows))
+
+
+def findings(name: str, rows: dict[str, Cell]) -> tuple[str, ...]:
+    """What a table says about rows of one column."""
+    return said(name, {key: {"direct": cell} for key, cell in rows.items()})
+
+
+def causes(
+    bounds: dict[str, Cell], fixed: dict[str, Cell] | None = None, control: Cell | None = None
+) -> tuple[str, ...]:
+    """The findings on creations, by cause."""
+    rows: dict[str, dict[str, Cell]] = {}
+    for group, cells in ((DIRECT.bounds, bounds), (DIRECT.fixed, fixed or {})):
+        for name, cell in cells.items():
+            rows.setdefault(f"creation failed: due to {name}", {})[group.title] = cell
+    if control is not None:
+        rows["creation failed: due to perception"][DIRECT.points.title] = control
+    return said("attribution_net", rows)
+
+
+MOST = Cell(value=74.12, to=89.9, low=61.18, high=100.0, n=17)
+UNKNOWN = Cell(value=34.12, to=89.9, low=11.18, high=100.0, n=17)
+NONE = Cell(value=-4.0, to=-2.0, low=-20.0, high=10.0, n=17)
+OWN = Cell(value=0.0, to=25.9, low=0.0, high=32.7, n=17)
+
+
+def test_the_main_cause_of_failures_is_named_where_it_is_within_all_bounds() -> None:
+    assert causes({"perception": MOST, "creation": OWN}) == (
+        "Most failures in creation come from perception: 74 to 90 % [61, 100].",
+    )
+    assert causes({"perception": NONE, "reasoning": MOST}) == (
+        "Most failures in creation come from reasoning: 74 to 90 % [61, 100].",
     )
 
 
-def causes(**cells: Cell) -> tuple[str, ...]:
-    return findings(
-        "attribution_net", {f"creation failed: due to {name}": cells[name] for name in cells}
+def test_the_failed_level_itself_is_never_named() -> None:
+    """Whatever it keeps may be right answers that the judge failed."""
+    own = Cell(value=0.0, to=99.0, low=0.0, high=100.0, n=80)
+    assert causes({"perception": NONE, "reasoning": NONE, "creation": own}) == ()
+
+
+def test_if_the_bounds_hold_the_half_the_split_of_fixed_failures_is_said() -> None:
+    split = {"perception": Cell(value=83.0, low=70.0, high=95.0, n=40)}
+    fixed = "Of the failures in creation that perfect turns fix,"
+    assert causes({"perception": UNKNOWN}, split) == (
+        f"{fixed} most come from perception: 83 % [70, 95].",
     )
-
-
-MOST = Cell(value=94.12, low=71.18, high=100.0, n=17)
-FEW = Cell(value=5.9, low=-11.6, high=22.7, n=17)
-
-
-def test_the_main_cause_of_failures_is_named_with_its_share() -> None:
-    assert causes(perception=MOST, creation=FEW) == (
-        "Most failures in creation come from perception: 94 % net [71, 100].",
+    even = {"perception": Cell(value=52.0, low=41.0, high=63.0, n=40)}
+    assert causes({"perception": UNKNOWN}, even) == (
+        f"{fixed} some come from perception: 52 % [41, 63].",
     )
-    assert causes(perception=FEW, creation=MOST) == (
-        "Most failures in creation come from creation itself: 94 % net [71, 100].",
+    assert causes({"perception": UNKNOWN}) == (
+        "Some failures in creation come from perception: 34 to 90 % [11, 100].",
     )
 
 
 @pytest.mark.parametrize(
-    "other",
-    [Cell(value=30.0, low=5.0, high=72.0, n=30), Cell(value=None, n=17), Cell(value=28.0, n=17)],
+    ("low", "high", "claims"), [(1.0, 8.0, 0), (-8.0, -1.0, 0), (-1.0, 4.0, 1)]
 )
-def test_most_is_said_only_if_all_shares_are_known_and_apart(other: Cell) -> None:
-    [finding] = causes(perception=MOST, creation=other)
-    assert finding.startswith("Some failures in creation come from perception: ")
+def test_nothing_is_claimed_of_failures_if_a_control_is_not_0(
+    low: float, high: float, claims: int
+) -> None:
+    control = Cell(value=(low + high) / 2, low=low, high=high, n=60)
+    [sentence] = causes({"perception": MOST}, control=control)
+    assert sentence.startswith("Most failures") == bool(claims)
+    assert sentence.startswith("Nothing is said of failures in creation") != bool(claims)
 
 
 def test_what_may_be_chance_is_not_said() -> None:
-    unsure = Cell(value=60.0, low=-9.0, high=120.0, n=11)
-    assert causes(perception=unsure, creation=FEW) == ()
-    assert causes(perception=Cell(value=67.0, n=3)) == ()
+    unsure = Cell(value=60.0, to=80.0, low=-9.0, high=120.0, n=11)
+    assert causes({"perception": unsure, "creation": OWN}) == ()
+    assert causes({"perception": Cell(value=None, n=3)}) == ()
 
 
-def test_lost_comparisons_in_one_order_are_not_failures_to_attribute() -> None:
-    rows = {"creation failed: due to perception": MOST}
-    for judged, said in (((PAIRWISE,), 0), ((DIRECT, PAIRWISE), 1)):
-        assert len(findings("attribution_net", rows, judged=judged, lost=True)) == said
+def test_a_control_that_is_not_0_is_a_warning_and_the_delta_no_finding() -> None:
+    gain = Cell(value=0.99, low=0.53, high=1.44, n=80)
+    for low, warned in ((0.1, True), (-0.1, False)):
+        control = Cell(value=0.3, low=low, high=0.5, n=60)
+        row = {DIRECT.group.title: gain, DIRECT.control.title: control}
+        sentences = said("deltas", {GAIN: row})
+        assert any(each.startswith("Largest change") for each in sentences) != warned
+        warnings = [each for each in sentences if each.startswith("WARNING: ")]
+        assert len(warnings) == warned
+        assert all("S2_hat - S2 by +0.30 [0.10, 0.50] (direct)" in each for each in warnings)
 
 
 def test_the_largest_gain_is_named_if_it_is_not_chance() -> None:
@@ -78,12 +117,12 @@ def test_the_largest_gain_is_named_if_it_is_not_chance() -> None:
     larger = Cell(value=2.0, low=-1.0, high=5.0, n=80)
     overall = Cell(value=3.0, low=2.0, high=4.0, n=80)
     assert findings("deltas", {GAIN: sure, "S3_hat - S3": larger, "S0_hat - S0": overall}) == (
-        "Perfect perception helps reasoning most: +0.99 [0.53, 1.44] in direct.",
+        "Largest change: reasoning with perfect perception, +0.99 [0.53, 1.44] in direct.",
     )
     worse = Cell(value=-0.83, low=-1.25, high=-0.41, n=80)
     [finding] = findings("deltas", {GAIN: worse})
     minus = "\N{MINUS SIGN}"
-    assert finding.startswith(f"Perfect perception harms reasoning most: {minus}0.83 [{minus}1.25,")
+    assert f"perception, {minus}0.83 [{minus}1.25," in finding
     assert findings("deltas", {GAIN: larger}) == ()
 
 

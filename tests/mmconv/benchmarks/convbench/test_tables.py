@@ -57,7 +57,7 @@ def compared_quantities(frame: ScoreFrame, spec: RunSpec) -> Iterator[Quantity]:
     return quantities(metrics(options(**spec.options)), frame)
 
 
-DIRECT_FAILURES = "direct failures"
+ALL_FAILURES = DIRECT.bounds.title
 
 RATINGS: dict[tuple[str, int], list[int | None]] = {
     ("free", 1): [4, 6, 8],
@@ -273,15 +273,14 @@ def test_failures_are_laid_where_the_conditions_were_asked_for(
 ) -> None:
     asked = [score for score in scores() if score.condition in conditions]
     made = {table.name: table for table in build_tables(asked, CONTEXT)}
-    for name in ("attribution_net", "attribution"):
-        rows = made[name].rows if name in made else {}
-        assert {row.split()[0] for row in rows} == levels
+    rows = made["attribution_net"].rows if "attribution_net" in made else {}
+    assert {row.split()[0] for row in rows} == levels
     behind = made["attribution_samples"].rows if levels else {}
     assert {row.split("/")[1] for row in behind} == levels
     assert ("attribution_samples" in made) == bool(levels)
 
 
-def test_both_tables_count_the_failures_that_can_be_followed() -> None:
+def test_the_failures_that_can_be_followed_are_counted() -> None:
     """Sample 3 fails; perfect perception mends it, but what perfect reasoning does is lost."""
     lost = [
         replace(score, value=None, why="unparsed")
@@ -290,18 +289,13 @@ def test_both_tables_count_the_failures_that_can_be_followed() -> None:
         for score in scores()
     ]
     made = {table.name: table for table in build_tables(lost, CONTEXT)}
-    for name in ("attribution_net", "attribution"):
-        table = made[name]
-        assert SCORED in table.notes
-        cells = [row[DIRECT_FAILURES] for row in table.rows.values() if DIRECT_FAILURES in row]
-        assert [cell.n for cell in cells] == [1, 1, 1, 1, 1]
-        missing = {"no score with perfect reasoning": 1}
-        assert [cell.missing for cell in cells] == [missing, missing, missing, {}, {}]
-    net = made["attribution_net"].rows.values()
-    assert {row[DIRECT_FAILURES].value for row in net} == {None}
-    rule = made["attribution"].rows
-    row = "creation failed: attributed to reasoning"
-    assert value(made["attribution"], row, DIRECT_FAILURES) == 100
+    table = made["attribution_net"]
+    assert SCORED in table.notes
+    cells = [row[ALL_FAILURES] for row in table.rows.values()]
+    assert [cell.n for cell in cells] == [1, 1, 1, 1, 1]
+    missing = {"no score with perfect reasoning": 1}
+    assert [cell.missing for cell in cells] == [missing, missing, missing, {}, {}]
+    assert {cell.value for cell in cells} == {None}
     behind = made["attribution_samples"].rows
     assert {name: cell.value for name, cell in behind["direct/creation/3"].items()} == {
         "attributed to": "perception",
@@ -314,7 +308,7 @@ def test_both_tables_count_the_failures_that_can_be_followed() -> None:
             for name, row in behind.items()
             if name.startswith("direct/creation")
         )
-        == rule["creation failed: attributed to creation"][DIRECT_FAILURES].n
+        == table.rows["creation failed: due to creation"][ALL_FAILURES].n
     )
 
 
@@ -347,7 +341,7 @@ def test_a_net_share_is_told_where_its_interval_tells_something(
         )
     ]
     made = {table.name: table for table in build_tables(ratings, CONTEXT)}["attribution_net"]
-    cells = [row[DIRECT_FAILURES] for row in made.rows.values()]
+    cells = [row[ALL_FAILURES] for row in made.rows.values()]
     assert [cell.n for cell in cells] == [failed, failed]
     for cell in cells:
         assert (cell.value is not None, cell.low is not None, cell.high is not None) == (told,) * 3
@@ -358,14 +352,6 @@ def test_a_net_share_is_told_where_its_interval_tells_something(
         None if each.low is None else (each.high or 0) - each.low for each in filter(None, shares)
     ]
     assert all(width is not None and width <= LARGEST_WIDTH for width in widths) == told
-
-
-def test_the_attribution_s_tables_tell_which_of_them_to_cite(tables: dict[str, Table]) -> None:
-    net, rule = (tables[name].notes for name in ("attribution_net", "attribution"))
-    assert net[0].startswith("Cite these. ")
-    assert rule[0].startswith("For finding samples, not for citing. ")
-    # what both tables say is said in the same words, and so once
-    assert len({*net, *rule}) < len(net) + len(rule) - 1
 
 
 @pytest.mark.parametrize("why", ["skipped: direct/turn_2", "unparsed", "skipped: turn_3"])
@@ -401,19 +387,13 @@ def test_one_win_in_both_orders_is_no_failure_unless_told(
     made = {table.name: table for table in build_tables(both, context)}
     behind = made["attribution_samples"]
     assert {row.split("/")[2] for row in behind.rows} == failed
-    assert {row["pairwise failures"].n for row in made["attribution"].rows.values()} == {
-        len(failed)
-    }
+    counts = {row[PAIRWISE.bounds.title].n for row in made["attribution_net"].rows.values()}
+    assert counts == {len(failed)}
     told = "is not a failure." if failure_win == 0.5 else "is one too."
-    for name in ("attribution", "attribution_net"):
-        assert any(told in note for note in made[name].notes)
-        assert not any(note.startswith("A lost comparison") for note in made[name].notes)
+    assert any(told in note for note in made["attribution_net"].notes)
 
 
-def test_shares_and_the_samples_behind_them(tables: dict[str, Table]) -> None:
-    row = tables["attribution"].rows["creation failed: attributed to reasoning"]
-    assert row["direct failures"].value == 50.0
-    assert row["direct failures"].n == 2
+def test_the_samples_behind_the_shares(tables: dict[str, Table]) -> None:
     behind = tables["attribution_samples"].rows["direct/creation/3"]
     assert behind["attributed to"].value == "perception"
 
@@ -460,20 +440,16 @@ def test_what_the_side_decides_is_measured_where_both_orders_were_judged() -> No
     assert row["decided by the side (%)"].missing == {"unparsed": 1}
 
 
-def test_a_lost_comparison_is_told_from_an_error_where_one_order_was_judged(
-    tables: dict[str, Table],
-) -> None:
+def test_one_order_has_no_column_for_what_the_side_decides(tables: dict[str, Table]) -> None:
     assert list(tables["position"].columns) == ["win rate as A (%)", "win rate as B (%)"]
-    told = [note for note in tables["attribution_net"].notes if note.startswith("A lost")]
-    assert len(told) == 1
-    assert tables["attribution_net"].notes[0].startswith("Cite these. ")
 
 
-def test_comparisons_in_one_order_alone_are_not_for_citing() -> None:
-    wins = [score for score in scores() if score.metric == "win"]
-    pairwise = replace(CONTEXT, options={"grading": ["pairwise"]})
-    made = {table.name: table for table in build_tables(wins, pairwise)}
-    assert made["attribution_net"].notes[0].startswith("A level's net share")
+def test_comparisons_are_spoken_of_only_where_there_are_some(tables: dict[str, Table]) -> None:
+    assert any("lost pairwise judgement" in note for note in tables["attribution_net"].notes)
+    direct = replace(CONTEXT, options={"grading": ["direct"]})
+    rated = (score for score in scores() if score.metric == "rating")
+    for table in build_tables(rated, direct):
+        assert not any("pairwise" in note for note in table.notes), table.name
 
 
 def test_the_papers_layout_has_one_row(tables: dict[str, Table]) -> None:
