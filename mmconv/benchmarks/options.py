@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias, TypeVar, cast, get_args
+from typing import Annotated, Any, ClassVar, TypeAlias, TypeVar, cast, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
@@ -27,9 +27,15 @@ ANY_ROLE = "NAME"
 
 
 class BenchmarkOptions(BaseModel):
-    """Options under `options:` of a run file, or a group of them; docstrings are their meanings."""
+    """Options under `options:` of a run file, or a group of them; docstrings are their meanings.
+
+    `earlier` has former values of defaults that changed. New runs name these options (`as_new`),
+    so a specification without one was written before, and keeps the former value.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    earlier: ClassVar[Mapping[str, Any]] = {}
 
 
 def _listed(value: Any) -> Any:
@@ -141,7 +147,7 @@ def file_options(options: type[BaseModel]) -> frozenset[str]:
 def read_options(kind: type[Options], options: Mapping[str, Any], benchmark: str) -> Options:
     """The options of a run; raises `ConfigError` that lists what is wrong and where to look."""
     try:
-        return validate(kind, options, f"options of {benchmark}")
+        return validate(kind, {**_earlier(kind), **options}, f"options of {benchmark}")
     except ConfigError as error:
         raise ConfigError(f"{error}\n`mmconv options {benchmark}` lists them.") from error
 
@@ -157,6 +163,19 @@ def options_in_force(benchmark: str, given: Mapping[str, Any]) -> dict[str, Any]
     kind = describe(benchmark).options
     names_of_files = set(file_options(kind))
     return read_options(kind, given, benchmark).model_dump(mode="json", exclude=names_of_files)
+
+
+def as_new(spec: RunSpec) -> RunSpec:
+    """The specification of a new run, which names the options whose default was another one."""
+    if spec.benchmark not in TITLES:
+        return spec
+    kind = describe(spec.benchmark).options
+    today = {name: kind.model_fields[name].default for name in _earlier(kind)}
+    return spec.model_copy(update={"options": {**today, **spec.options}})
+
+
+def _earlier(kind: type[BaseModel]) -> Mapping[str, Any]:
+    return kind.earlier if issubclass(kind, BenchmarkOptions) else {}
 
 
 def without_idle_judge(spec: RunSpec) -> RunSpec:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from mmconv.benchmarks.base import Benchmark
 from mmconv.benchmarks.options import file_options
@@ -39,12 +39,14 @@ OPERATIONAL = frozenset(
 """The fields of a model that change no reply, score or table."""
 
 
+AnyBenchmark: TypeAlias = Benchmark[Any, Any] | type[Benchmark[Any, Any]]
+
 _NEWER = ("shuffle", "samples")
 """Fields that count only if set, so that runs without them keep their earlier names."""
 
 
 def identify(
-    spec: RunSpec, benchmark: Benchmark[Any, Any], fingerprints: Mapping[str, str], shard: Shard
+    spec: RunSpec, benchmark: AnyBenchmark, fingerprints: Mapping[str, str], shard: Shard
 ) -> str:
     """The run's name: benchmark, candidate, a hash of its identity, and the shard.
 
@@ -56,13 +58,13 @@ def identify(
     return f"{name}-{_digest(spec, benchmark, fingerprints)[:8]}{part}"
 
 
-def depends_on_folder(spec: RunSpec, benchmark: Benchmark[Any, Any]) -> bool:
+def depends_on_folder(spec: RunSpec, benchmark: AnyBenchmark) -> bool:
     """Whether options name files in the working directory, which differ in another one."""
     located = (_located(spec.options[name]) for name in _file_names(spec, benchmark))
     return any(not Path(path).is_absolute() for each in located for path in _leaves(each))
 
 
-def _digest(spec: RunSpec, benchmark: Benchmark[Any, Any], fingerprints: Mapping[str, str]) -> str:
+def _digest(spec: RunSpec, benchmark: AnyBenchmark, fingerprints: Mapping[str, str]) -> str:
     identity = spec.model_dump(mode="json")
     for name in _NEWER:
         if identity[name] is None:
@@ -84,7 +86,7 @@ def _digest(spec: RunSpec, benchmark: Benchmark[Any, Any], fingerprints: Mapping
     return hash_json(identity)
 
 
-def _file_names(spec: RunSpec, benchmark: Benchmark[Any, Any]) -> frozenset[str]:
+def _file_names(spec: RunSpec, benchmark: AnyBenchmark) -> frozenset[str]:
     """The options of the run that name files or folders."""
     return file_options(benchmark.options_type) & spec.options.keys()
 

@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from mmconv.benchmarks.base import Benchmark
-from mmconv.benchmarks.options import options_in_force
+from mmconv.benchmarks.options import as_new, options_in_force
+from mmconv.benchmarks.registry import find_class
 from mmconv.core.config import CANDIDATE, RunSpec, database_url
 from mmconv.core.errors import ConfigError, StoreError
 from mmconv.core.plans import Finished, Plan, name_trial
@@ -426,12 +427,17 @@ async def open_evaluation(
 ) -> AsyncIterator[Evaluation]:
     """Open the resources, check options and data; close the resources afterwards.
 
-    `folder` is that of an existing run. Raises `InputError` before anything is paid, `StoreError`
-    for the store, which must exist without `create`.
+    `folder` is that of an existing run. Without it the run gets the options of `as_new`, unless it
+    was started in this place before there were such. Raises `InputError` before anything is paid,
+    `StoreError` for the store, which must exist without `create`.
     """
     if CANDIDATE not in spec.models:
         raise ConfigError("nothing to evaluate: name the model (--candidate, or models.candidate)")
     async with open_resources(spec, place.store_url, create=create) as resources:
+        if folder is None and (new := as_new(spec)) != spec:
+            fingerprints = {name: role.model.fingerprint for name, role in resources.models.items()}
+            earlier = identify(spec, find_class(spec.benchmark), fingerprints, shard)
+            spec = spec if (place.out / earlier / SPEC).exists() else new
         yield Evaluation(
             spec=spec,
             place=place,

@@ -15,7 +15,7 @@ from mmconv.api import VerdictState
 from mmconv.benchmarks.base import Benchmark, Sample
 from mmconv.benchmarks.base.dataset import Choice, Dataset
 from mmconv.benchmarks.base.sample import IMAGES, OpenImage
-from mmconv.benchmarks.options import file_options
+from mmconv.benchmarks.options import as_new, file_options
 from mmconv.benchmarks.registry import find_class
 from mmconv.core.config import ModelSpec, RunSpec
 from mmconv.core.errors import InputError
@@ -56,7 +56,7 @@ def build_benchmark(
         prompts=None if is_offline else prompt_folder(settings, name),
     )
     try:
-        benchmark: AnyBenchmark = kind(spec)
+        benchmark: AnyBenchmark = kind(as_new(spec))
     except InputError as error:
         raise build_problem(error, spec) from error
     return benchmark

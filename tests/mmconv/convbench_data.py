@@ -9,8 +9,8 @@ import yaml
 from mmconv.benchmarks.convbench.scenes import write_scenes
 from tests.mmconv.processes import mock_model
 
-CALLS_PER_ROW = 24
-"""Six generations and, per grading, nine judgements."""
+CALLS_PER_ROW = 33
+"""Six generations, nine ratings, and nine pairs in two orders."""
 
 
 def write_run(folder: Path, url: str, *, rows: int, **fields: object) -> Path:

@@ -44,7 +44,7 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, object]
 
 def test_a_whole_run_scores_everything(expected: list[dict[str, object]]) -> None:
     judged = [score for score in expected if score["metric"] in ("rating", "win")]
-    assert len(judged) == ROWS * 18
+    assert len(judged) == ROWS * 27
     assert all(score["why"] is None for score in judged)
 
 
@@ -149,9 +149,9 @@ def test_an_unreadable_judge_scores_nothing_and_nothing_as_zero(tmp_path: Path) 
         more = ["--set", "models.judge={provider: fake, model: unreadable}"]
         ended = typed(*arguments(run, tmp_path / "runs", *more))
     assert ended.exit_code == 1
-    assert "WARNING: 36 of 36 verdicts (100.0 %) could not be read" in ended.stderr
+    assert "WARNING: 54 of 54 verdicts (100.0 %) could not be read" in ended.stderr
     judged = [score for score in scores(tmp_path / "runs") if score["metric"] in ("rating", "win")]
-    assert len(judged) == 36
+    assert len(judged) == 54
     assert {score["value"] for score in judged} == {None}
     assert {score["why"] for score in judged} == {"unparsed"}
     [table] = (tmp_path / "runs").glob("convbench-*/tables/scores.json")

@@ -104,6 +104,12 @@ class Judgement:
         )
 
 
+ONE_ORDER = (
+    "ONE ORDER: each pair was judged with the candidate on one side only. Judges favour a side; "
+    "order: both measures that and averages it out."
+)
+
+
 class ConvBench(Benchmark[Row, ConvBenchOptions]):
     """The benchmark. Scores: `rating` (1-10) and `win` (0 or 1) by turn, 0 for the whole."""
 
@@ -191,8 +197,10 @@ class ConvBench(Benchmark[Row, ConvBenchOptions]):
         for place, problems in [*self.dataset.other_problems.items()][:1]:
             count = len(self.dataset.other_problems)
             yield f"Unused annotations and columns: {count}, e.g. {place}: {problems[0]}."
-        options = self.spec.options
-        if options.get("positions") and options.get("order", "random") != "authors":
+        options = self.options
+        if "pairwise" in options.grading and options.order != "both" and not options.generate_only:
+            yield ONE_ORDER
+        if options.positions and options.order != "authors":
             yield "The file of sides (positions) was not used: only order: authors reads it."
 
     def tags(self, sample: Row, turn: int | None) -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -62,9 +62,11 @@ class GradingOptions(BenchmarkOptions):
     `skipped_turns`, the paper gives the judge nothing, the authors' code a canned verdict.
     """
 
+    earlier: ClassVar[Mapping[str, Any]] = {"order": "random"}
+
     grading: Several[GradingName] = ("direct", "pairwise")
     """Ratings from 1 to 10 in which the reference is 10, and forced choices against the human."""
-    order: Literal["authors", "random", "both"] = "random"
+    order: Literal["authors", "random", "both"] = "both"
     """The candidate's side in pairs: by the authors' file, drawn, or each side in turn."""
     side_seed: int = Field(default=0, ge=0, le=2**31 - 1)
     """What sides are drawn by (`order: random`): the same for all runs that are compared."""

@@ -18,6 +18,7 @@ from pydantic import Field
 from starlette.responses import Response, StreamingResponse
 
 from mmconv.api import RunInfo
+from mmconv.benchmarks.options import as_new
 from mmconv.core.errors import InputError, StoreError
 from mmconv.core.run_stats import JobState
 from mmconv.service.access import Caller, Reader, RunStarter, Shared, SharedRuns
@@ -86,6 +87,11 @@ async def start_run(
     spec = resolve(shared.settings, asked)
     run = name_run(asked, spec)
     known = await shared.queue.get(run)
+    if known is None and (new := as_new(spec)) != spec:
+        added = {name: new.options[name] for name in new.options.keys() - spec.options.keys()}
+        asked = asked.model_copy(update={"options": {**asked.options, **added}})
+        run, spec = name_run(asked, new), new
+        known = await shared.queue.get(run)
     if known is None or not known.is_current:
         require_keys(asked, spec)
     if known is None:

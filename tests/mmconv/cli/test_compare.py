@@ -138,7 +138,7 @@ async def test_what_is_amiss_with_a_run_is_told_before_the_tables(
     bad = await make_run("convbench", tmp_path, BETA, judge, limit=6)
     arguments = (runs[0], bad, "--allow-mismatch", "judge")
     told = [
-        "WARNING: beta: 108 of 108 verdicts (100.0 %) could not be read: "
+        "WARNING: beta: 162 of 162 verdicts (100.0 %) could not be read: "
         "scores that need them are missing.",
         "WARNING: beta: R1, direct (1-10): 6 of 6 scores (100.0 %) are missing.",
     ]

@@ -107,7 +107,7 @@ def test_a_finished_run_is_shown_and_scored_again_from_another_folder(
     assert "[assistant, from the prompt file]" in free
     assert "reference turn" not in free
     listed = typed("show", str(folder)).output
-    assert "2  perception: 8 of 8 calls answered" in listed
+    assert "2  perception: 11 of 11 calls answered" in listed
     refused = {
         ("nobody",): "has no sample 'nobody'; `mmconv show",
         ("--condition", "perceptoin"): " has no condition 'perceptoin'; did you mean perception?",
@@ -128,7 +128,7 @@ def test_calls_are_counted_once_however_often_they_are_asked(here: Path) -> None
     unreadable = ("--set", "models.judge=fake/unreadable", "--conditions", "perception")
     run(*unreadable, "--limit", "1")
     folder = str(run_folder(here))
-    assert typed("show", folder).output == "1  perception: 8 of 8 calls answered\n"
+    assert typed("show", folder).output == "1  perception: 11 of 11 calls answered\n"
     assert "~retry_1" in typed("show", folder, "1").output
 
 
@@ -139,7 +139,7 @@ def test_a_dry_run_counts_and_asks_nothing(here: Path) -> None:
     [candidate] = [line for line in lines if line.startswith("candidate")]
     [judge] = [line for line in lines if line.startswith("judge")]
     assert candidate.split()[2] == str(6 * ROWS)
-    assert judge.split()[2] == str(18 * ROWS)
+    assert judge.split()[2] == str(27 * ROWS)
     assert not list((here / "runs").glob("convbench-*"))
 
 

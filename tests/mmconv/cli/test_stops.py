@@ -154,7 +154,7 @@ def test_a_dry_run_tells_what_is_left_to_ask() -> None:
         rows = {line[0]: line for line in lines if line[:1] in (["candidate"], ["judge"])}
         return {name: [*map(int, row[2:5])] for name, row in rows.items()}
 
-    before = {"candidate": [6 * ROWS, 0, 6 * ROWS], "judge": [18 * ROWS, 0, 18 * ROWS]}
+    before = {"candidate": [6 * ROWS, 0, 6 * ROWS], "judge": [27 * ROWS, 0, 27 * ROWS]}
     assert told() == before
     run(*PRICED, "--max-cost", "0.05")
     [path] = Path("runs").glob("convbench-*/summary.json")

@@ -13,8 +13,8 @@ from mmconv.benchmarks.convbench.scenes import write_scenes
 
 ROWS = 3
 
-CALLS = 24
-"""Calls of a whole run for each row: six generations and, per grading, nine judgements."""
+CALLS = 33
+"""Calls of a whole run for each row: six generations, nine ratings, nine pairs in two orders."""
 
 CHAT: dict[str, Any] = {"model": "echo", "messages": [{"role": "user", "content": "hello"}]}
 """A chat with a model that every test's service has."""

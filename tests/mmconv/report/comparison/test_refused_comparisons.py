@@ -61,7 +61,7 @@ async def test_other_data_judges_and_prompts_are_refused_unless_the_user_says_so
 
 
 JUDGING: dict[str, dict[str, Any]] = {
-    "convbench": {"order": "both", "side_seed": 1, "failure_rating": 8},
+    "convbench": {"order": "random", "side_seed": 1, "failure_rating": 8},
     "botchat": {"dup_detect": {"threshold": 0.5}},
     "cmteval": {"judge_settings": "code"},
     "fbbench": {"maintenance": "all"},
@@ -115,7 +115,8 @@ def test_runs_that_had_other_defaults_are_not_taken_for_alike(copies: tuple[Path
 
 
 async def test_runs_of_other_seeds_are_judged_on_the_same_sides(tmp_path: Path) -> None:
-    runs = [await make_run("convbench", tmp_path, seed=seed) for seed in (0, 1)]
+    order = {"order": "random"}
+    runs = [await make_run("convbench", tmp_path, seed=seed, options=order) for seed in (0, 1)]
     sides = [
         {
             each.sample: each.tags["side"]
@@ -126,7 +127,7 @@ async def test_runs_of_other_seeds_are_judged_on_the_same_sides(tmp_path: Path) 
     ]
     assert sides[0] == sides[1]
     assert {*sides[0].values()} == {"A", "B"}
-    drawn = await make_run("convbench", tmp_path, BETA, options={"side_seed": 1})
+    drawn = await make_run("convbench", tmp_path, BETA, options={**order, "side_seed": 1})
     with pytest.raises(ConfigError, match=r"options\.side_seed is 0 and 1"):
         compare([runs[0], drawn])
 

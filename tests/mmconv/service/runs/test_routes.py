@@ -45,7 +45,7 @@ async def test_a_run_is_queued_carried_out_and_done(running: Served) -> None:
     queued = answer.json()
     assert answer.headers["location"] == f"/v1/runs/{queued['id']}"
     assert queued["id"].startswith("shapes-echo-")
-    assert queued["request"] == request()
+    assert queued["request"] == request(options={"order": "both"})
     assert queued["state"] in ("queued", "running")
     done = await ended(running.client, queued["id"])
     assert (done["state"], done["error"], done["lost"]) == ("done", None, 0)

@@ -163,7 +163,7 @@ async def test_an_unfinished_run_has_samples_and_no_parts(served: Served) -> Non
     assert answer["text"]
     page = await get(served.client, f"/web/runs/{run}/live", limit=2)
     first, second = page["index"]["samples"]
-    assert re.fullmatch(r"[1-9]\d* of 24 calls answered", first["t"])
+    assert re.fullmatch(r"[1-9]\d* of 33 calls answered", first["t"])
     assert (first["i"], second["i"]) == ("1", "2")
     assert page["index"]["conditions"] == ["free", "perception", "reasoning"]
     following = await get(served.client, f"/web/runs/{run}/live", after=page["next"])
