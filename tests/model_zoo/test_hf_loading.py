@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 import subprocess
@@ -11,11 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+import transformers
+from safetensors.torch import load_file, save_file
 
 from mmconv.core.config import ModelSpec
 from mmconv.core.errors import ConfigError, UserCodeError
 from model_zoo.hf import fingerprint
+from model_zoo.hf.loading import Checkpoint, load_checkpoint
 from model_zoo.hf.options import HfOptions
+from model_zoo.hf.prompts import naming
 from tests.model_zoo.hf_support import ask, backend, checkpoint, loaded, spec, user
 
 TOGETHER = ("llava", "llama", "qwen2-vl", "llava", "t5", "llama")
@@ -23,6 +29,10 @@ TOGETHER = ("llava", "llama", "qwen2-vl", "llava", "t5", "llama")
 
 def named(model: str = "some/model", **options: Any) -> ModelSpec:
     return ModelSpec(provider="hf", model=model, options=options)
+
+
+def load(model: ModelSpec) -> Checkpoint:
+    return load_checkpoint(model, HfOptions.of(model))
 
 
 @pytest.mark.parametrize(
@@ -109,40 +119,27 @@ def test_the_fingerprint_loads_no_model_library() -> None:
 
 
 def test_checkpoints_that_load_at_once_are_whole() -> None:
-    from model_zoo.hf.loading import load_checkpoint
+    def digest(family: str) -> str:
+        return _digest(load(spec(family)).model)
 
-    def load(family: str) -> str:
-        asked = spec(family)
-        return _digest(load_checkpoint(asked, HfOptions.of(asked)).model)
-
-    alone = {family: load(family) for family in set(TOGETHER)}
+    alone = {family: digest(family) for family in set(TOGETHER)}
     with ThreadPoolExecutor(len(TOGETHER)) as threads:
-        assert list(threads.map(load, TOGETHER)) == [alone[family] for family in TOGETHER]
+        assert list(threads.map(digest, TOGETHER)) == [alone[family] for family in TOGETHER]
 
 
 def test_a_checkpoint_that_lacks_weights_is_refused(tmp_path: Path) -> None:
-    from safetensors.torch import load_file, save_file
-
-    from model_zoo.hf.loading import load_checkpoint
-
     shutil.copytree(checkpoint("llava"), tmp_path / "partial")
     file = tmp_path / "partial" / "model.safetensors"
     weights = load_file(file)
     lost = sorted(weights)[0]
     del weights[lost]
     save_file(weights, file, {"format": "pt"})
-    asked = spec("llava").model_copy(update={"model": str(tmp_path / "partial")})
     with pytest.raises(ConfigError, match=r"1 of its weights .* would be random"):
-        load_checkpoint(asked, HfOptions.of(asked))
+        load(named(str(tmp_path / "partial")))
 
 
 @pytest.mark.parametrize("old", [False, True])
 def test_weights_that_cannot_be_read_are_named(tmp_path: Path, old: bool) -> None:
-    import torch
-    from safetensors.torch import load_file
-
-    from model_zoo.hf.loading import load_checkpoint
-
     shutil.copytree(checkpoint("llama"), tmp_path / "cut")
     file = tmp_path / "cut" / "model.safetensors"
     if old:
@@ -151,26 +148,21 @@ def test_weights_that_cannot_be_read_are_named(tmp_path: Path, old: bool) -> Non
         file = tmp_path / "cut" / "pytorch_model.bin"
         torch.save(weights, file, _use_new_zipfile_serialization=False)
     file.write_bytes(file.read_bytes()[:-1000])
-    asked = spec("llama").model_copy(update={"model": str(tmp_path / "cut")})
     told = r"^model cut: its weights cannot be read: .*; copy or download them again$"
     with pytest.raises(ConfigError, match=told):
-        load_checkpoint(asked, HfOptions.of(asked))
+        load(named(str(tmp_path / "cut")))
 
 
 @pytest.mark.parametrize("trusts", [False, True])
 def test_weights_of_other_shapes_than_the_configuration_are_refused(
     tmp_path: Path, trusts: bool
 ) -> None:
-    from model_zoo.hf.loading import load_checkpoint
-
     shutil.copytree(checkpoint("llama"), tmp_path / "misfit")
     file = tmp_path / "misfit" / "config.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | {"intermediate_size": 96}))
-    asked = spec("llama", trust_remote_code=trusts).model_copy(
-        update={"model": str(tmp_path / "misfit")}
-    )
+    misfit = named(str(tmp_path / "misfit"), trust_remote_code=trusts)
     with pytest.raises(ConfigError, match=r"^model misfit: the shapes of its weights differ"):
-        load_checkpoint(asked, HfOptions.of(asked))
+        load(misfit)
 
 
 async def test_inputs_go_where_weights_are_that_are_not_kept_aside() -> None:
@@ -192,26 +184,17 @@ async def test_inputs_go_where_weights_are_that_are_not_kept_aside() -> None:
 def test_4_bit_weights_are_multiplied_in_what_the_device_has(
     dtype: str, native: bool, computes_in: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import torch
-
-    from model_zoo.hf.loading import load_checkpoint
-
     def supported(including_emulation: bool = True) -> bool:
         return native or including_emulation
 
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", supported)
-    asked = spec("llama", quantization="4bit", dtype=dtype)
-    model = load_checkpoint(asked, HfOptions.of(asked)).model
+    model = load(spec("llama", quantization="4bit", dtype=dtype)).model
     chosen = model.config.quantization_config.bnb_4bit_compute_dtype
     assert chosen == getattr(torch, computes_in)
 
 
 def _digest(model: object) -> str:
-    import hashlib
-
-    import torch
-
     assert isinstance(model, torch.nn.Module)
     digest = hashlib.sha256()
     for name, tensor in sorted(model.state_dict().items()):
@@ -234,8 +217,6 @@ def _digest(model: object) -> str:
     ],
 )
 def test_what_is_missing_is_named(error: ImportError, problem: str) -> None:
-    from model_zoo.hf.prompts import naming
-
     with pytest.raises(ConfigError) as told, naming(spec("llama")):
         raise error
     assert str(told.value) == f"model llama: {problem}"
@@ -245,17 +226,12 @@ def test_what_is_missing_is_named(error: ImportError, problem: str) -> None:
 def test_code_that_a_checkpoint_brings_is_told_from_a_bug(
     trusts: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import transformers
-
-    from model_zoo.hf import loading
-
     def fails(*_: Any, **__: Any) -> Any:
         raise RuntimeError("its own words")
 
     monkeypatch.setattr(transformers.AutoModelForCausalLM, "from_pretrained", fails)
-    asked = spec("llama", trust_remote_code=trusts)
     with pytest.raises(UserCodeError if trusts else RuntimeError) as told:
-        loading.load_checkpoint(asked, HfOptions.of(asked))
+        load(spec("llama", trust_remote_code=trusts))
     if trusts:
         assert str(told.value).startswith("model llama: the code that the checkpoint brings fails")
         assert "RuntimeError: its own words" in str(told.value)

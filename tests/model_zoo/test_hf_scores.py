@@ -12,9 +12,8 @@ import torch
 import transformers
 
 from mmconv.core.errors import ConfigError, Refused
-from model_zoo.hf import open_backend
 from model_zoo.hf.decoding import ScoreWatch
-from tests.model_zoo.hf_support import PICTURES, ask, backend, checkpoint, loaded, spec, user
+from tests.model_zoo.hf_support import ask, backend, checkpoint, loaded, opened, user
 
 OVERFLOW = "scores for token 1 of its reply are not finite.*options.dtype"
 
@@ -76,12 +75,8 @@ def loud(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 async def answer(folder: Path, **options: Any) -> str:
-    named = spec("llama", **options).model_copy(update={"model": str(folder)})
-    model = await open_backend(named, PICTURES)
-    try:
+    async with opened(folder, **options) as model:
         return (await ask(model, user("What?"))).text
-    finally:
-        await model.aclose()
 
 
 async def test_values_that_overflow_are_a_failure(loud: Path) -> None:
