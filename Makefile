@@ -8,7 +8,7 @@ PINS := .ci/constraints.txt
 READY := $(VENV)/ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format bench fuzz clean
+.PHONY: help setup demo test check format bench interop fuzz clean
 
 help: ## List these targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -49,6 +49,9 @@ bench: $(READY) ## Run the benchmarks of speed and memory in tests/bench
 	@for script in $(basename $(notdir $(wildcard tests/bench/[!_]*.py))); do \
 		echo "== $$script"; $(BIN)/python -m tests.bench.$$script || exit 1; \
 	done
+
+interop: $(READY) ## Test exports and replays with the real packages of other tools
+	@tests/interop/run
 
 fuzz: $(READY) ## Fuzz the HTTP API with random requests for ten minutes
 	@$(BIN)/python -m tests.mmconv.service.fuzz 600

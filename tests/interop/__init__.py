@@ -1,0 +1,1 @@
+"""Exports and replays with the real packages of other tools: `make interop`."""
