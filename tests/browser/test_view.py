@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from importlib import resources
 from pathlib import Path
 
 import orjson
@@ -108,6 +109,38 @@ async def test_every_page_fits_a_phone(viewed: Viewed, opened: Opener, path: str
     assert await page.evaluate("document.documentElement.scrollWidth") == PHONE
     for link in await page.locator(".bar nav a").all():
         await expect(link).to_be_in_viewport(ratio=1)
+
+
+PAGES = (
+    "",
+    "?state=failed",
+    "leaderboard?runs={runs}",
+    "compare?runs={runs}",
+    "compare?runs={runs}#sample=2",
+    "runs/{run}#details",
+)
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (PHONE, "dark")])
+async def test_axe_finds_nothing_serious(
+    viewed: Viewed, opened: Opener, width: int, scheme: str
+) -> None:
+    axe = pytest.importorskip("axe_playwright_python")
+    script = (resources.files(axe) / "axe.min.js").read_text(encoding="utf-8")
+    done = sorted(path.name for path in viewed.folder.glob("convbench-[bc]*"))
+    for path in PAGES:
+        address = f"{viewed.url}/{path.format(runs=','.join(done), run=done[0])}"
+        page = await opened(address, width=width, scheme=scheme)
+        await page.evaluate(script)
+        result = await page.evaluate("axe.run()")
+        assert len(result["passes"]) > 10, address
+        found = [
+            (each["id"], each["nodes"][0]["html"])
+            for each in result["violations"]
+            if each["impact"] in ("serious", "critical")
+        ]
+        assert found == [], address
+        await page.close()
 
 
 async def test_a_run_that_is_deleted_leaves_the_list(viewed: Viewed, opened: Opener) -> None:
