@@ -115,7 +115,7 @@ def test_what_can_be_asked(client: Client) -> None:
     [data] = client.data()
     assert (data.name, data.benchmark.name) == ("drawn", "ConvBench")
     assert next(iter(data.conditions)) == "free"
-    assert {option.name: option.default for option in data.options}["order"] == "random"
+    assert {option.name: option.default for option in data.options}["order"] == "both"
     described = {info.benchmark.id: info for info in client.prompts()}
     assert "history" in described["mtbench101"].sample["properties"]
 
