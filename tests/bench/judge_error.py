@@ -209,8 +209,7 @@ def observe(table: Table, truth: Expected) -> Iterator[tuple[str, bool]]:
         yield from holds("split", cell, value)
     for name, value in shares.items():
         yield from holds("bounds", table.rows[name].get(DIRECT.bounds.title), value)
-    controls = (row.get(DIRECT.points.title) for row in table.rows.values())
-    yield "fires", any(not covered for each in controls for _, covered in holds("", each, 0.0))
+    yield "fires", any(finding.startswith("Nothing is said") for finding in table.findings)
     said = most(table.findings)
     yield "most said", bool(said)
     yield "most wrong", any(shares[name] <= 0.5 for name in said)

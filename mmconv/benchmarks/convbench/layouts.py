@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
+from statistics import NormalDist
 
 from mmconv.benchmarks.base.layouts import Build, Layout, Rows, write_estimate
 from mmconv.benchmarks.base.metrics import LARGEST_WIDTH
@@ -53,7 +54,8 @@ BOUNDS = (
 )
 CONTROL = (
     "Control: the same change among samples whose own turn was already clearly right ({clear}) "
-    "before the perfect one replaced it. A model gains nothing there, so it should be near 0."
+    "before the perfect one replaced it. A model gains nothing there, so it should be near 0. "
+    "Three controls are tested together at the 5 % level."
 )
 UNSURE = (
     "WARNING: perfect turns also change samples whose own turn was clearly right, so these changes "
@@ -205,7 +207,7 @@ def _largest_gain(rows: Rows) -> Iterator[str]:
     sure = {
         name: cell
         for name, cell in gains.items()
-        if cell and _is_sure(cell) and not any(map(_is_sure, _controls(rows[name]).values()))
+        if cell and _is_sure(cell) and not any(map(_fires, _controls(rows[name])))
     }
     if sure:
         name, cell = max(sure.items(), key=lambda item: abs(_value(item[1])))
@@ -220,7 +222,7 @@ def _unsure(judged: Sequence[Grading], rows: Rows) -> Iterator[str]:
         f"{name} by {write_estimate(row[grading.control.title], signed=True)} ({grading.name})"
         for grading in judged
         for name, row in rows.items()
-        if _is_sure(row.get(grading.control.title))
+        if _fires(row.get(grading.control.title))
     ]
     if deltas:
         yield UNSURE.format(deltas=", ".join(deltas))
@@ -230,7 +232,7 @@ def _causes(grading: Grading, rows: Rows) -> Iterator[str]:
     """From which level the failures come, as far as bounds, sampling error and controls allow."""
     for level, (_, conditions) in LADDERS.items():
         shares = {cause: rows.get(f"{level}{DUE}{cause}", {}) for cause in conditions[1:]}
-        if any(_is_sure(row.get(grading.points.title)) for row in shares.values()):
+        if any(_fires(row.get(grading.points.title)) for row in shares.values()):
             yield f"Nothing is said of failures in {level}: a control is not 0."
             continue
         bounds, fixed = (
@@ -257,10 +259,10 @@ def _claims(level: str, bounds: Mapping[str, Cell], fixed: Mapping[str, Cell]) -
                 yield f"{claim} {cause}: {write_estimate(cell, unit='%')}."
 
 
-def _controls(row: Mapping[str, Cell]) -> dict[str, Cell]:
-    """The controls of a row by column."""
+def _controls(row: Mapping[str, Cell]) -> list[Cell]:
+    """The controls of a row."""
     titles = {grading.control.title for grading in GRADINGS}
-    return {column: cell for column, cell in row.items() if column in titles}
+    return [cell for column, cell in row.items() if column in titles]
 
 
 def _known(cell: Cell | None) -> Cell | None:
@@ -269,10 +271,17 @@ def _known(cell: Cell | None) -> Cell | None:
     return cell if is_known else None
 
 
-def _is_sure(cell: Cell | None) -> bool:
-    """Whether the interval of a change does not hold 0."""
+def _is_sure(cell: Cell | None, wider: float = 1.0) -> bool:
+    """Whether the interval of a change, this much wider, does not hold 0."""
     known = _known(cell)
-    return known is not None and ((known.low or 0.0) > 0 or (known.high or 0.0) < 0)
+    if known is None:
+        return False
+    low, high = known.low or 0.0, known.high or 0.0
+    return abs(low + high) > wider * (high - low)
+
+
+_fires = partial(_is_sure, wider=NormalDist().inv_cdf(1 - 0.025 / 3) / NormalDist().inv_cdf(0.975))
+"""Whether a control is not 0 at the 5 % level over the three of a run (Bonferroni)."""
 
 
 def _clear_passes(judged: Sequence[Grading]) -> str:
