@@ -53,7 +53,7 @@ def texts(sample: EvalSample) -> list[tuple[str, str | None, str]]:
 
 @pytest.fixture(name="log")
 async def _log(tmp_path: Path) -> Any:
-    run = await make_run("convbench", tmp_path)
+    run = await make_run("convbench", tmp_path, options={"order": "random"})
     return run, await _in_thread(run, tmp_path / "logs" / "run.eval")
 
 
