@@ -10,6 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass, replace
+from statistics import NormalDist
 from typing import Literal, TypeAlias, TypeVar
 
 from mmconv.core.types import Summary
@@ -32,6 +33,9 @@ Kind: TypeAlias = Literal["score", "change", "failure"]
 """What a quantity is: a score, what another condition changes in one, or how often it fails."""
 
 _EMPTY = Column.of(())
+
+_POWER = NormalDist().inv_cdf(0.8)
+"""How far above the quantile of the test a true difference must be, in errors."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -64,11 +68,23 @@ class Contrast:
     `p` is the two-sided p-value of no difference, None without an interval. It is
     below 0.05 exactly if the interval excludes 0. `made_of` is the same for
     differences between quantities that are made of the same numbers in both runs.
+    `error` is the half width of the interval in quantiles, with `freedom`.
     """
 
     summary: Summary
     p: float | None = None
     made_of: int | None = None
+    error: float | None = None
+    freedom: float = 0.0
+
+    def detectable(self, level: float) -> float | None:
+        """The least true difference that a test at this level finds with 80 % power.
+
+        None without an interval. An approximation, as of all power by Student's t.
+        """
+        if self.error is None:
+            return None
+        return self.error * (t_quantile(self.freedom, level) + _POWER)
 
 
 def measure(quantity: Quantity) -> Summary:
@@ -96,10 +112,15 @@ def contrast(left: Quantity, right: Quantity, names: tuple[str, str]) -> Contras
     summary = _estimate(pairs, replace(left, shares=shares), summarise_share_change)
     weights = _weights(left)
     spread = find_spread([(column, weights[key]) for key, column in pairs.items()])
-    p = None if spread is None else _p_value(summary, spread.freedom)
+    p, error = None, None
+    freedom = 0.0 if spread is None else spread.freedom
+    if freedom and summary.low is not None and summary.high is not None:
+        error = (summary.high - summary.low) / 2 / t_quantile(freedom)
+        p = two_sided((summary.low + summary.high) / 2 / error, freedom)
     reach = max(left.reach, right.reach)
     made_of = hash((names, _terms(left), _terms(right)))
-    return Contrast(summary=bounded(summary, -reach, reach), p=p, made_of=made_of)
+    summary = bounded(summary, -reach, reach)
+    return Contrast(summary=summary, p=p, made_of=made_of, error=error, freedom=freedom)
 
 
 def holm(p_values: Mapping[Key, float]) -> dict[Key, float]:
@@ -149,11 +170,3 @@ def _missing(pairs: Mapping[str, Column]) -> dict[str, int]:
             if reason is not None:
                 lacking.setdefault(sample, reason)
     return dict(Counter(lacking.values()))
-
-
-def _p_value(summary: Summary, freedom: float) -> float | None:
-    """From the interval as it is: where its middle lies, in half widths, is Student's t."""
-    if summary.low is None or summary.high is None:
-        return None
-    middle, half = (summary.low + summary.high) / 2, (summary.high - summary.low) / 2
-    return two_sided(middle / half * t_quantile(freedom), freedom)

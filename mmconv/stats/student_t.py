@@ -26,15 +26,15 @@ def two_sided(t: float, freedom: float) -> float:
 
 
 @lru_cache(maxsize=1024)
-def t_quantile(freedom: float) -> float:
-    """The 97.5 % quantile of Student's t with so many degrees of freedom."""
+def t_quantile(freedom: float, tails: float = 0.05) -> float:
+    """The t beyond which, on both sides together, Student's t is with probability `tails`."""
     # Newton's steps from below: the tail is convex, so none of them leads past the quantile
-    t = NORMAL
+    t = NormalDist().inv_cdf(1 - tails / 2)
     while True:
         density = math.exp(
             -_log_beta(freedom / 2, 0.5) - (freedom + 1) / 2 * math.log1p(t * t / freedom)
         ) / math.sqrt(freedom)
-        step = (two_sided(t, freedom) - 0.05) / (2 * density)
+        step = (two_sided(t, freedom) - tails) / (2 * density)
         t += step
         if step < 1e-8 * t:  # what is left is less than its square
             return t

@@ -48,8 +48,8 @@ PAIRED = (
 ONCE = "Differences between quantities that are made of the same numbers are corrected for once."
 
 _CORRECTION = (
-    "at the 5 % level after Holm's correction over the {n} differences of this table that have an "
-    "interval."
+    "at the 5 % level after Holm's correction over the {n} differences of all tables of this "
+    "comparison that have an interval."
 )
 
 _TRIALS = "A sample counts once for each of its trials."
@@ -149,12 +149,14 @@ class Comparison:
 
     `warnings` are differences besides the candidates; they are in every table's notes too.
     `significant` are the rows and columns of differences that the column `differs` names.
+    `detectable` has, by row and column, the least true difference that is found with 80 % power.
     """
 
     runs: tuple[FinishedRun, ...]
     warnings: tuple[str, ...]
     tables: tuple[Table, ...]
     significant: frozenset[tuple[str, str]]
+    detectable: Mapping[tuple[str, str], float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,12 +193,13 @@ def compare(folders: Sequence[Path], *, despite: Collection[str] = ()) -> Compar
     warnings += [note for other in others for note in other.warnings]
     notes = tuple(dict.fromkeys(warnings))
     sizes = _sizes(measured, others, notes)
-    pairs = [_differences(measured, others, notes, kind) for kind in _TABLES]
+    tests = _Tests.of(measured, others)
+    made = [_differences(measured, others, notes, kind, tests) for kind in _TABLES]
     named = [
         Named(label=run.label, candidate=run.candidate, tables=run.tables) for run in (first, *rest)
     ]
     # a custom benchmark may have named a table like one that is made here
-    reserved = {sizes.name, *(table.name for table, _ in pairs)}
+    reserved = {sizes.name, *(table.name for table in made)}
     own = [
         replace(
             table,
@@ -207,12 +210,13 @@ def compare(folders: Sequence[Path], *, despite: Collection[str] = ()) -> Compar
     ]
     # with many runs the scores come before their differences
     leading = 0 if len(rest) == 1 else 1
-    differences = [table for table, _ in pairs if table.rows]
+    differences = [table for table in made if table.rows]
     return Comparison(
         runs=(first, *rest),
         warnings=notes,
         tables=(sizes, *own[:leading], *differences, *own[leading:]),
-        significant=frozenset(key for _, significant in pairs for key in significant),
+        significant=frozenset(tests.significant),
+        detectable=tests.detectable,
     )
 
 
@@ -296,10 +300,57 @@ def _sizes(first: _Measured, others: Sequence[_Other], warnings: tuple[str, ...]
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Tests:
+    """The tests of one comparison, corrected together, by row and column.
+
+    `count` is the number of different ones.
+    """
+
+    significant: Sequence[Key]
+    detectable: Mapping[Key, float]
+    count: int
+    tested: frozenset[Key]
+
+    @classmethod
+    def of(cls, first: _Measured, others: Sequence[_Other]) -> _Tests:
+        tested = {
+            (_row(key[0], other, others), key[1]): (test, first.quantities[key].scale)
+            for other in others
+            for key, test in other.contrasts.items()
+            if test.p is not None
+        }
+        p_values: dict[tuple[int | None, float | None], float] = {
+            (test.made_of, test.p): test.p for test, _ in tested.values() if test.p is not None
+        }
+        corrected = holm(p_values)
+        level = LEVEL / max(len(p_values), 1)
+        return cls(
+            significant=[
+                key for key, (test, _) in tested.items() if corrected[test.made_of, test.p] < LEVEL
+            ],
+            detectable={
+                key: scale * (test.detectable(level) or 0.0)
+                for key, (test, scale) in tested.items()
+            },
+            count=len(p_values),
+            tested=frozenset(tested),
+        )
+
+
+def _row(name: str, other: _Other, others: Sequence[_Other]) -> str:
+    """The row of a quantity's difference of a run from the baseline."""
+    return name if len(others) == 1 else f"{name}, {other.run.label}"
+
+
 def _differences(
-    first: _Measured, others: Sequence[_Other], warnings: tuple[str, ...], kind: Kind
-) -> tuple[Table, list[Key]]:
-    """A row per quantity of one kind and run, and the rows and columns that are significant."""
+    first: _Measured,
+    others: Sequence[_Other],
+    warnings: tuple[str, ...],
+    kind: Kind,
+    tests: _Tests,
+) -> Table:
+    """A row per quantity of one kind and run."""
     compared = {key for other in others for key in other.contrasts}
     keys = [
         key
@@ -307,25 +358,22 @@ def _differences(
         if quantity.kind == kind and key in compared
     ]
     rows: dict[str, dict[str, Cell]] = {}
-    tested: dict[Key, Contrast] = {}
     for name in dict.fromkeys(name for name, _ in keys):
         for other in others:
-            row = name if len(others) == 1 else f"{name}, {other.run.label}"
             for key in (key for key in keys if key[0] == name and key in other.contrasts):
                 difference = other.contrasts[key]
                 cell = as_cell(difference.summary, first.quantities[key].scale)
-                rows.setdefault(row, {})[key[1]] = cell
-                if difference.p is not None:
-                    tested[row, key[1]] = difference
-    significant, count = _significant(tested)
+                rows.setdefault(_row(name, other, others), {})[key[1]] = cell
+    significant = [key for key in tests.significant if key[0] in rows]
     for row in dict.fromkeys(row for row, _ in significant):
         groups = (group for name, group in significant if name == row)
         rows[row][DIFFERS] = Cell(value=", ".join(groups))
     columns = tuple(dict.fromkeys(group for _, group in keys))
     what = f"{DIFFERS}: significant" if significant else "No difference is significant"
+    tested = [key for key in tests.tested if key[0] in rows]
     runs = others[0].run.label if len(others) == 1 else "each run"
     name, title = _TABLES[kind]
-    table = Table(
+    return Table(
         name=name,
         title=f"{title}: {runs} minus {first.run.label}",
         columns=(*columns, *([DIFFERS] if significant else [])),
@@ -333,22 +381,23 @@ def _differences(
         notes=(
             *warnings,
             *(note for other in others for note in other.overlap),
-            *([f"{what} {_CORRECTION.format(n=count)}"] if tested else []),
-            *([ONCE] if count < len(tested) else []),
+            *([f"{what} {_CORRECTION.format(n=tests.count)}"] if tested else []),
+            *_power(columns, tests, tested),
+            *([ONCE] if tests.count < len(tests.tested) else []),
             PAIRED,
             INTERVALS,
             *([CAUTIOUS] if any(first.quantities[key].cautious for key in keys) else []),
         ),
         signed=True,
     )
-    return table, significant
 
 
-def _significant(tested: Mapping[Key, Contrast]) -> tuple[list[Key], int]:
-    """The rows and columns that are significant, and the number of different tests."""
-    p_values: dict[tuple[int | None, float | None], float] = {
-        (test.made_of, test.p): test.p for test in tested.values() if test.p is not None
-    }
-    corrected = holm(p_values)
-    significant = [key for key, test in tested.items() if corrected[test.made_of, test.p] < LEVEL]
-    return significant, len(p_values)
+def _power(columns: Sequence[str], tests: _Tests, tested: Collection[Key]) -> Iterator[str]:
+    """What true difference the tests of each column would find, at most, if some are not."""
+    sizes = [
+        f"{max(found):.2g} in {column}"
+        for column in columns
+        if (found := [tests.detectable[key] for key in tested if key[1] == column])
+    ]
+    if {*tested} - {*tests.significant} and sizes:
+        yield f"With 80 % power, a true difference of this size is found: {', '.join(sizes)}."

@@ -22,7 +22,7 @@ from mmconv.report.costs import unknown_price
 from mmconv.report.data_quality import Notable, find_notable, read_quality
 from mmconv.report.tables.cells import is_text
 from mmconv.run_folder.saved_run import FinishedRun
-from mmconv.stats import Quantity, ScoreFrame, contrast, holm, note_intervals
+from mmconv.stats import Contrast, Quantity, ScoreFrame, contrast, holm, note_intervals
 
 NAME = "leaderboard"
 """The begin of the names of all its tables."""
@@ -34,7 +34,7 @@ WARNED = "warning"
 RANKS = (
     "A rank a–b: by paired differences in {column}, with Holm's correction over all pairs of runs, "
     "a - 1 of the {n} runs are better and {n} - b worse at the 5 % level; the others cannot be "
-    "distinguished. With 95 % confidence all true ranks are in these ranges."
+    "distinguished. With 95 % confidence all true ranks are in these ranges.{power}"
 )
 UNRANKED = "No ranks by {column}: only scores of two or more runs have ranks."
 USAGE = "Tokens and prices are of all calls, cached replies included."
@@ -291,7 +291,8 @@ def _ranked(tables: Sequence[Table], key: _Key, entries: Sequence[_Entry]) -> It
     first, *rest = (_in_order(table, key.order) for table in tables)
     notes, ranked = [order], []
     if len(quantities) > 1:
-        ranks = rank_ranges(quantities, least=key.least)
+        differences = pair_contrasts(quantities)
+        ranks = rank_ranges(quantities, differences, least=key.least)
         cells = {
             label: Cell(value=str(best) if best == worst else f"{best}–{worst}")
             for label, (best, worst) in ranks.items()
@@ -301,7 +302,12 @@ def _ranked(tables: Sequence[Table], key: _Key, entries: Sequence[_Entry]) -> It
             for label, row in first.rows.items()
         }
         first = replace(first, columns=(RANK, *first.columns), rows=rows)
-        ranked.append(RANKS.format(column=key.name, n=len(ranks)))
+        sizes = [each.detectable(LEVEL / len(differences)) or 0.0 for each in differences.values()]
+        scale = max(quantity.scale for quantity in quantities.values())
+        power = f" A true difference of {scale * max(sizes):.2g} is found with 80 % power." * any(
+            sizes
+        )
+        ranked.append(RANKS.format(column=key.name, n=len(ranks), power=power))
     else:
         # in each table, as the first may have none of the columns that are shown
         notes.append(UNRANKED.format(column=key.name))
@@ -310,8 +316,19 @@ def _ranked(tables: Sequence[Table], key: _Key, entries: Sequence[_Entry]) -> It
         yield replace(table, notes=(*notes, *table.notes))
 
 
+def pair_contrasts(quantities: Mapping[str, Quantity]) -> dict[tuple[str, str], Contrast]:
+    """The differences of all pairs of runs; runs by their labels."""
+    return {
+        (left, right): contrast(quantities[left], quantities[right], (left, right))
+        for left, right in combinations(quantities, 2)
+    }
+
+
 def rank_ranges(
-    quantities: Mapping[str, Quantity], *, least: bool = False
+    labels: Collection[str],
+    differences: Mapping[tuple[str, str], Contrast],
+    *,
+    least: bool = False,
 ) -> dict[str, tuple[int, int]]:
     """The best and the worst rank that each of N runs may have; runs by their labels.
 
@@ -321,19 +338,15 @@ def rank_ranges(
     Studies 91, 2024). A pair without a p-value is not distinguished. With `least` the lowest is
     best.
     """
-    differences = {
-        (left, right): contrast(quantities[left], quantities[right], (left, right))
-        for left, right in combinations(quantities, 2)
-    }
     p_values = {pair: test.p for pair, test in differences.items() if test.p is not None}
-    better, worse = (dict.fromkeys(quantities, 0) for _ in range(2))
+    better, worse = (dict.fromkeys(labels, 0) for _ in range(2))
     for (left, right), p in holm(p_values).items():
         change = differences[left, right].summary.mean
         if p < LEVEL and change:
             ahead, behind = (left, right) if (change < 0) != least else (right, left)
             better[behind] += 1
             worse[ahead] += 1
-    return {label: (1 + better[label], len(quantities) - worse[label]) for label in quantities}
+    return {label: (1 + better[label], len(labels) - worse[label]) for label in labels}
 
 
 def _in_order(table: Table, labels: Iterable[str]) -> Table:

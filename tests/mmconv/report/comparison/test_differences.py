@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from mmconv.benchmarks.options import display_of
 from mmconv.benchmarks.registry import TITLES
 from mmconv.core.config import ModelSpec, RunSpec
 from mmconv.core.types import Cell, Score, Table
-from mmconv.report.comparison.differences import DIFFERS, ONCE, Comparison, compare
+from mmconv.report.comparison.differences import DIFFERENCES, DIFFERS, ONCE, Comparison, compare
 from mmconv.report.findings import comparison_findings
 from mmconv.run_folder.saved_run import read_finished, read_scores, read_tables
 from mmconv.stats import (
@@ -200,11 +201,16 @@ async def test_several_runs_are_corrected_and_runs_of_one_model_told_apart(tmp_p
     assert [run.label for run in made.runs] == ["alpha (seed 0)", "beta", "alpha (seed 1)"]
     differences = by_name(made)["differences"]
     assert "S1, alpha (seed 1)" in differences.rows
-    # of all pairs at once, and not of each quantity's alone
-    counted = sum(
-        cell.low is not None for row in differences.rows.values() for cell in row.values()
-    )
-    assert any(f"over the {counted} differences" in note for note in differences.notes)
+    # of all pairs and all tables at once, and not of each quantity's alone
+    sizes = [
+        sum(cell.low is not None for row in table.rows.values() for cell in row.values())
+        for table in made.tables
+        if table.name in DIFFERENCES
+    ]
+    [counted] = re.findall(r"over the (\d+) differences of all tables", " ".join(differences.notes))
+    assert sizes[0] < int(counted) <= sum(sizes)
+    found = [note for note in differences.notes if note.startswith("With 80 % power, ")]
+    assert len(found) == 1
 
 
 def rate(run: Path, values: Callable[[int, int], float]) -> None:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from random import Random
 
 import pytest
 
 from mmconv.report.comparison.differences import LEVEL
-from mmconv.report.comparison.leaderboard import rank_ranges
+from mmconv.report.comparison.leaderboard import pair_contrasts, rank_ranges
 from mmconv.stats import Column, Quantity, contrast
 
 SAMPLES = [str(number) for number in range(40)]
+
+
+def ranges(runs: Mapping[str, Quantity], *, least: bool = False) -> dict[str, tuple[int, int]]:
+    return rank_ranges(runs, pair_contrasts(runs), least=least)
 
 
 def scored(mean: float, seed: int, size: int = len(SAMPLES)) -> Quantity:
@@ -37,13 +42,13 @@ def shifted(quantity: Quantity, p_wanted: float) -> Quantity:
 
 def test_runs_that_paired_differences_tell_apart_have_ranks_of_their_own() -> None:
     runs = {"low": scored(2.0, 1), "high": scored(4.0, 2), "mid": scored(3.0, 3)}
-    assert rank_ranges(runs) == {"high": (1, 1), "mid": (2, 2), "low": (3, 3)}
-    assert rank_ranges(runs, least=True) == {"high": (3, 3), "mid": (2, 2), "low": (1, 1)}
+    assert ranges(runs) == {"high": (1, 1), "mid": (2, 2), "low": (3, 3)}
+    assert ranges(runs, least=True) == {"high": (3, 3), "mid": (2, 2), "low": (1, 1)}
 
 
 def test_runs_that_are_not_told_apart_share_their_ranks() -> None:
     runs = {"a": scored(3.0, 1), "b": scored(3.0, 2), "last": scored(1.0, 3), "c": scored(3.0, 4)}
-    found = rank_ranges(runs)
+    found = ranges(runs)
     assert found == {"a": (1, 3), "b": (1, 3), "c": (1, 3), "last": (4, 4)}
 
 
@@ -53,7 +58,7 @@ def test_all_pairs_are_corrected_for() -> None:
     p = contrast(first, second, ("a", "b")).p
     assert p is not None
     assert p == pytest.approx(0.02, rel=0.1)
-    assert rank_ranges({"a": first, "b": second}) == {"a": (2, 2), "b": (1, 1)}
+    assert ranges({"a": first, "b": second}) == {"a": (2, 2), "b": (1, 1)}
     # one of three comparisons, of which it has the least p-value
     third = Quantity(
         name="S",
@@ -71,9 +76,9 @@ def test_all_pairs_are_corrected_for() -> None:
         },
     )
     assert 3 * p > LEVEL
-    assert set(rank_ranges({"a": first, "b": second, "c": third}).values()) == {(1, 3)}
+    assert set(ranges({"a": first, "b": second, "c": third}).values()) == {(1, 3)}
 
 
 def test_a_difference_without_a_p_value_tells_nothing_apart() -> None:
     few = {"a": scored(1.0, 1, size=4), "b": scored(9.0, 2, size=4)}
-    assert rank_ranges(few) == {"a": (1, 2), "b": (1, 2)}
+    assert ranges(few) == {"a": (1, 2), "b": (1, 2)}
