@@ -75,7 +75,7 @@ def command(folder: Path, url: str, samples: int) -> list[str]:
     return [
         *(sys.executable, "-m", "mmconv", "run", "convbench", "--limit", str(samples), "--no-page"),
         *("--data", str(folder / "data.jsonl"), "--images", str(folder / "images")),
-        *("--out", str(folder / "runs")),
+        *("--out", str(folder / "runs"), "--set", "options.order=random"),
         *("--set", f"models.candidate={model}", "--set", f"models.judge={model}"),
     ]
 
