@@ -97,7 +97,7 @@ async def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("page")
     made = await simulated_run(folder)
     multiply(made, 40)
-    return write_page(made, _library(folder))
+    return write_page(made, library(folder))
 
 
 @in_session
@@ -110,21 +110,21 @@ async def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     comparison = compare(runs)
     page = folder / "comparison.html"
-    return write_comparison(page, comparison, _library(folder))
+    return write_comparison(page, comparison, library(folder))
 
 
 @in_session
 async def apart(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A page that holds none of its samples: they lie beside it."""
     folder = tmp_path_factory.mktemp("apart")
-    return write_page(await simulated_run(folder), _library(folder), block_bytes=0)
+    return write_page(await simulated_run(folder), library(folder), block_bytes=0)
 
 
 @in_session
 async def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The page of a run whose candidate answers with markup."""
     folder = tmp_path_factory.mktemp("hostile")
-    return write_page(await hostile_run(folder), _library(folder))
+    return write_page(await hostile_run(folder), library(folder))
 
 
 @pytest.fixture(scope="module")
@@ -145,7 +145,7 @@ async def is_dark(page: Page) -> bool:
     return int(colour.removeprefix("rgb(").split(",")[0]) < 128
 
 
-def _library(folder: Path) -> ImageStore:
+def library(folder: Path) -> ImageStore:
     library = ImageStore()
     for path in folder.rglob("*.png"):
         library.add_file(str(path))

@@ -11,8 +11,10 @@ import PIL.Image
 import pytest
 from playwright.async_api import Page, expect
 
-from tests.browser.conftest import Opener
+from mmconv.report.page import blocks, write_page
+from tests.browser.conftest import Opener, library
 from tests.browser.test_report import expect_sample
+from tests.mmconv.report.page_runs import simulated_run
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -52,13 +54,17 @@ async def test_a_larger_picture_is_loaded_from_beside_the_page(apart: Path, open
 
 
 async def test_a_page_without_its_folder_says_that_a_picture_is_the_small_one(
-    run: Path, tmp_path: Path, opened: Opener
+    tmp_path: Path, opened: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    alone = Path(shutil.copy(run, tmp_path))
-    page = await opened(alone, "#sample=20", expected="ERR_FILE_NOT_FOUND")
+    monkeypatch.setattr(blocks, "LARGER_BYTES", 0)
+    run = await simulated_run(tmp_path)
+    whole = write_page(run, library(tmp_path))
+    (tmp_path / "alone").mkdir()
+    alone = Path(shutil.copy(whole, tmp_path / "alone"))
+    page = await opened(alone, "#samples", expected="ERR_FILE_NOT_FOUND")
     await page.locator(".detail .enlarge").click()
     await expect(page.locator("#enlarged .problem")).to_have_text(
-        "This is the small image: report.samples/1000001.js is not beside this page."
+        "This is the small image: report.samples/1000000.js is not beside this page."
     )
     assert await width(page) > 0
 

@@ -64,7 +64,7 @@ async def test_a_verdict_opens_to_its_rationale(run: Path, opened: Opener) -> No
     await expect(rationale).not_to_be_empty()
     await page.keyboard.press("v")
     await expect(page.locator("#detail details.verdict:not([open])")).to_have_count(0)
-    assert await verdicts.count() == 18
+    assert await verdicts.count() == 27
 
 
 async def test_keys_go_from_sample_to_sample(run: Path, opened: Opener) -> None:

@@ -137,7 +137,6 @@ async def test_a_run_is_stopped_and_resumed(url: str, opened: Opener) -> None:
     row = page.locator("tr.run", has_text="seed 5")
     await expect(row.locator(".badge")).to_have_text("stopped")
     await row.get_by_role("button", name="Resume").click()
-    await expect(row.locator(".badge")).to_have_text("running")
     # the list is live as well
     await expect(row.locator(".badge")).to_have_text("done")
 

@@ -154,7 +154,11 @@ class Rehearsal:
 
     def spec(self, scenario: Scenario, seed: int) -> RunSpec:
         """The specification of such a run, for runs by the engine."""
-        return RunSpec(benchmark="convbench", options=self.options, models=scenario.roles(seed))
+        return RunSpec(
+            benchmark="convbench",
+            options={**self.options, "order": "random"},
+            models=scenario.roles(seed),
+        )
 
     async def run(self, scenario: Scenario, seed: int) -> list[Score]:
         """The scores of one run."""

@@ -38,7 +38,12 @@ MODELS = {
 }
 
 
-LOST = {"models": {"candidate": "echo", "judge": "broken"}, "limit": 1, "conditions": ["reasoning"]}
+LOST = {
+    "models": {"candidate": "echo", "judge": "broken"},
+    "options": {"order": "random"},
+    "limit": 1,
+    "conditions": ["reasoning"],
+}
 """A run whose candidate answers, with too few calls to the judge to stop it."""
 
 
