@@ -14,6 +14,7 @@ from mmconv.cli.shared.costs import COST_OPTIONS, Budget, print_forecast
 from mmconv.cli.shared.options import (
     BENCHMARKS,
     PLACE_OPTIONS,
+    RAY,
     SPEC_OPTIONS,
     TARGET,
     read_spec,
@@ -22,7 +23,7 @@ from mmconv.cli.shared.options import (
 from mmconv.cli.shared.run_folders import open_existing, open_new, place
 from mmconv.cli.shared.session import MAX_FAILURES, evaluate, exit_code, run_new
 from mmconv.cli.shared.table_output import print_tables
-from mmconv.core.config import RunSpec, use_ray
+from mmconv.core.config import RunSpec
 from mmconv.core.errors import ConfigError
 from mmconv.core.protocols import ImageSource
 from mmconv.engine.run import Place
@@ -35,11 +36,7 @@ from model_zoo.providers import provider_of
 @TARGET
 @with_options(*SPEC_OPTIONS, *PLACE_OPTIONS)
 @click.option("--shard", default="1/1", metavar="I/N", help="Run only part I of N equal parts.")
-@click.option(
-    "--ray",
-    metavar="ADDRESS",
-    help="Ray's cluster for models with replicas.  [default: RAY_ADDRESS, or Ray on this machine]",
-)
+@RAY
 @click.option("--page/--no-page", default=True, help="Write report.html at the end.")
 @with_options(*COST_OPTIONS)
 @click.option(
@@ -59,8 +56,6 @@ def run_command(target: str, out: Path, store: str, shard: str, **values: Any) -
     hf//checkpoints/llava, vllm//checkpoints/x, openai/gpt-4o, reference/chrf. With --candidate
     reference, the human references of the data are evaluated as if a model had written them.
     """
-    if values["ray"] is not None:
-        use_ray(values["ray"])
     spec, where, part = read_spec(target, values), place(out, store), Shard.parse(shard)
     budget = None if values["max_cost"] is None else Budget(spec, values["max_cost"])
     if values["dry_run"]:

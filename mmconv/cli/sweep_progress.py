@@ -6,11 +6,11 @@ import asyncio
 import sys
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from mmconv.cli.shared.basics import visible
-from mmconv.cli.shared.progress import counted
+from mmconv.cli.shared.progress import at_the_same_time, counted
 from mmconv.core.run_stats import Throughput
 from mmconv.engine.sweep import CellState, Sweep
 
@@ -26,15 +26,9 @@ STYLES = {"done": "green", "failed": "red", "running": "bold"}
 @asynccontextmanager
 async def show_progress(sweep: Sweep) -> AsyncIterator[None]:
     """Show the matrix on standard error until the block ends, or a line once in a while."""
-    progress = Progress(sweep)
     show = _live if sys.stderr.isatty() else _log
-    task = asyncio.create_task(show(progress))
-    try:
+    async with at_the_same_time(show(Progress(sweep))):
         yield
-    finally:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
 
 
 def print_change(state: CellState) -> None:
@@ -58,7 +52,7 @@ class Progress:
         """A cell in a few words: share of its calls, rate, failures, time left."""
         stats = state.stats
         if state.status != "running":
-            return "waiting" if state.status == "waiting" else state.status
+            return state.status
         if stats is None or not stats.ended:
             return "loading"
         if stats.finished == state.plans:

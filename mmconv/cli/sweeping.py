@@ -15,7 +15,7 @@ import click
 from mmconv.cli.comparing import for_readers, write_page
 from mmconv.cli.shared.basics import FILE, visible
 from mmconv.cli.shared.costs import make_forecast
-from mmconv.cli.shared.options import PLACE_OPTIONS, with_options
+from mmconv.cli.shared.options import PLACE_OPTIONS, RAY, with_options
 from mmconv.cli.shared.progress import counted
 from mmconv.cli.shared.run_folders import open_new, place
 from mmconv.cli.shared.session import (
@@ -29,7 +29,7 @@ from mmconv.cli.shared.session import (
 )
 from mmconv.cli.shared.table_output import folded, print_result, print_tables
 from mmconv.cli.sweep_progress import print_change, show_progress
-from mmconv.core.config import CANDIDATE, ModelSpec, use_ray
+from mmconv.core.config import CANDIDATE, ModelSpec
 from mmconv.core.errors import MmconvError
 from mmconv.core.types import Cell as TableCell
 from mmconv.core.types import Table
@@ -51,11 +51,7 @@ COLUMNS = ("GPUs", "calls", "cached", "to request", "input tokens", "output toke
 @click.command(name="sweep")
 @click.argument("target", metavar="SWEEP.yaml", type=FILE)
 @with_options(*PLACE_OPTIONS)
-@click.option(
-    "--ray",
-    metavar="ADDRESS",
-    help="Ray's cluster for the models.  [default: RAY_ADDRESS, or Ray on this machine]",
-)
+@RAY
 @click.option(
     "--set",
     "overrides",
@@ -77,7 +73,6 @@ def sweep_command(  # noqa: PLR0913 - one parameter for each option
     target: Path,
     out: Path,
     store: str,
-    ray: str | None,
     overrides: Sequence[str],
     *,
     dry_run: bool,
@@ -90,8 +85,6 @@ def sweep_command(  # noqa: PLR0913 - one parameter for each option
     Models are loaded once each, as many at a time as the GPUs allow; what fails, fails its cells
     alone. See configs/sweeps/README.md.
     """
-    if ray is not None:
-        use_ray(ray)
     cells, where = read_sweep(target, overrides), place(out, store)
     if dry_run:
         asyncio.run(_forecast(cells, where))

@@ -254,7 +254,7 @@ class Sweep:
                     judges.setdefault(model_identity(model), model)
         for identity, model in judges.items():
             needed = self._build_model(identity, model, place)
-            # without Ray it is there beside the models that take turns
+            # without Ray it stays loaded while the other models take turns
             self.placement.used += 0.0 if place is _in_turn else needed
         jobs = []
         for identity, states in candidates.items():

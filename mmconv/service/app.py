@@ -26,6 +26,7 @@ from mmconv.service.runs.execution import RUN, RunWork
 from mmconv.service.runs.requests import RunRequest, name_run, resolve
 from mmconv.service.settings import Settings
 from mmconv.service.state import open_service
+from mmconv.service.web import PAGES
 from mmconv.service.worker import ProcessMark, Worker
 from mmconv.store.jobs import Job
 
@@ -42,9 +43,6 @@ ROUTERS = (
     "web.data",
 )
 """Modules of this package that have a `router`."""
-
-PAGES = "web.pages"
-"""Its routes accept any query, because the pages' scripts read it."""
 
 
 @asynccontextmanager

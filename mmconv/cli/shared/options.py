@@ -11,7 +11,7 @@ import click
 
 from mmconv.benchmarks.registry import TITLES
 from mmconv.cli.shared.basics import FILE, Command, comma_list
-from mmconv.core.config import YAML_FILES, RunSpec, accept_seats, override, set_field
+from mmconv.core.config import YAML_FILES, RunSpec, accept_seats, override, set_field, use_ray
 from mmconv.core.documents import nearest, read_document
 from mmconv.core.errors import ConfigError
 from mmconv.engine.setup import validate_run
@@ -130,6 +130,20 @@ PLACE_OPTIONS: tuple[Option[Any], ...] = (
         default="",
         help="Cache of replies: a path or a database URL.  [default: OUT/store.sqlite]",
     ),
+)
+
+
+def _use_ray(_ctx: click.Context, _parameter: click.Parameter, address: str | None) -> None:
+    if address is not None:
+        use_ray(address)
+
+
+RAY = click.option(
+    "--ray",
+    metavar="ADDRESS",
+    expose_value=False,
+    callback=_use_ray,
+    help="Ray's cluster for models with replicas.  [default: RAY_ADDRESS, or Ray on this machine]",
 )
 
 TARGET = click.argument("target", metavar="RUN.yaml|BENCHMARK|MODULE:CLASS")

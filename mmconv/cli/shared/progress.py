@@ -6,8 +6,9 @@ import asyncio
 import sys
 import time
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager, suppress
+from typing import Any
 
 from mmconv.core.config import RunSpec
 from mmconv.core.run_stats import ModelStats, RunStats, Throughput
@@ -20,7 +21,14 @@ LINE_SECONDS = 10.0
 async def progress(spec: RunSpec, stats: RunStats, total: int) -> AsyncIterator[None]:
     """Print progress on standard error until the block ends; `total` counts plans."""
     show = _live if sys.stderr.isatty() else _log
-    task = asyncio.create_task(show(_Line(spec, stats, total)))
+    async with at_the_same_time(show(_Line(spec, stats, total))):
+        yield
+
+
+@asynccontextmanager
+async def at_the_same_time(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """Run a coroutine until the block ends."""
+    task = asyncio.create_task(work)
     try:
         yield
     finally:

@@ -48,6 +48,7 @@ from mmconv.service.results.run_files import describe_damage
 from mmconv.service.runs.execution import RUN, RUN_ID
 from mmconv.service.settings import Settings
 from mmconv.service.state import CACHED, Readable
+from mmconv.service.web import PAGES
 from mmconv.service.web.rows import run_rows
 from mmconv.store.jobs import Filter, Job
 
@@ -68,9 +69,6 @@ MADE = frozenset({"shown", "compared"})
 
 GROUPS = ("runs.routes", "results.routes", "web.pages", "web.data")
 """The modules of the service whose GET routes read runs."""
-
-PAGES = "web.pages"
-"""Its routes accept any query, because the pages' scripts read it."""
 
 LEFT_OUT = frozenset({"/new", "/try", "/docs"})
 """Pages that need models."""
