@@ -12,23 +12,19 @@ from importlib import import_module
 
 from fastapi import Depends, FastAPI
 from prometheus_client import Gauge
-from pydantic import ValidationError
 
 from mmconv import __version__
-from mmconv.service.dialogues.execution import DIALOGUE, DialogueWork, name_dialogue, names_of
-from mmconv.service.dialogues.request import DialogueRequest
-from mmconv.service.errors import Problem, install_handlers
+from mmconv.service.dialogues.execution import DIALOGUE, DialogueWork
+from mmconv.service.errors import install_handlers
 from mmconv.service.http.gate import Gate
 from mmconv.service.http.requests import check_query
 from mmconv.service.http.responses import EVERYWHERE
+from mmconv.service.jobs import Worker
 from mmconv.service.openapi import build_document
 from mmconv.service.runs.execution import RUN, RunWork
-from mmconv.service.runs.requests import RunRequest, name_run, resolve
 from mmconv.service.settings import Settings
 from mmconv.service.state import open_service
 from mmconv.service.web import PAGES
-from mmconv.service.worker import ProcessMark, Worker
-from mmconv.store.jobs import Job
 
 ROUTERS = (
     "chat",
@@ -57,10 +53,8 @@ async def open_app(settings: Settings) -> AsyncIterator[FastAPI]:
         worker = Worker(
             shared.queue,
             {RUN: partial(RunWork, shared), DIALOGUE: partial(DialogueWork, shared)},
-            ProcessMark(settings.out / "workers"),
             shared.draining,
             settings.runs_at_once,
-            partial(missing_for, settings),
         )
         busy = Gauge("mmconv_jobs", "Jobs under way here.", registry=shared.metrics.registry)
         busy.set_function(lambda: worker.busy)
@@ -84,33 +78,3 @@ async def open_app(settings: Settings) -> AsyncIterator[FastAPI]:
             checks = [] if name == PAGES else [Depends(check_query)]
             app.include_router(router, dependencies=checks, responses=EVERYWHERE)
         yield app
-
-
-def missing_for(settings: Settings, job: Job) -> str | None:
-    """What a job of the shared queue needs that this server lacks; None if it can execute the job.
-
-    A job's id stands for everything that its results depend on. If today's settings give another
-    id, the calls would differ from what was posted. A job that cannot be read is executed, and then
-    fails with a message.
-    """
-    missing = []
-    try:
-        if job.kind == RUN:
-            run = RunRequest.model_validate_json(job.spec)
-            models = run.models
-            if run.data not in settings.data:
-                missing = [f"dataset {run.data!r}"]
-        else:
-            models = names_of(DialogueRequest.model_validate_json(job.spec))
-        missing += [f"model {name!r}" for name in models.values() if name not in settings.models]
-        if missing:
-            return ", ".join(missing)
-        if job.kind == RUN:
-            today = name_run(run, resolve(settings, run))
-        else:
-            today = name_dialogue(settings, job.owner, job.spec)
-    except ValidationError:
-        return None
-    except Problem:
-        today = None
-    return None if today == job.id else "the settings that it was posted under"

@@ -1,31 +1,334 @@
-"""Jobs of any kind: list, remove, watch and measure them."""
+"""Jobs of the queue: runs of benchmarks and long dialogues.
+
+A process has one `Worker`, which takes jobs and executes them, a few at a time. Each kind of job
+has its `Work`. The other functions list, watch and remove jobs for requests.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import logging
+import os
+import secrets
+import socket
 import time
+from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict
 from typing import Any, ClassVar
 
 import orjson
 
+from mmconv.core.errors import MmconvError, StoreError
 from mmconv.core.run_stats import Progress, StopReason, Throughput
 from mmconv.engine import Runner
+from mmconv.engine.garbage import collect_soon
 from mmconv.service.access import Caller
-from mmconv.service.errors import Problem
+from mmconv.service.errors import Problem, presentable
 from mmconv.service.http.requests import unknown_page
 from mmconv.service.metrics import RunnerMetrics, WorkName
-from mmconv.service.models import words_of_halt
+from mmconv.service.models import words_of_failure
 from mmconv.service.state import Readable, Service
 from mmconv.store.jobs import Ending, Filter, Job
+from mmconv.store.queue import LEASE_SECONDS, MOST_STARTS, Queue
+
+log = logging.getLogger(__name__)
+
+POLL_SECONDS = 1.0
+"""How often an idle worker looks for jobs that other processes queued or left behind."""
+
+AWAY_SECONDS = 1.0
+"""How long the worker waits after the database has failed."""
+
+FIRST_BEAT, BEAT_SECONDS = 0.05, 1.0
+"""Seconds until progress is first written, and at most between two writes. The pause doubles."""
 
 FULL_SECONDS = 30.0
 """`Retry-After` for a token with too many jobs."""
 
 LOOK_SECONDS = 1.0
 """How often a watched job is read from the queue. Workers write its progress as often."""
+
+
+class Work(ABC):
+    """One job in execution, whose calls a `Runner` makes."""
+
+    kind: ClassVar[WorkName]
+
+    def __init__(self, shared: Service, job: Job) -> None:
+        self._shared = shared
+        self._job = job
+        self._runner: Runner | None = None
+        self._stopped = False
+        self._started = time.monotonic()
+        self._pace = Throughput()
+
+    @abstractmethod
+    async def run(self) -> Ending | None:
+        """Execute it. Returns None if it was stopped before its end.
+
+        Raises `MmconvError` if it cannot be executed as it is.
+        """
+
+    def begin(self, runner: Runner, plans: int, names: Mapping[str, str]) -> bool:
+        """Show the progress of this runner from now on. Returns False if the job was stopped.
+
+        `names` are the public names of its models, by role.
+        """
+        self._runner = runner
+        self._plans = plans
+        self._metrics = RunnerMetrics(self._shared.metrics, self.kind, names, self._job.owner)
+        return not self._stopped
+
+    def progress(self) -> dict[str, Any]:
+        """The fields of `Progress`, and what the job noted besides."""
+        if self._runner is None:
+            return {**self._job.progress, **asdict(Progress())}
+        stats, now = self._runner.stats, time.monotonic()
+        self._metrics.update(stats)
+        self._pace.mark(now, stats)
+        return asdict(Progress.of(stats, self._plans, self._pace, now - self._started))
+
+    def stop(self) -> None:
+        """Make no new calls: `run` returns as soon as the calls under way have ended."""
+        self._stopped = True
+        if self._runner is not None:
+            self._runner.stop()
+
+    def done(self, lost: int, result: object) -> Ending:
+        """The ending of a job that ran to its end."""
+        progress = self.progress() | {"rate": 0.0, "seconds_left": 0.0}
+        text = orjson.dumps(result).decode()
+        return Ending(state="done", progress=progress, lost=lost, result=text)
+
+    def halted(self, reason: StopReason | None) -> Ending | None:
+        """The ending of a job whose runner stopped by itself; None if somebody stopped it."""
+        if reason is None:
+            return None
+        log.warning("%s: %s", self._job.id, reason.description)
+        words, failure = reason.reason, reason.failure
+        if failure is not None:
+            words += f": {words_of_failure(failure.kind, failure.message)}"
+        return Ending(state="failed", progress=self.progress(), error=words)
+
+
+class Worker:
+    """Takes jobs whose kind has an opener, at most `at_once` of each kind, until `draining` is set.
+
+    So long jobs of one kind do not delay another kind. It renews the lease of each, writes its
+    progress, stops it on request, and gives back what it cannot finish, so that another process
+    continues it. `name` is unique. `failing` means that the last attempt to look for jobs failed;
+    the worker keeps trying.
+    """
+
+    def __init__(
+        self,
+        queue: Queue,
+        openers: Mapping[str, Callable[[Job], Work]],
+        draining: asyncio.Event,
+        at_once: int,
+    ) -> None:
+        self.name = f"{socket.gethostname()[:64]}-{os.getpid()}-{secrets.token_hex(4)}"
+        self.failing = False
+        self._queue = queue
+        self._openers = openers
+        self._draining = draining
+        self._at_once = at_once
+        self._working: asyncio.Task[None] | None = None
+        self._drained = 0.0
+        self._tasks: dict[asyncio.Task[None], tuple[str, Work]] = {}
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of jobs that it takes."""
+        return tuple(self._openers)
+
+    @property
+    def busy(self) -> int:
+        """How many jobs this process executes now."""
+        return len(self._tasks)
+
+    @property
+    def takes_jobs(self) -> bool:
+        """Whether it is at work, and its last attempt to look for jobs did not fail."""
+        return self._working is not None and not self._working.done() and not self.failing
+
+    @asynccontextmanager
+    async def at_work(self, drain_seconds: float) -> AsyncIterator[None]:
+        """Take jobs until the block ends. Calls under way then have some seconds to finish."""
+        self._working = asyncio.create_task(self._work())
+        try:
+            yield
+        finally:
+            self._draining.set()
+            self._queue.news.set()
+            try:
+                await self._working
+            finally:
+                await self._finish(drain_seconds)
+
+    async def _work(self) -> None:
+        """Take jobs until the process drains, then make no new calls."""
+        while not self._draining.is_set():
+            job = await self._take()
+            if job is None:
+                await self._rest()
+            else:
+                self._begin(job)
+        self._drained = time.monotonic()
+        # Tasks may end and remove themselves while others are stopped.
+        for _, work in [*self._tasks.values()]:
+            work.stop()
+
+    async def _finish(self, seconds: float) -> None:
+        """Wait for calls under way, then drop them and give back what is unfinished.
+
+        The seconds count from the end of `_work`.
+        """
+        if not self._tasks:
+            return
+        left = max(0.0, self._drained + seconds - time.monotonic())
+        _, late = await asyncio.wait(self._tasks, timeout=left)
+        for task in late:
+            task.cancel()
+        await asyncio.gather(*late, return_exceptions=True)
+
+    async def _take(self) -> Job | None:
+        running = Counter(kind for kind, _ in self._tasks.values())
+        kinds = [kind for kind in self._openers if running[kind] < self._at_once]
+        if not kinds:
+            return None
+        try:
+            job = await self._queue.take(self.name, kinds)
+            self.failing = False
+        except Exception as error:
+            # Whatever it is, jobs must not wait for ever because of it.
+            self.failing = True
+            log.warning("no jobs can be taken: %s", error, exc_info=_unexpected(error))
+            return None
+        return job
+
+    async def _rest(self) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(POLL_SECONDS):
+                await self._queue.news.wait()
+        self._queue.news.clear()
+
+    def _begin(self, job: Job) -> None:
+        work = self._openers[job.kind](job)
+        task = asyncio.create_task(self._see_through(job, work))
+        self._tasks[task] = (job.kind, work)
+        task.add_done_callback(self._end)
+
+    def _end(self, task: asyncio.Task[None]) -> None:
+        del self._tasks[task]
+        self._queue.news.set()
+        if not task.cancelled() and task.exception() is not None:
+            log.error("a job was left to its lease", exc_info=task.exception())
+
+    async def _see_through(self, job: Job, work: Work) -> None:
+        log.info("%s %s: started (start %d), of %s", job.kind, job.id, job.starts, job.owner)
+        begun = time.monotonic()
+        beating = asyncio.create_task(self._beat(job, work))
+        try:
+            try:
+                ending, in_vain = await _execute(job, work)
+            finally:
+                beating.cancel()
+            await self._let_go(job, work, ending, in_vain=in_vain)
+            _log_end(job, work, ending, time.monotonic() - begun)
+        except asyncio.CancelledError:
+            _log_end(job, work, None, time.monotonic() - begun)
+            await self._queue.give_back(job.id, self.name, work.progress())
+            raise
+
+    async def _let_go(self, job: Job, work: Work, ending: Ending | None, *, in_vain: bool) -> None:
+        """End a job or give it back. Retry while the database is away, until the lease is over."""
+        until = time.monotonic() + LEASE_SECONDS
+        if in_vain:
+            await asyncio.sleep(AWAY_SECONDS)
+        while True:
+            try:
+                if ending is not None:
+                    await self._queue.finish(job.id, self.name, ending)
+                else:
+                    progress = work.progress()
+                    await self._queue.give_back(job.id, self.name, progress, in_vain=in_vain)
+                return
+            except StoreError as error:
+                if time.monotonic() > until:
+                    raise
+                log.warning("%s %s is not let go yet: %s", job.kind, job.id, error)
+            await asyncio.sleep(AWAY_SECONDS)
+
+    async def _beat(self, job: Job, work: Work) -> None:
+        """Renew the lease. Stop the work on request, or when the lease is lost."""
+        pause = FIRST_BEAT
+        renewed, before = time.monotonic(), 0
+        logged = "held"
+        while True:
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, BEAT_SECONDS)
+            try:
+                progress = work.progress()
+                requested = progress["requested"]
+                lease = await self._queue.renew(
+                    job.id, self.name, progress, advanced=requested > before
+                )
+                renewed, before = time.monotonic(), requested
+            except Exception as error:
+                # Without the beat the work could not be stopped, and its lease would run out.
+                message = "%s %s: the lease is not renewed: %s"
+                log.warning(message, job.kind, job.id, error, exc_info=_unexpected(error))
+                lease = "held" if time.monotonic() - renewed < LEASE_SECONDS else "lost"
+            if lease != logged:
+                log.info("%s %s: %s", job.kind, job.id, lease)
+                logged = lease
+            if lease != "held":
+                work.stop()
+
+
+def _unexpected(error: Exception) -> Exception | None:
+    """The error, for its traceback in the log, unless the database is just away."""
+    return None if isinstance(error, StoreError) else error
+
+
+def _log_end(job: Job, work: Work, ending: Ending | None, seconds: float) -> None:
+    log.info(
+        "%s %s: %s after %.1f s, %d calls requested, %d lost, of %s",
+        job.kind,
+        job.id,
+        "unfinished" if ending is None else ending.state,
+        seconds,
+        work.progress()["requested"],
+        0 if ending is None else ending.lost,
+        job.owner,
+    )
+
+
+async def _execute(job: Job, work: Work) -> tuple[Ending | None, bool]:
+    """Run the work. An error is an ending too, in words for the job's owner.
+
+    If the database failed, the job is not to blame: it has no ending, and its start was in vain,
+    which is the second value.
+    """
+    try:
+        return await work.run(), False
+    except StoreError as error:
+        log.warning("%s %s: %s", job.kind, job.id, error)
+        if job.starts < MOST_STARTS:
+            return None, True
+        message = f"the server's database failed {MOST_STARTS} times in a row; its log says why"
+    except MmconvError as error:
+        log.warning("%s %s failed: %s", job.kind, job.id, error)
+        message = presentable(str(error), "what it needs cannot be read; the server's log says why")
+    except Exception:
+        log.exception("%s %s failed", job.kind, job.id)
+        collect_soon()
+        message = "the server failed; its log says why"
+    return Ending(state="failed", progress=work.progress(), error=message), False
 
 
 async def job_page(
@@ -99,56 +402,3 @@ async def wait(shared: Service, caller: Caller, job: Job, seconds: float) -> Job
             async for current in watch(shared, caller, job):
                 last = current
     return last
-
-
-class RunnerWork:
-    """A job whose calls a `Runner` makes, as `mmconv.service.worker.Work`."""
-
-    kind: ClassVar[WorkName]
-
-    def __init__(self, shared: Service, job: Job) -> None:
-        self._shared = shared
-        self._job = job
-        self._runner: Runner | None = None
-        self._stopped = False
-        self._started = time.monotonic()
-        self._pace = Throughput()
-
-    def begin(self, runner: Runner, plans: int, names: Mapping[str, str]) -> bool:
-        """Show the progress of this runner from now on. Returns False if the job was stopped.
-
-        `names` are the public names of its models, by role.
-        """
-        self._runner = runner
-        self._plans = plans
-        self._metrics = RunnerMetrics(self._shared.metrics, self.kind, names, self._job.owner)
-        return not self._stopped
-
-    def progress(self) -> dict[str, Any]:
-        """The fields of `Progress`, and what the job noted besides."""
-        if self._runner is None:
-            return {**self._job.progress, **asdict(Progress())}
-        stats, now = self._runner.stats, time.monotonic()
-        self._metrics.update(stats)
-        self._pace.mark(now, stats)
-        progress = Progress.of(stats, self._plans, self._pace, now - self._started)
-        return asdict(progress)
-
-    def stop(self) -> None:
-        """Make no new calls."""
-        self._stopped = True
-        if self._runner is not None:
-            self._runner.stop()
-
-    def done(self, lost: int, result: object) -> Ending:
-        """The ending of a job that ran to its end."""
-        progress = self.progress() | {"rate": 0.0, "seconds_left": 0.0}
-        text = orjson.dumps(result).decode()
-        return Ending(state="done", progress=progress, lost=lost, result=text)
-
-    def halted(self, reason: StopReason | None) -> Ending | None:
-        """The ending of a job whose runner stopped by itself; None if somebody stopped it."""
-        if reason is None:
-            return None
-        words = words_of_halt(reason, self._job.id)
-        return Ending(state="failed", progress=self.progress(), error=words)

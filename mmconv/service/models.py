@@ -19,7 +19,7 @@ from mmconv.benchmarks.registry import CLASSES, find_class
 from mmconv.core.config import ModelSpec
 from mmconv.core.errors import ConfigError, FailureKind
 from mmconv.core.plans import Finished, Plan
-from mmconv.core.run_stats import RunStats, StopReason
+from mmconv.core.run_stats import RunStats
 from mmconv.core.types import Failure, Message, Reply, Sampling
 from mmconv.engine import RoleModel, Runner
 from mmconv.engine.setup import check_key
@@ -159,15 +159,6 @@ def words_of_failure(kind: FailureKind, message: str) -> str:
     """
     status, words = FAILED[kind]
     return words if status >= 500 else presentable(message, words)
-
-
-def words_of_halt(stop_reason: StopReason, job: str) -> str:
-    """Why the job stopped by itself, for its owner. The full message is logged."""
-    log.warning("%s: %s", job, stop_reason.description)
-    failure = stop_reason.failure
-    if failure is None:
-        return stop_reason.reason
-    return f"{stop_reason.reason}: {words_of_failure(failure.kind, failure.message)}"
 
 
 def _log_failure(model: str, kind: str, message: str) -> None:

@@ -40,7 +40,7 @@ class Job:
     `stopping`: it is to stop and has not yet. `worker` holds it while it runs. `progress` is the
     latest report of the worker; `lost` counts calls without a reply when it is done. `result`
     (JSON) is the outcome of a job without a folder. It was first submitted at `created` and last at
-    `queued`; at `updated` its row changed, or a server that can run it saw it in the queue.
+    `queued`; its row changed at `updated`.
     """
 
     id: str

@@ -8,11 +8,8 @@ the job; two workers never hold it at once.
 from __future__ import annotations
 
 import asyncio
-import logging
-import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from functools import partial, wraps
@@ -51,8 +48,6 @@ from mmconv.store.jobs import (
 from mmconv.store.rows import insert_new
 from mmconv.store.schema import SUBMITTING, hold_alone, job_keys, jobs, now_of
 
-log = logging.getLogger(__name__)
-
 LEASE_SECONDS = 30.0
 """How long a job stays with a worker that does not renew its lease."""
 
@@ -61,9 +56,6 @@ KEY_SECONDS = 86_400.0
 
 MOST_STARTS = 10
 """Starts without a new reply after which a job counts as the reason why its workers end."""
-
-UNFIT_SECONDS = 900.0
-"""How long a job waits if no server can run it."""
 
 CHUNK = 100
 """Jobs in memory at once when all are read."""
@@ -113,8 +105,6 @@ class Queue:
             name: ThreadPoolExecutor(max_workers=1, thread_name_prefix=f"mmconv-queue-{name}")
             for name in get_args(_Thread)
         }
-        self._unfit: set[str] = set()
-        self._opened = time.monotonic()
 
     async def submit(
         self,
@@ -178,30 +168,28 @@ class Queue:
         return backlog
 
     @_on_thread("writer")
-    def take(
-        self, worker: str, kinds: Sequence[str], fits: Callable[[Job], bool] = lambda job: True
-    ) -> Job | None:
-        """Give the next free job to `worker`; None if there is none.
+    def take(self, worker: str, kinds: Sequence[str]) -> Job | None:
+        """Give the next free job of these kinds to `worker`; None if there is none.
 
         A job is free if it is queued or its worker is gone. Owners take turns, each with its oldest
-        job first. Jobs that do not fit stay for other workers; this object does not check them
-        again while they are queued.
+        job first.
         """
-        while True:
-            # most lookups find nothing; a read first avoids locking the database
-            with self._engine.connect() as connection:
-                waiting = free_jobs(connection)
-                chosen = self._first_fit(connection, waiting, kinds, fits)
-            if chosen is None and "running" not in {state for _, _, state in waiting}:
+        # most lookups find nothing; a read first avoids locking the database
+        with self._engine.connect() as connection:
+            if not any(
+                state == "running" or kind in kinds for _, kind, state in free_jobs(connection)
+            ):
                 return None
-            with self._engine.begin() as connection:
-                now = now_of(connection)
-                settle_orphans(connection, now)
-                if chosen is None:
-                    return None
+        with self._engine.begin() as connection:
+            now = now_of(connection)
+            settle_orphans(connection, now)
+            for name, kind, _ in free_jobs(connection):
+                if kind not in kinds:
+                    continue
                 taking = (
                     update(jobs)
-                    .where(jobs.c.id == chosen, is_free(now))
+                    # another process may have taken it meanwhile
+                    .where(jobs.c.id == name, is_free(now))
                     .values(
                         state="running",
                         worker=worker,
@@ -212,33 +200,9 @@ class Queue:
                     )
                 )
                 row = connection.execute(taking.returning(jobs)).first()
-            if row is not None:
-                return read_job(row)
-
-    @_on_thread("writer")
-    def tend(self, find_missing: Callable[[Job], str | None]) -> None:
-        """Mark the queued jobs that this server can run, and fail jobs that no server can.
-
-        `find_missing` describes what a job needs and this server does not have. A job fails if no
-        server has marked it for `UNFIT_SECONDS` while this process was running.
-        """
-        fit, unfit = [], {}
-        with self._engine.connect() as connection:
-            for name, _, _ in free_jobs(connection):
-                # `take` reports a job that cannot be read
-                with suppress(ValueError):
-                    job = find_job(connection, name)
-                    missing = None if job is None else find_missing(job)
-                    if missing is None:
-                        fit.append(name)
-                    else:
-                        unfit[name] = missing
-        # servers that can run them may have been away, as this process was
-        if time.monotonic() - self._opened < UNFIT_SECONDS:
-            unfit = {}
-        if fit or unfit:
-            with self._engine.begin() as connection:
-                settle_unfit(connection, fit, unfit)
+                if row is not None:
+                    return read_job(row)
+        return None
 
     @_on_thread("writer")
     def renew(
@@ -346,21 +310,6 @@ class Queue:
             connection.execute(delete(jobs).where(jobs.c.id == job_id))
             return job
 
-    @_on_thread("reader")
-    def holders(self) -> list[str]:
-        """The workers that hold jobs, alive or not."""
-        query = select(jobs.c.worker).where(jobs.c.state == "running").distinct()
-        with self._engine.connect() as connection:
-            return [name for name in connection.scalars(query) if name is not None]
-
-    @_on_thread("writer")
-    def expire(self, worker: str) -> None:
-        """End the leases of a worker that is gone."""
-        with self._engine.begin() as connection:
-            over = now_of(connection) - timedelta(seconds=1)
-            held = update(jobs).where(jobs.c.state == "running", jobs.c.worker == worker)
-            connection.execute(held.values(lease=over))
-
     async def aclose(self) -> None:
         """Close the database. Safe to call twice."""
         for thread in self._threads.values():
@@ -398,32 +347,6 @@ class Queue:
                 row = {"owner": new.owner, "key": key, "job": new.id, "created": now}
                 insert_new(connection, job_keys, [row])
             return Submission(admission=admission, job=find_job(connection, new.id))
-
-    def _first_fit(
-        self,
-        connection: Connection,
-        waiting: Sequence[tuple[str, str, str]],
-        kinds: Sequence[str],
-        fits: Callable[[Job], bool],
-    ) -> str | None:
-        # a job that has left the queue may come back
-        self._unfit.intersection_update(name for name, _, _ in waiting)
-        for name, kind, _ in waiting:
-            if kind not in kinds or name in self._unfit:
-                continue
-            try:
-                job = find_job(connection, name)
-            except ValueError:
-                # it must not block the jobs after it
-                log.exception("the job %s cannot be read, and stays in the queue", name)
-            else:
-                if job is None:
-                    # another process has removed it
-                    continue
-                if fits(job):
-                    return name
-            self._unfit.add(name)
-        return None
 
 
 def is_held(job_id: str, worker: str) -> ColumnElement[bool]:
@@ -484,17 +407,3 @@ def settle_orphans(connection: Connection, now: datetime) -> None:
     error = f"the server ended {MOST_STARTS} times in a row while at it, without a new reply"
     hopeless = orphaned.where(jobs.c.starts >= MOST_STARTS)
     connection.execute(hopeless.values(ended | {"state": "failed", "error": error}))
-
-
-def settle_unfit(connection: Connection, fit: Sequence[str], unfit: Mapping[str, str]) -> None:
-    """Mark free jobs that fit as seen; fail others that no server could run for too long."""
-    now = now_of(connection)
-    connection.execute(update(jobs).where(jobs.c.id.in_(fit), is_free(now)).values(updated=now))
-    forgotten = and_(is_free(now), jobs.c.updated < now - timedelta(seconds=UNFIT_SECONDS))
-    for name, missing in unfit.items():
-        error = (
-            f"no server has had {missing} for {UNFIT_SECONDS / 60:g} minutes: "
-            "post it again when one has"
-        )
-        failed = FREED | {"state": "failed", "error": error, "updated": now, "ended": now}
-        connection.execute(update(jobs).where(jobs.c.id == name, forgotten).values(failed))

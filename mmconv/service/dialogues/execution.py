@@ -22,7 +22,7 @@ from mmconv.service.dialogues.request import DialogueRequest
 from mmconv.service.dialogues.results import DialogueRun
 from mmconv.service.errors import Problem
 from mmconv.service.inline import JUDGE, build_benchmark
-from mmconv.service.jobs import RunnerWork
+from mmconv.service.jobs import Work
 from mmconv.service.models import convbench_only, is_offline, prompt_folder
 from mmconv.service.request_images import RequestImages, request_images
 from mmconv.service.runs.requests import decisive, named_model
@@ -37,7 +37,7 @@ PROMPTS = ("dialogue", "convbench", "convbench_reference")
 """The sets of prompts that a dialogue may use."""
 
 
-class DialogueWork(RunnerWork):
+class DialogueWork(Work):
     """A queued dialogue. A conversation of its progress is the dialogue under one condition."""
 
     kind = DIALOGUE
@@ -51,8 +51,11 @@ class DialogueWork(RunnerWork):
             raise ConfigError(problem.message) from problem
 
     async def _hold(self, images: RequestImages) -> Ending | None:
-        request = DialogueRequest.model_validate_json(self._job.spec)
-        roles = self._shared.models.lend(_spec(self._shared.settings, request))
+        job, settings = self._job, self._shared.settings
+        if name_dialogue(settings, job.owner, job.spec) != job.id:
+            raise ConfigError("what it names is configured otherwise by now; post it again")
+        request = DialogueRequest.model_validate_json(job.spec)
+        roles = self._shared.models.lend(_spec(settings, request))
         dialogue = await build_dialogue(self._shared, request, images)
         plans = await make_plans(dialogue)
         finished: list[Finished] = []

@@ -23,7 +23,7 @@ from mmconv.run_folder.layout import TABLES
 from mmconv.run_folder.saved_run import INDEX, read_manifest
 from mmconv.service.errors import Problem
 from mmconv.service.http.requests import QueryParameters, Word
-from mmconv.service.jobs import RunnerWork
+from mmconv.service.jobs import Work
 from mmconv.service.runs.requests import RunRequest, name_run, reading_data, resolve
 from mmconv.service.state import Readable, Service
 from mmconv.store.jobs import Ending, Job
@@ -49,7 +49,7 @@ class SampleQuery(QueryParameters):
     limit: int = Field(default=100, ge=1, le=500)
 
 
-class RunWork(RunnerWork):
+class RunWork(Work):
     """A queued run. Its report page is made on first request."""
 
     kind = RUN

@@ -1,4 +1,4 @@
-"""Jobs are what they ask: other settings or files are asked anew, another server's jobs are its."""
+"""A job's id stands for its calls: other settings or files make another job."""
 
 from __future__ import annotations
 
@@ -9,14 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
-import pytest
 
-from mmconv.service import worker
-from mmconv.service.app import missing_for
+from mmconv.service.dialogues.request import DialogueRequest
 from mmconv.service.runs.requests import RunRequest
-from mmconv.service.settings import Settings
-from mmconv.store import queue
-from mmconv.store.jobs import Job, NewJob
+from mmconv.store.jobs import NewJob
 from tests.mmconv.service.conftest import Serve, Served
 from tests.mmconv.service.run_settings import drawn, ended, finished, request
 from tests.mmconv.service.tokens import bearer, token
@@ -53,35 +49,6 @@ async def test_prompts_of_the_operators_own_make_a_dialogue_another_one(
         served = await serve(models={"m": scripted("x")}, synchronous_calls=0, **fields)
         names.append((await served.client.post("/v1/dialogues", json=TALK)).json()["id"])
     assert names[0] != names[1]
-
-
-async def test_what_a_server_lacks_is_told(serve: Serve, tmp_path: Path) -> None:
-    data = drawn(tmp_path)
-    served = await serve(data=data, synchronous_calls=0)
-    run = (await finished(served.client))["id"]
-    talk = {**TALK, "model": "echo"}
-    dialogue = (await served.client.post("/v1/dialogues", json=talk)).json()["id"]
-    models = dict(served.shared.settings.models)
-    jobs: list[Job] = []
-    for name in (run, dialogue):
-        job = await served.shared.queue.get(name)
-        assert job is not None
-        jobs.append(job)
-
-    def info(**fields: Any) -> list[str | None]:
-        settings = Settings.model_validate({"models": models, "data": data} | fields)
-        return [missing_for(settings, job) for job in jobs]
-
-    assert info() == [None, None]
-    assert info(data={}) == ["dataset 'shapes'", None]
-    judge = {"judge": models["judge"]}
-    assert info(models=judge) == ["model 'echo'", "model 'echo'"]
-    assert (
-        info(models=models | {"echo": scripted("x")})
-        == ["the settings that it was posted under"] * 2
-    )
-    paid = models["echo"].model_copy(update={"price": None, "timeout": 7.0, "attempts": 9})
-    assert info(models=models | {"echo": paid}) == [None, None]
 
 
 async def test_what_was_changed_in_place_is_run_again(serve: Serve, tmp_path: Path) -> None:
@@ -139,14 +106,16 @@ async def test_pictures_of_a_finished_run_stay_whatever_its_models_are_by_now(
     assert "data:image/" in (await later.client.get(f"/v1/runs/{run}/report")).text
 
 
-async def test_a_run_whose_data_have_left_the_settings_fails_after_a_while(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(queue, "UNFIT_SECONDS", -1.0)
-    monkeypatch.setattr(worker, "TEND_SECONDS", 0.0)
+async def test_jobs_of_earlier_settings_fail_and_say_so(serve: Serve, tmp_path: Path) -> None:
+    """Others' results would depend on other models than their ids stand for."""
     served = await serve()
-    spec = RunRequest(data="gone", models={"candidate": "echo"}).canonical()
-    await served.shared.queue.submit(NewJob(id="x", kind="run", owner="local", spec=spec))
-    info = await ended(served.client, "x")
-    assert info["state"] == "failed"
-    assert "no server has had dataset 'gone' for" in info["error"]
+    queue = served.shared.queue
+    gone = RunRequest(data="gone", models={"candidate": "echo"}).canonical()
+    talk = DialogueRequest.model_validate({**TALK, "model": "echo"}).model_dump_json()
+    await queue.submit(NewJob(id="x", kind="run", owner="local", spec=gone))
+    await queue.submit(
+        NewJob(id="dialogue-000000000000", kind="dialogue", owner="local", spec=talk)
+    )
+    assert "no dataset 'gone' here" in (await ended(served.client, "x"))["error"]
+    talk_ended = await ended(served.client, "dialogue-000000000000", kind="dialogues")
+    assert "configured otherwise by now" in talk_ended["error"]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -16,14 +14,15 @@ from typing import Any
 import pytest
 
 from mmconv.core.errors import DataError, StoreError
-from mmconv.service.worker import ProcessMark, Worker
+from mmconv.service.jobs import Work, Worker
 from mmconv.store.jobs import Ending, Job, NewJob
 from mmconv.store.queue import MOST_STARTS, Queue
 from tests.mmconv.service.run_settings import until
+from tests.mmconv.store.test_queue import expire
 
 
 @dataclass(slots=True)
-class Task:
+class Task(Work):
     """A `Work` that ends when the test says so; with `stubborn` it does not stop when asked."""
 
     job: Job
@@ -54,7 +53,6 @@ class Bench:
 
     queue: Queue
     worker: Worker
-    mark: ProcessMark
     draining: asyncio.Event
     tasks: dict[str, Task]
     stubborn: bool = False
@@ -88,16 +86,13 @@ class Bench:
 @asynccontextmanager
 async def bench(folder: Path, *, at_once: int = 2, drain: float = 5) -> AsyncIterator[Bench]:
     queue, draining = Queue(str(folder / "store.sqlite")), asyncio.Event()
-    mark = ProcessMark(folder / "workers")
     made: dict[str, Task] = {}
-    opened = Bench(queue, None, mark, draining, made)  # type: ignore[arg-type]  # in a moment
+    opened = Bench(queue, None, draining, made)  # type: ignore[arg-type]  # in a moment
     opened.worker = Worker(
         queue,
         {"task": opened.open, "talk": opened.open},
-        mark,
         draining,
         at_once,
-        lambda job: None,
     )
     try:
         async with opened.worker.at_work(drain):
@@ -141,7 +136,7 @@ async def test_what_goes_wrong_is_told_without_secrets(
 async def test_a_job_whose_database_fails_is_begun_again_until_it_fails_too_often(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mmconv.service.worker.AWAY_SECONDS", 0.01)
+    monkeypatch.setattr("mmconv.service.jobs.AWAY_SECONDS", 0.01)
     async with bench(tmp_path) as at:
         await at.submit("a")
         for start in range(1, MOST_STARTS + 1):
@@ -177,7 +172,7 @@ async def test_only_replies_that_were_asked_now_show_that_a_job_gets_on(
 async def test_the_end_of_a_job_is_kept_though_the_database_is_away_for_a_moment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mmconv.service.worker.AWAY_SECONDS", 0.01)
+    monkeypatch.setattr("mmconv.service.jobs.AWAY_SECONDS", 0.01)
     failures = [StoreError("away"), StoreError("away")]
     finish = Queue.finish
 
@@ -232,7 +227,7 @@ async def test_a_job_in_other_hands_is_let_go(tmp_path: Path) -> None:
         async with asyncio.timeout(10):
             taken = None
             while taken is None:  # The worker's own beat may come between, and renew the lease.
-                await at.queue.expire(at.mark.name)
+                await asyncio.to_thread(expire, str(tmp_path / "store.sqlite"))
                 taken = await at.queue.take("other", ["task"])
         await asyncio.wait_for(task.end.wait(), 10)
         await until(lambda: at.worker.busy == 0)
@@ -266,86 +261,26 @@ async def test_the_time_to_drain_counts_from_when_jobs_were_told(
         at.queue.news.set()
         await until(lambda: at.tasks["a"].stopped)
         later = SimpleNamespace(monotonic=lambda: time.monotonic() + 100)
-        monkeypatch.setattr("mmconv.service.worker.time", later)
-
-
-async def test_a_dead_processs_jobs_are_taken_without_waiting(tmp_path: Path) -> None:
-    queue = Queue(str(tmp_path / "store.sqlite"))
-    await queue.submit(NewJob(id="a", kind="task", owner="ann", spec="{}"))
-    await queue.take(killed(tmp_path / "workers"), ["task"])
-    await queue.aclose()
-    async with bench(tmp_path) as at:
-        task = await at.task("a")
-        assert task.job.starts == 2
-        task.end.set()
-        await at.state("a", "done")
-    assert list((tmp_path / "workers").iterdir()) == []
-
-
-def killed(folder: Path) -> str:
-    """The name of a process that marked itself in the folder and was killed."""
-    code = (
-        "import sys, pathlib, time; from mmconv.service.worker import ProcessMark;"
-        "own = ProcessMark(pathlib.Path(sys.argv[1])); print(own.name, flush=True); time.sleep(60)"
-    )
-    command = [sys.executable, "-c", code, str(folder)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        name = process.stdout.readline().strip()
-        mine = ProcessMark(folder)
-        assert not mine.is_dead(name)
-        process.kill()
-        process.wait()
-        assert mine.is_dead(name)
-        mine.close()
-    return name
-
-
-def test_a_process_knows_itself_and_not_those_of_other_folders(tmp_path: Path) -> None:
-    one, other = ProcessMark(tmp_path / "a"), ProcessMark(tmp_path / "b")
-    assert not one.is_dead(one.name)
-    assert not one.is_dead(other.name)
-    one.close()
-    other.close()
-    other.close()
-    assert not other.is_dead(one.name)
+        monkeypatch.setattr("mmconv.service.jobs.time", later)
 
 
 async def test_the_worker_goes_on_whatever_goes_wrong_when_it_looks_for_jobs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("mmconv.service.worker.POLL_SECONDS", 0.01)
+    monkeypatch.setattr("mmconv.service.jobs.POLL_SECONDS", 0.01)
     async with bench(tmp_path) as at:
 
-        async def fail() -> list[str]:
-            raise OSError("the folder of workers cannot be read")
+        async def fail(*_: object) -> None:
+            raise OSError("the disk is gone")
 
         with monkeypatch.context() as patch:
-            patch.setattr(at.queue, "holders", fail)
+            patch.setattr(at.queue, "take", fail)
             await until(lambda: at.worker.failing)
         await at.submit("a")
         (await at.task("a")).end.set()
         await at.state("a", "done")
         await until(lambda: not at.worker.failing)
-    assert "the folder of workers cannot be read" in caplog.text
-
-
-async def test_a_mark_that_cannot_be_removed_keeps_no_job_from_being_taken(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with bench(tmp_path) as at:
-
-        def fail(_name: str) -> None:
-            raise PermissionError("read-only")
-
-        monkeypatch.setattr(at.mark, "is_dead", lambda name: name == "gone")
-        with monkeypatch.context() as patch:
-            patch.setattr(at.mark, "forget", fail)
-            await at.queue.submit(NewJob(id="a", kind="other", owner="ann", spec="{}"))
-            assert await at.queue.take("gone", ["other"]) is not None
-            await at.submit("b")
-            (await at.task("b")).end.set()
-            await at.state("b", "done")
+    assert "the disk is gone" in caplog.text
 
 
 async def test_a_beat_that_fails_is_not_the_last(
@@ -366,16 +301,3 @@ async def test_a_beat_that_fails_is_not_the_last(
             await until(lambda: len(failed) == 2)
         await at.queue.stop("a")
         await until(lambda: task.stopped)
-
-
-async def test_jobs_that_lack_something_here_wait_for_another_server(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    async with bench(tmp_path) as at:
-        at.worker._find_missing = lambda job: "dataset 'big'" if job.id == "a" else None
-        for name in ("a", "b"):
-            await at.submit(name)
-        (await at.task("b")).end.set()
-        await at.state("b", "done")
-        await at.state("a", "queued")
-    assert "a is left to a server that has dataset 'big'" in caplog.text

@@ -27,6 +27,7 @@ from tests.mmconv.processes import finish, mock_model, wait_until_idle
 from tests.mmconv.service.conftest import ServerProcess, Servers, until
 from tests.mmconv.service.own_postgres import own_postgres
 from tests.mmconv.service.run_settings import CALLS, drawn
+from tests.mmconv.store.test_queue import expire
 from tests.mock_server import hold, mock_server
 from tests.real.servers import postgres_url
 
@@ -172,6 +173,7 @@ def test_killed_at_random_points_a_run_goes_on_by_itself(
         stopped_after(mock, log, wanted)
         assert info(server, run)["state"] == "running"
         server.kill()
+        expire(database)
     hold(mock, None)
     wait_until_idle(mock)
     before, kept = len(answered(log)), committed(database)
@@ -219,6 +221,7 @@ def test_a_server_that_was_there_all_along_takes_over_and_asks_nothing_again(
     [other] = [each for each in servers if each is not holder]
     assert shown(other, run) == 40
     holder.kill()
+    expire(database)
     hold(mock, None)
     assert scores(other, run) == expected
     after = Counter(answered(log))
