@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import re
 import sys
 from collections.abc import Iterator
@@ -18,8 +17,7 @@ from mmconv.service.command import command, make_token, read_settings
 from mmconv.service.preflight import check_settings
 from mmconv.service.settings import SCOPES, Allowance, Settings, Sizes, TokenSpec
 from mmconv.service.state import open_service
-from tests.mmconv.service.conftest import Serve
-from tests.mmconv.service.run_settings import drawn, request, until
+from tests.mmconv.service.run_settings import drawn
 
 SHIPPED = Path(__file__).parents[3] / "configs" / "serve.yaml"
 
@@ -246,27 +244,3 @@ def test_settings_that_work_are_passed_in_silence(tmp_path: Path) -> None:
     # Anything may be an option of a benchmark from elsewhere.
     theirs = {"benchmark": "tests.example_benchmark:Riddles", "options": {"any": 1}}
     assert check_settings(settings(theirs)) == ()
-
-
-@pytest.mark.parametrize("gone", ["data", "model"])
-async def test_runs_of_what_is_not_here_wait_for_a_server_that_has_it(
-    serve: Serve, tmp_path: Path, caplog: pytest.LogCaptureFixture, gone: str
-) -> None:
-    models = {"echo": ECHO, "judge": {"provider": "fake", "model": "judge"}}
-    asked = request(models={"candidate": "other", "judge": "judge"})
-    whole: dict[str, Any] = {
-        "models": {**models, "other": ECHO},
-        "data": drawn(tmp_path),
-        "database": str(tmp_path / "queue.sqlite"),
-    }
-    first = await serve(**whole, out=tmp_path / "first")
-    first.shared.draining.set()
-    first.shared.queue.news.set()
-    [run] = [(await first.client.post("/v1/runs", json=asked)).json()["id"]]
-    lesser = {"data": {}} if gone == "data" else {"models": models}
-    named = "dataset 'shapes'" if gone == "data" else "model 'other'"
-    with caplog.at_level(logging.WARNING):
-        second = await serve(**whole | lesser, out=tmp_path / "second")
-        await until(lambda: f"{run} is left to a server that has {named}" in caplog.text)
-    info = (await second.client.get(f"/v1/runs/{run}")).json()
-    assert info["state"] == "queued"
