@@ -18,6 +18,7 @@ from fastapi import Depends, Request
 from starlette.datastructures import Headers
 
 from mmconv.service.errors import Problem
+from mmconv.service.requests import check_query
 from mmconv.service.settings import SCOPES, Allowance, Scope, Settings
 from mmconv.service.state import Readable, Service
 from mmconv.store.jobs import Job
@@ -99,7 +100,8 @@ async def readable_of(request: Request) -> Readable:
 class Authorised:
     """A dependency: the caller, who must have one of the scopes. The documentation shows them.
 
-    Raises `Problem` 401 or 403, and 429 above the token's requests per minute.
+    Raises `Problem` 401 or 403, 429 above the token's requests per minute, and 400 for an unknown
+    query parameter.
     """
 
     scopes: tuple[Scope, ...]
@@ -112,6 +114,7 @@ class Authorised:
             scopes = " or ".join(map(repr, self.scopes))
             raise Problem(403, f"this token does not have the scope {scopes}", code="missing_scope")
         shared.meters[caller.name].count_request(caller.limits)
+        check_query(request)
         return caller
 
 

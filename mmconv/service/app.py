@@ -5,34 +5,32 @@ To add a group of routes, add its module to `ROUTERS`.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from importlib import import_module
+from typing import Any
 
-from fastapi import Depends, FastAPI
+from fastapi import APIRouter, FastAPI
 from prometheus_client import Gauge
 
 from mmconv import __version__
-from mmconv.service.dialogues.execution import DIALOGUE, DialogueWork
+from mmconv.service.dialogues import DIALOGUE, DialogueWork
 from mmconv.service.errors import install_handlers
-from mmconv.service.http.gate import Gate
-from mmconv.service.http.requests import check_query
-from mmconv.service.http.responses import EVERYWHERE
+from mmconv.service.gate import Gate
 from mmconv.service.jobs import Worker
-from mmconv.service.openapi import build_document
-from mmconv.service.runs.execution import RUN, RunWork
+from mmconv.service.openapi import EVERYWHERE, build_document
+from mmconv.service.runs import RUN, RunWork
 from mmconv.service.settings import Settings
-from mmconv.service.state import open_service
-from mmconv.service.web import PAGES
+from mmconv.service.state import Readable, open_service
 
 ROUTERS = (
     "chat",
     "images",
-    "dialogues.routes",
+    "dialogues",
     "judgements",
-    "runs.routes",
-    "results.routes",
+    "runs",
+    "results",
     "catalogue",
     "health",
     "web.pages",
@@ -59,22 +57,28 @@ async def open_app(settings: Settings) -> AsyncIterator[FastAPI]:
         busy = Gauge("mmconv_jobs", "Jobs under way here.", registry=shared.metrics.registry)
         busy.set_function(lambda: worker.busy)
         await stack.enter_async_context(worker.at_work(settings.drain_seconds))
-        app = FastAPI(
-            title="mmconv",
-            version=__version__,
-            description="Ask models, grade dialogues, run benchmarks of multi-turn conversation.",
-            docs_url=None,
-            redoc_url=None,
-            redirect_slashes=False,
-        )
-        app.state.service = shared
+        routers = [import_module(f"mmconv.service.{name}").router for name in ROUTERS]
+        app = build_app(shared, routers)
         app.state.worker = worker
-        routers = {name: import_module(f"mmconv.service.{name}").router for name in ROUTERS}
-        document = partial(build_document, app, routers.values())
+        document = partial(build_document, app, routers)
         app.openapi = document  # type: ignore[method-assign]  # FastAPI's own way
-        app.add_middleware(Gate)
-        install_handlers(app)
-        for name, router in routers.items():
-            checks = [] if name == PAGES else [Depends(check_query)]
-            app.include_router(router, dependencies=checks, responses=EVERYWHERE)
         yield app
+
+
+def build_app(shared: Readable, routers: Iterable[APIRouter], **fields: Any) -> FastAPI:
+    """The application with these routers; `fields` are further ones of `FastAPI`."""
+    app = FastAPI(
+        title="mmconv",
+        version=__version__,
+        description="Ask models, grade dialogues, run benchmarks of multi-turn conversation.",
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        **fields,
+    )
+    app.state.service = shared
+    app.add_middleware(Gate)
+    install_handlers(app)
+    for router in routers:
+        app.include_router(router, responses=EVERYWHERE)
+    return app

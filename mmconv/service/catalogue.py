@@ -21,7 +21,7 @@ from mmconv.benchmarks.options import describe
 from mmconv.benchmarks.registry import CLASSES, TITLES, find_class
 from mmconv.service.access import Asker, Reader, Shared
 from mmconv.service.errors import json_response
-from mmconv.service.runs.requests import description, open_options
+from mmconv.service.run_requests import description, open_options
 from mmconv.service.settings import DataSpec, Settings
 
 router = APIRouter(prefix="/v1", tags=["catalogue"])

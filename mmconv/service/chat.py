@@ -32,17 +32,11 @@ from mmconv.service.chat_protocol import (
     SystemMessage,
 )
 from mmconv.service.errors import Problem, json_response
-from mmconv.service.http.requests import (
-    GONE,
-    JsonRoute,
-    check_bounds,
-    first_of,
-    gone,
-    while_connected,
-)
-from mmconv.service.http.responses import documented
-from mmconv.service.models import ask, has_key, require_key
+from mmconv.service.models import ask
+from mmconv.service.openapi import documented
 from mmconv.service.request_images import RequestImages, request_images
+from mmconv.service.requests import GONE, JsonRoute, check_bounds, first_of, gone, while_connected
+from mmconv.service.run_requests import has_key, require_key
 from mmconv.service.state import Service
 from model_zoo.providers import provider_of
 

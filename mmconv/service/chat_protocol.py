@@ -15,7 +15,7 @@ import orjson
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema, model_validator
 
 from mmconv.core.types import ANY_OBJECT, Finish, Reply
-from mmconv.service.http.requests import HOTTEST
+from mmconv.service.requests import HOTTEST
 
 FINISHES: Mapping[Finish, str] = {
     "stop": "stop",

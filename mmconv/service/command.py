@@ -51,7 +51,7 @@ def command(settings: Path | None, models: tuple[str, ...], **chosen: Any) -> No
     read = read_settings(settings, models, chosen, overrides)
     _log(logging.INFO)
     with _web_libraries():
-        from mmconv.service.preflight import check_settings
+        from mmconv.service.run_requests import check_settings
         from mmconv.service.server import run
 
     for missing in check_settings(read):

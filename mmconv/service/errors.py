@@ -23,7 +23,7 @@ from starlette.responses import Response
 
 from mmconv.core.errors import InputError, StoreError, StoreFull
 from mmconv.engine.garbage import collect_soon
-from mmconv.service.http.tracing import id_header, traced
+from mmconv.service.tracing import id_header, traced
 
 log = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request
-from pydantic import Field
+from pydantic import BaseModel, Field
 from starlette.datastructures import UploadFile
 from starlette.responses import Response
 
@@ -22,9 +22,9 @@ from mmconv.api import OwnImage, StoredImage
 from mmconv.core.errors import ImageError
 from mmconv.service.access import Asker, Caller, Chatter, Shared, SharedRuns
 from mmconv.service.errors import Problem, json_response, too_large
-from mmconv.service.http.requests import QueryParameters, part_of
-from mmconv.service.http.responses import Responses, documented
+from mmconv.service.openapi import Responses, documented
 from mmconv.service.request_images import work_on_image
+from mmconv.service.requests import part_of
 from mmconv.service.state import Readable, Service
 from mmconv.store.jobs import ACTIVE, Filter
 
@@ -95,7 +95,7 @@ class ImageList:
     room: int
 
 
-class ImageQuery(QueryParameters):
+class ImageQuery(BaseModel):
     """Which images: at most `limit`, after the one with the id `after`."""
 
     after: str | None = Field(default=None, pattern=IMAGE_ID)

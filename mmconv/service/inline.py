@@ -22,9 +22,9 @@ from mmconv.core.errors import InputError
 from mmconv.core.plans import Finished
 from mmconv.core.types import Failure, Image, Outcome, Reply, Skipped
 from mmconv.service.errors import Problem, validation_problem, without_runs
-from mmconv.service.models import problem_of_failure, prompt_folder, words_of_failure
+from mmconv.service.models import problem_of_failure, words_of_failure
 from mmconv.service.request_images import RequestImages
-from mmconv.service.runs.requests import build_problem
+from mmconv.service.run_requests import build_problem
 from mmconv.service.settings import Settings
 
 JUDGE = "judge"
@@ -53,7 +53,7 @@ def build_benchmark(
         benchmark=name,
         options={**dict.fromkeys(files, NO_FILE), **options},
         models=models,
-        prompts=None if is_offline else prompt_folder(settings, name),
+        prompts=None if is_offline else settings.prompt_folder(name),
     )
     try:
         benchmark: AnyBenchmark = kind(as_new(spec))

@@ -27,20 +27,17 @@ from mmconv.engine import Runner
 from mmconv.engine.garbage import collect_soon
 from mmconv.service.access import Caller
 from mmconv.service.errors import Problem, presentable
-from mmconv.service.http.requests import unknown_page
 from mmconv.service.metrics import RunnerMetrics, WorkName
 from mmconv.service.models import words_of_failure
+from mmconv.service.requests import unknown_page
 from mmconv.service.state import Readable, Service
 from mmconv.store.jobs import Ending, Filter, Job
-from mmconv.store.queue import LEASE_SECONDS, MOST_STARTS, Queue
+from mmconv.store.queue import LEASE_SECONDS, Queue
 
 log = logging.getLogger(__name__)
 
 POLL_SECONDS = 1.0
 """How often an idle worker looks for jobs that other processes queued or left behind."""
-
-AWAY_SECONDS = 1.0
-"""How long the worker waits after the database has failed."""
 
 FIRST_BEAT, BEAT_SECONDS = 0.05, 1.0
 """Seconds until progress is first written, and at most between two writes. The pause doubles."""
@@ -233,35 +230,21 @@ class Worker:
         begun = time.monotonic()
         beating = asyncio.create_task(self._beat(job, work))
         try:
-            try:
-                ending, in_vain = await _execute(job, work)
-            finally:
-                beating.cancel()
-            await self._let_go(job, work, ending, in_vain=in_vain)
+            ending = await _execute(job, work)
             _log_end(job, work, ending, time.monotonic() - begun)
+            if ending is None:
+                await self._queue.give_back(job.id, self.name, work.progress())
+            else:
+                await self._queue.finish(job.id, self.name, ending)
+        except StoreError as error:
+            # The next start finds in the cache what was answered until then.
+            log.warning("%s %s is left to its lease: %s", job.kind, job.id, error)
         except asyncio.CancelledError:
             _log_end(job, work, None, time.monotonic() - begun)
             await self._queue.give_back(job.id, self.name, work.progress())
             raise
-
-    async def _let_go(self, job: Job, work: Work, ending: Ending | None, *, in_vain: bool) -> None:
-        """End a job or give it back. Retry while the database is away, until the lease is over."""
-        until = time.monotonic() + LEASE_SECONDS
-        if in_vain:
-            await asyncio.sleep(AWAY_SECONDS)
-        while True:
-            try:
-                if ending is not None:
-                    await self._queue.finish(job.id, self.name, ending)
-                else:
-                    progress = work.progress()
-                    await self._queue.give_back(job.id, self.name, progress, in_vain=in_vain)
-                return
-            except StoreError as error:
-                if time.monotonic() > until:
-                    raise
-                log.warning("%s %s is not let go yet: %s", job.kind, job.id, error)
-            await asyncio.sleep(AWAY_SECONDS)
+        finally:
+            beating.cancel()
 
     async def _beat(self, job: Job, work: Work) -> None:
         """Renew the lease. Stop the work on request, or when the lease is lost."""
@@ -308,19 +291,17 @@ def _log_end(job: Job, work: Work, ending: Ending | None, seconds: float) -> Non
     )
 
 
-async def _execute(job: Job, work: Work) -> tuple[Ending | None, bool]:
+async def _execute(job: Job, work: Work) -> Ending | None:
     """Run the work. An error is an ending too, in words for the job's owner.
 
-    If the database failed, the job is not to blame: it has no ending, and its start was in vain,
-    which is the second value.
+    Raises `StoreError` if the database failed: the job is not to blame.
     """
     try:
-        return await work.run(), False
-    except StoreError as error:
-        log.warning("%s %s: %s", job.kind, job.id, error)
-        if job.starts < MOST_STARTS:
-            return None, True
-        message = f"the server's database failed {MOST_STARTS} times in a row; its log says why"
+        return await work.run()
+    except StoreError:
+        raise
+    except Problem as problem:
+        message = problem.message
     except MmconvError as error:
         log.warning("%s %s failed: %s", job.kind, job.id, error)
         message = presentable(str(error), "what it needs cannot be read; the server's log says why")
@@ -328,7 +309,7 @@ async def _execute(job: Job, work: Work) -> tuple[Ending | None, bool]:
         log.exception("%s %s failed", job.kind, job.id)
         collect_soon()
         message = "the server failed; its log says why"
-    return Ending(state="failed", progress=work.progress(), error=message), False
+    return Ending(state="failed", progress=work.progress(), error=message)
 
 
 async def job_page(

@@ -7,9 +7,9 @@ same keys.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Annotated, Any, Literal, NoReturn
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
@@ -23,18 +23,10 @@ from mmconv.benchmarks.registry import CLASSES, find_class
 from mmconv.core.config import CANDIDATE, ModelSpec
 from mmconv.core.errors import InputError, PlanError
 from mmconv.core.graph import check, dependencies
-from mmconv.core.plans import Finished, Plan
+from mmconv.core.plans import Plan
 from mmconv.core.types import Call, Failure, Outcome, Reply, Skipped
 from mmconv.service.access import Caller, Chatter, Shared
 from mmconv.service.errors import Problem, json_response, presentable
-from mmconv.service.http.requests import (
-    JsonRoute,
-    Words,
-    check_bounds,
-    check_volume,
-    while_connected,
-)
-from mmconv.service.http.responses import documented
 from mmconv.service.inline import (
     JUDGE,
     NOT_SENT,
@@ -45,15 +37,19 @@ from mmconv.service.inline import (
     read_sample,
     verdict_state,
 )
-from mmconv.service.models import (
+from mmconv.service.models import run_plans
+from mmconv.service.openapi import documented
+from mmconv.service.request_images import request_images
+from mmconv.service.requests import JsonRoute, Words, check_bounds, check_volume, while_connected
+from mmconv.service.run_requests import (
+    build_problem,
+    check_options,
     convbench_only,
     is_offline,
+    named_model,
     offline_judges,
     require_key,
-    run_plans,
 )
-from mmconv.service.request_images import request_images
-from mmconv.service.runs.requests import build_problem, check_options, named_model
 from mmconv.service.settings import DataSpec
 from mmconv.service.state import Service
 
@@ -61,6 +57,9 @@ router = APIRouter(prefix="/v1", tags=["judgements"], route_class=JsonRoute)
 
 REPLAYED = "replayed"
 """The role of calls whose replies the request holds."""
+
+NOT_MADE: Outcome = Skipped(because=NOT_JUDGED, reason="absent")
+"""The outcome of calls of an ordinary run that are not made."""
 
 Role = Annotated[str, Field(pattern=r"^[\w-]{1,64}$")]
 
@@ -104,22 +103,47 @@ async def judge(shared: Service, caller: Caller, asked: JudgementRequest) -> Jud
     role = shared.model(asked.judge, JUDGE)
     require_key(shared.models.specs[asked.judge], asked.judge, JUDGE)
     benchmark = _benchmark(shared, asked)
+    condition = asked.condition or benchmark.conditions[0]
     with request_images(shared) as images:
         sample = await read_sample(images, benchmark, asked.sample)
         texts = {f"replies.{call_id}": text for call_id, text in asked.replies.items()}
         length = check_bounds({"sample": sample, **texts}, shared.settings.sizes)
         check_volume(length, shared.settings.sizes.turns, "sample")
-        condition = asked.condition or benchmark.conditions[0]
-        calls = await asyncio.to_thread(_plan_calls, benchmark, sample, condition)
-        run = _JudgementRun(
-            asked=asked, benchmark=benchmark, sample=sample, condition=condition, calls=calls
+        planned = await asyncio.to_thread(_plan_calls, benchmark, sample, condition)
+        plan = Plan(
+            order=0,
+            sample=sample.id,
+            condition=condition,
+            calls=_calls_to_make(asked, planned),
+            replies={call_id: Reply(text=text) for call_id, text in asked.replies.items()},
         )
-        plan = run.plan()
         roles = {JUDGE: role, REPLAYED: role}
         names = {JUDGE: asked.judge}
         finished = await run_plans(shared, caller, roles, names, [plan], "judgement")
     check_answered(finished)
-    return run.result(finished[0])
+    calls = {call.id: call for call in plan.calls}
+    outcomes = presentable_outcomes(finished[0])
+    absent = dict.fromkeys((call.id for call in planned), NOT_MADE)
+    results = benchmark.results(
+        sample, condition, {call.id: call for call in planned} | calls, absent | outcomes
+    )
+    return Judgement(
+        benchmark=asked.benchmark,
+        condition=condition,
+        judge=asked.judge,
+        scores=tuple(
+            JudgedScore(
+                metric=score.metric,
+                value=score.value,
+                reason=score.why,
+                turn=score.turn,
+                tags=score.tags,
+            )
+            for score in benchmark.score(sample, results)
+            if score.why != NOT_JUDGED
+        ),
+        judgements=tuple(_judged(call, outcomes) for call in plan.calls if call.parser is not None),
+    )
 
 
 def _benchmark(shared: Service, asked: JudgementRequest) -> AnyBenchmark:
@@ -148,106 +172,44 @@ def _plan_calls(benchmark: AnyBenchmark, sample: Sample, condition: str) -> tupl
         raise Problem(400, f"sample: {message}", param="sample") from error
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _JudgementRun:
-    """A run with one sample under one condition, in which only the judge is called.
-
-    `calls` are those of an ordinary run, each after what it needs.
-    """
-
-    asked: JudgementRequest
-    benchmark: AnyBenchmark
-    sample: Sample
-    condition: str
-    calls: tuple[Call, ...]
-
-    def plan(self) -> Plan:
-        """The judge's calls that can be made, and the calls whose replies the request holds."""
-        self._check_names()
-        replies = {call_id: Reply(text=text) for call_id, text in self.asked.replies.items()}
-        plan = Plan(
-            order=0,
-            sample=self.sample.id,
-            condition=self.condition,
-            calls=self._possible(),
-            replies=replies,
-        )
-        for call in plan.calls:
-            if any(NOT_SENT in message.parts for message in call.messages):
-                raise Problem(400, "sample: the judge is sent its image; name it", param="sample")
-        return plan
-
-    def _check_names(self) -> None:
-        for param, names in (("replies", self.asked.replies), ("calls", self.asked.calls or ())):
-            known = [call.id for call in self.calls if param == "replies" or call.model == JUDGE]
-            for name in names:
-                if name not in known:
-                    message = (
-                        f"{param}: the call {name!r} does not exist; there are: {', '.join(known)}"
-                    )
-                    raise Problem(400, message, param=param)
-
-    def _possible(self) -> tuple[Call, ...]:
-        """The calls with replies, and those of the judge that need no others; in their order."""
-        possible: dict[str, Call] = {}
-        for call in self.calls:
-            if call.id in self.asked.replies:
-                # It is not made, so it needs nothing.
-                possible[call.id] = replace(
-                    call, model=REPLAYED, messages=(), fallbacks=(), compares=None
-                )
-            elif call.model == JUDGE and dependencies(call) <= possible.keys():
-                possible[call.id] = call
-        needed = set(self.asked.calls or possible)
-        for call in reversed(possible.values()):
-            if call.id in needed:
-                needed |= dependencies(call)
-        missing = needed - possible.keys()
-        if missing or not any(_is_judged(call) for call in possible.values()):
-            left_out = (call for call in self.calls if call.id in (missing or {call.id}))
-            self._refuse(next(filter(_is_judged, left_out), None), possible)
-        kept = needed | self.asked.replies.keys()
-        return tuple(call for call in possible.values() if call.id in kept)
-
-    def _refuse(self, call: Call | None, possible: Mapping[str, Call]) -> NoReturn:
-        if call is None:
-            raise Problem(400, "options: with these nothing is judged", param="options")
-        others = ", ".join(sorted(dependencies(call) - possible.keys()))
-        message = f"replies: {call.id} cannot be judged without {others}"
-        raise Problem(400, message, param="replies")
-
-    def result(self, finished: Finished) -> Judgement:
-        """The verdicts and the scores."""
-        calls = {call.id: call for call in finished.plan.calls}
-        outcomes = presentable_outcomes(finished)
-        planned = {call.id: call for call in self.calls}
-        left_out = dict.fromkeys(planned, Skipped(because=NOT_JUDGED, reason="absent"))
-        results = self.benchmark.results(
-            self.sample, self.condition, planned | calls, {**left_out, **outcomes}
-        )
-        return Judgement(
-            benchmark=self.asked.benchmark,
-            condition=self.condition,
-            judge=self.asked.judge,
-            scores=tuple(
-                JudgedScore(
-                    metric=score.metric,
-                    value=score.value,
-                    reason=score.why,
-                    turn=score.turn,
-                    tags=score.tags,
-                )
-                for score in self.benchmark.score(self.sample, results)
-                if score.why != NOT_JUDGED
-            ),
-            judgements=tuple(
-                _judged(call, outcomes) for call in calls.values() if _is_judged(call)
-            ),
-        )
+def _calls_to_make(asked: JudgementRequest, planned: Sequence[Call]) -> tuple[Call, ...]:
+    """The calls with replies, and those of the judge that need no others; raises `Problem`."""
+    _check_names(asked, planned)
+    possible: dict[str, Call] = {}
+    for call in planned:
+        if call.id in asked.replies:
+            # It is not made, so it needs nothing.
+            possible[call.id] = replace(
+                call, model=REPLAYED, messages=(), fallbacks=(), compares=None
+            )
+        elif call.model == JUDGE and dependencies(call) <= possible.keys():
+            possible[call.id] = call
+    needed = set(asked.calls or possible)
+    for call in reversed(possible.values()):
+        if call.id in needed:
+            needed |= dependencies(call)
+    missing = needed - possible.keys()
+    if missing or all(call.parser is None for call in possible.values()):
+        for call in planned:
+            if call.parser is not None and (not missing or call.id in missing):
+                others = ", ".join(sorted(dependencies(call) - possible.keys()))
+                message = f"replies: {call.id} cannot be judged without {others}"
+                raise Problem(400, message, param="replies")
+        raise Problem(400, "options: with these nothing is judged", param="options")
+    made = [call for call in possible.values() if call.id in needed | asked.replies.keys()]
+    if any(NOT_SENT in message.parts for call in made for message in call.messages):
+        raise Problem(400, "sample: the judge is sent its image; name it", param="sample")
+    return tuple(made)
 
 
-def _is_judged(call: Call) -> bool:
-    return call.parser is not None
+def _check_names(asked: JudgementRequest, planned: Sequence[Call]) -> None:
+    for param, names in (("replies", asked.replies), ("calls", asked.calls or ())):
+        known = [call.id for call in planned if param == "replies" or call.model == JUDGE]
+        for name in names:
+            if name not in known:
+                there = ", ".join(known)
+                message = f"{param}: the call {name!r} does not exist; there are: {there}"
+                raise Problem(400, message, param=param)
 
 
 def _judged(call: Call, outcomes: Mapping[str, Outcome]) -> JudgedCall:

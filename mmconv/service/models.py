@@ -1,4 +1,4 @@
-"""Models as requests use them: calls while a client waits, failures, keys, offline judges.
+"""Models as requests use them: calls while a client waits, and their failures.
 
 Calls are counted and measured. A chat's reply is not cached. Plans go through a runner and the
 store, so a call that was answered is not requested again, even if the client left before.
@@ -11,24 +11,18 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cache
-from pathlib import Path
 from typing import Final, cast
 
-from mmconv.benchmarks.registry import CLASSES, find_class
-from mmconv.core.config import ModelSpec
 from mmconv.core.errors import ConfigError, FailureKind
 from mmconv.core.plans import Finished, Plan
 from mmconv.core.run_stats import RunStats
 from mmconv.core.types import Failure, Message, Reply, Sampling
 from mmconv.engine import RoleModel, Runner
-from mmconv.engine.setup import check_key
 from mmconv.service.access import Caller
 from mmconv.service.errors import Problem, presentable, without_runs
-from mmconv.service.http.tracing import traced
 from mmconv.service.metrics import RunnerMetrics, WorkName
-from mmconv.service.settings import Settings
 from mmconv.service.state import Service
+from mmconv.service.tracing import traced
 
 log = logging.getLogger(__name__)
 
@@ -165,60 +159,3 @@ def _log_failure(model: str, kind: str, message: str) -> None:
     """Log a failure whose message the client does not get: the request did not cause it."""
     if FAILED[cast("FailureKind", kind)][0] >= 500:
         log.warning("%s: the model %s failed (%s): %s", traced(), model, kind, message)
-
-
-def has_key(spec: ModelSpec) -> bool:
-    """Whether the key that the model needs is set, if it needs one."""
-    try:
-        check_key(spec)
-    except ConfigError:
-        return False
-    return True
-
-
-def require_key(spec: ModelSpec, name: str, param: str) -> None:
-    """Raise `Problem` 409 for a model whose key is not set, and log which key it is.
-
-    `name` is its public name, `param` the field of the request that names it.
-    """
-    try:
-        check_key(spec)
-    except ConfigError as error:
-        log.warning("the model %s is refused: %s", name, error)
-        raise Problem(
-            409,
-            f"{param}: the model {name!r} cannot be used, because the server has no key for it; "
-            "name another, or ask the server's operator to set it",
-            param=param,
-            code="model_unusable",
-        ) from error
-
-
-def prompt_folder(settings: Settings, name: str) -> Path | None:
-    """The operator's folder that replaces this set of prompts, whole or in part, if any."""
-    if settings.prompts is None:
-        return None
-    folder = settings.prompts / name
-    return folder if folder.is_dir() else None
-
-
-@cache
-def offline_judges(benchmark: str) -> frozenset[str]:
-    """The providers of judges of the benchmark that are not language models."""
-    return frozenset(find_class(benchmark).offline_judges if benchmark in CLASSES else ())
-
-
-def is_offline(judge: ModelSpec) -> bool:
-    """Whether the judge is not a language model, but measures answers to some benchmarks."""
-    return any(judge.provider in offline_judges(benchmark) for benchmark in CLASSES)
-
-
-def convbench_only(judge: str, param: str) -> Problem:
-    """The error for an offline judge, by its public name, of anything but ConvBench."""
-    return Problem(
-        400,
-        f"{param}: the judge {judge!r} is not a language model and judges by ConvBench's prompts "
-        "only",
-        param=param,
-        code="convbench_only",
-    )

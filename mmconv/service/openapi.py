@@ -1,8 +1,9 @@
-"""The OpenAPI document: FastAPI's, with examples, scopes and the meaning of parameters."""
+"""The OpenAPI document: FastAPI's, with examples, scopes, errors and the meaning of parameters."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 
 from mmconv.service.access import INCLUDED_IN, Authorised
+from mmconv.service.errors import ErrorBody
 
 EXAMPLES: Mapping[str, Mapping[str, Any]] = yaml.safe_load(
     Path(__file__).with_name("examples.yaml").read_text(encoding="utf-8")
@@ -43,6 +45,58 @@ PARAMETERS: Mapping[str, str] = {
     "wait": "Seconds to wait for the result if the dialogue is queued.",
 }
 """Parameter -> its description on every route that does not describe it itself."""
+
+
+Responses = dict[int | str, dict[str, Any]]
+"""The `responses` of a route, as FastAPI takes them: status -> description."""
+
+LATER = {"Retry-After": "Seconds after which to come back, where that is known."}
+
+HEADERS: Mapping[int, Mapping[str, str]] = {
+    401: {"WWW-Authenticate": "`Bearer`."},
+    429: LATER,
+    503: LATER,
+}
+"""Status -> the headers of its errors, with their meaning."""
+
+TAGS = {"ETag": "For If-None-Match.", "Last-Modified": "For If-Modified-Since."}
+
+LOCATION = {"Location": "The address of the job."}
+
+
+def answers(headers: Mapping[str, str], **fields: Any) -> dict[str, Any]:
+    """The documentation of a response: FastAPI's fields, and its headers with their meaning."""
+    text = {"type": "string"}
+    described = {name: {"description": words, "schema": text} for name, words in headers.items()}
+    return fields | ({"headers": described} if described else {})
+
+
+def documented(*statuses: int) -> Responses:
+    """The error responses of a route besides those of `EVERYWHERE`."""
+    return {
+        status: answers(
+            HEADERS.get(status, {}), model=ErrorBody, description=HTTPStatus(status).phrase
+        )
+        for status in statuses
+    }
+
+
+EVERYWHERE = documented(400, 401, 403, 408, 413, 429, 500, 503)
+"""The error responses of every route."""
+
+
+def with_etag(**fields: Any) -> Responses:
+    """The `responses` of a route whose answers have an `ETag`."""
+    unchanged = "Not changed since (If-None-Match, If-Modified-Since)."
+    return {200: answers(TAGS, **fields), 304: answers(TAGS, description=unchanged)}
+
+
+def stopped(model: type) -> Responses:
+    """The `responses` of a route that stops a job (202) or removes it."""
+    return {
+        200: {"model": model, "description": "It had already ended and is unchanged."},
+        204: {"description": "It is removed."},
+    }
 
 
 def build_document(app: FastAPI, routers: Iterable[APIRouter]) -> dict[str, Any]:

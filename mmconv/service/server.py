@@ -29,9 +29,9 @@ from mmconv.core.errors import ConfigError
 from mmconv.engine.garbage import collect_rarely
 from mmconv.service.app import open_app
 from mmconv.service.errors import Problem
-from mmconv.service.http.tracing import HEADER, RefusalLog, Trace
 from mmconv.service.settings import Settings
 from mmconv.service.state import Readable
+from mmconv.service.tracing import HEADER, RefusalLog, Trace
 
 HEAD_BYTES = 65_536
 """Bytes of a request's line and headers, and of trailers. The parser itself has no limit."""

@@ -191,6 +191,11 @@ class Settings(_Frozen):
         """The folder of runs and their store. The environment overrides the settings."""
         return Place(out=self.out, store=database_url() or self.database)
 
+    def prompt_folder(self, name: str) -> Path | None:
+        """The folder that replaces this set of prompts, whole or in part, if any."""
+        folder = self.prompts and self.prompts / name
+        return folder if folder and folder.is_dir() else None
+
     @property
     def uploads(self) -> Path:
         """The folder of uploaded images."""

@@ -7,31 +7,37 @@ import logging
 import time
 from abc import ABC, abstractmethod
 from collections import OrderedDict, defaultdict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
+import orjson
+
 from images import Facts, ImageStore
 from images.uploads import Uploads
 from mmconv.benchmarks.base import Benchmark
-from mmconv.core.config import RunSpec
-from mmconv.core.errors import ImageError
-from mmconv.core.protocols import ImageSource
-from mmconv.engine import RoleModel
+from mmconv.benchmarks.options import file_options
+from mmconv.core.config import ModelSpec, RunSpec
+from mmconv.core.errors import ConfigError, ImageError
+from mmconv.core.protocols import Backend, ImageSource
+from mmconv.engine import Model, RoleModel
+from mmconv.engine.limiter import ConcurrencyLimiter
 from mmconv.engine.resources import Resources
 from mmconv.engine.run import Evaluation
-from mmconv.engine.setup import build_benchmark
-from mmconv.service.errors import no_model
+from mmconv.engine.setup import build_benchmark, build_models, model_identity
+from mmconv.run_folder.layout import SPEC
+from mmconv.service.errors import Problem, no_model
 from mmconv.service.metrics import Meter, Metrics
-from mmconv.service.model_pool import ModelPool
+from mmconv.service.run_requests import RunRequest, description, name_run, resolve
 from mmconv.service.settings import Settings
 from mmconv.store import Store
 from mmconv.store.connections import require_folder
 from mmconv.store.jobs import Filter, Job
 from mmconv.store.queue import Queue
+from model_zoo.providers import provider_of
 
 log = logging.getLogger(__name__)
 
@@ -77,14 +83,6 @@ class JobList(Protocol):
         ...
 
 
-class HeldImages(ImageSource, Protocol):
-    """Images by hash that can be asked for."""
-
-    def holds(self, sha256: str) -> bool:
-        """Whether the image is here."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Readable(ABC):
     """What requests that read runs share, on a server (`Service`) or of a folder of runs.
@@ -95,13 +93,13 @@ class Readable(ABC):
     workers take no more jobs. `started` is in seconds since the epoch.
 
     Data is read, reports are made and live views of runs are planned one at a time, since each
-    keeps a processor busy for a while: `reading`, `reporting`, `viewing`. `boards` are the last
-    leaderboards as JSON.
+    keeps a processor busy for a while: `reading`, `reporting`, `viewing`.
     """
 
     settings: Settings
     queue: JobList
-    images: HeldImages
+    images: ImageStore | KnownImages
+    derived: Path
     meters: defaultdict[str, Meter] = field(default_factory=lambda: defaultdict(Meter))
     metrics: Metrics = field(default_factory=Metrics)
     draining: asyncio.Event = field(default_factory=asyncio.Event)
@@ -110,12 +108,6 @@ class Readable(ABC):
     reading: asyncio.Lock = field(default_factory=asyncio.Lock)
     reporting: asyncio.Lock = field(default_factory=asyncio.Lock)
     viewing: asyncio.Lock = field(default_factory=asyncio.Lock)
-    boards: dict[str, bytes] = field(default_factory=dict)
-
-    @property
-    @abstractmethod
-    def derived(self) -> Path:
-        """The folder of files that are made of runs."""
 
     @abstractmethod
     async def open_run(self, job: Job) -> Evaluation:
@@ -152,34 +144,55 @@ class Service(Readable):
     fetches: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(16))
     benchmarks: OrderedDict[str, Benchmark[Any, Any]] = field(default_factory=OrderedDict)
 
-    @property
-    def derived(self) -> Path:
-        """See `Readable`."""
-        return self.settings.out
-
-    async def open_run(self, job: Job) -> Evaluation:
-        """See `Readable`."""
-        # it imports this module
-        from mmconv.service.runs.execution import open_run
-
-        return await open_run(self, job)
-
-    async def open_data(self, job: Job) -> Benchmark[Any, Any]:
-        """See `Readable`."""
-        from mmconv.service.runs.execution import open_run
-
-        return (await open_run(self, job, other_models=True)).benchmark
-
-    def public_spec(self, job: Job, folder: Path) -> RunSpec:
-        """See `Readable`."""
-        from mmconv.service.results.published import public_spec
-
-        return public_spec(self.settings, job, folder)
-
     def drain(self) -> None:
         """Announce the shutdown; wakes a worker that waits for jobs."""
         self.draining.set()
         self.queue.news.set()
+
+    async def open_run(self, job: Job) -> Evaluation:
+        """See `Readable`. Raises `ConfigError` if what the run names is configured otherwise."""
+        request = RunRequest.model_validate_json(job.spec)
+        spec = self._resolve(request)
+        if name_run(request, spec) != job.id:
+            raise ConfigError("what this run names is configured otherwise by now; post it again")
+        return await self.evaluation(spec)
+
+    async def open_data(self, job: Job) -> Benchmark[Any, Any]:
+        """See `Readable`."""
+        return await self.benchmark(self._resolve(RunRequest.model_validate_json(job.spec)))
+
+    def _resolve(self, request: RunRequest) -> RunSpec:
+        try:
+            return resolve(self.settings, request)
+        except Problem as problem:
+            raise ConfigError(problem.message) from problem
+
+    def public_spec(self, job: Job, folder: Path) -> RunSpec:
+        """The run's specification with the operator's names for files and models.
+
+        For our own benchmarks it has all options, because reports read them.
+        """
+        request = RunRequest.model_validate_json(job.spec)
+        options = request.options
+        if (known := description(job.benchmark or "")) is not None:
+            files = file_options(known.options)
+            used = orjson.loads((folder / SPEC).read_bytes())["spec"]["options"]
+            options = {
+                name: request.data if name in files else value for name, value in used.items()
+            }
+        return RunSpec(
+            benchmark=job.benchmark or "",
+            options={"data": request.data, **options},
+            models={role: self._public_model(name) for role, name in request.models.items()},
+            **request.unnamed(),
+        )
+
+    def _public_model(self, name: str) -> ModelSpec:
+        own = self.settings.models.get(name)
+        if own is None:
+            return ModelSpec(provider="unknown", model=name)
+        shown = {"name": own.name or name, "system": own.system, "sampling": own.sampling}
+        return ModelSpec(provider=own.provider, model=name, price=own.price, **shown)
 
     def model(self, name: str, param: str = "model") -> RoleModel:
         """The role of a configured model, shared by all requests.
@@ -257,5 +270,98 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             library=library,
             facts=facts,
             images=images,
+            derived=settings.out,
             models=models,
         )
+
+
+log = logging.getLogger(__name__)
+
+
+class ModelPool:
+    """Configured models by their public names; backends read images from `images`.
+
+    Creating one checks the options of every model and loads none. Checkpoints are hashed, so it is
+    created in a thread. Raises `ConfigError`.
+    """
+
+    def __init__(self, specs: Mapping[str, ModelSpec], images: ImageSource) -> None:
+        self.specs = dict(specs)
+        self._images = images
+        self._sources: dict[str, _Source] = {}
+        self._roles = self.lend(RunSpec(benchmark="", models=specs))
+
+    def model(self, name: str) -> RoleModel:
+        """The role that synchronous requests share. Raises `KeyError`."""
+        return self._roles[name]
+
+    def lend(self, spec: RunSpec) -> dict[str, RoleModel]:
+        """Roles for one run, which may stop and close their models."""
+        return build_models(spec, lambda model: self._source(model).lend())
+
+    def load(self, names: Iterable[str]) -> tuple[str, ...]:
+        """The models of these that are not loaded yet. Starts loading them, again if it failed."""
+        return tuple(name for name in names if not self._source(self.specs[name]).load())
+
+    async def aclose(self) -> None:
+        """Close every open model and cancel loading; then raise the first error, if any."""
+        closing = (source.aclose() for source in self._sources.values())
+        for error in await asyncio.gather(*closing, return_exceptions=True):
+            if error is not None:
+                raise error
+
+    def _source(self, spec: ModelSpec) -> _Source:
+        same = model_identity(spec)
+        if same not in self._sources:
+            self._sources[same] = _Source(spec, self._images)
+        return self._sources[same]
+
+
+class _Source:
+    """A backend that is opened once and lent to several models, which share its slots."""
+
+    def __init__(self, spec: ModelSpec, images: ImageSource) -> None:
+        self._spec = spec
+        self._images = images
+        self._slots = ConcurrencyLimiter()
+        self._opening: asyncio.Task[Backend] | None = None
+        self._fingerprint = provider_of(spec).fingerprint(spec)
+
+    def lend(self) -> Model:
+        return Model(self._fingerprint, self._open, self._spec.attempts, self._slots)
+
+    def load(self) -> bool:
+        """Start opening it, unless that is under way. Returns whether it is open."""
+        return self._begun().done()
+
+    async def aclose(self) -> None:
+        """Close the backend, or cancel its loading."""
+        opening, self._opening = self._opening, None
+        if opening is None:
+            return
+        opening.cancel()
+        await asyncio.wait((opening,))
+        if not opening.cancelled() and opening.exception() is None:
+            await opening.result().aclose()
+
+    async def _open(self) -> Backend:
+        # Loading may take longer than a client waits. The next request finds it under way.
+        return await asyncio.shield(self._begun())
+
+    def _begun(self) -> asyncio.Task[Backend]:
+        if self._opening is None:
+            self._opening = asyncio.create_task(self._really_open())
+            # Its failure is logged, and may have no other reader.
+            self._opening.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+        return self._opening
+
+    async def _really_open(self) -> Backend:
+        try:
+            backend = await provider_of(self._spec).open_backend(self._spec, self._images)
+            self._slots.open(backend.max_concurrency)
+        except Exception as error:
+            # The next request tries again. Those that wait now may all have left.
+            log.error("model %s cannot be opened: %s", self._spec.label, error)
+            self._opening = None
+            raise
+        return backend

@@ -248,13 +248,8 @@ class Queue:
             return bool(connection.execute(ended).rowcount)
 
     @_on_thread("writer")
-    def give_back(
-        self, job_id: str, worker: str, progress: Mapping[str, Any], *, in_vain: bool = False
-    ) -> None:
-        """Give an unfinished job back: it is stopped if that was requested, else queued again.
-
-        `in_vain`: its start counts as one without a new reply.
-        """
+    def give_back(self, job_id: str, worker: str, progress: Mapping[str, Any]) -> None:
+        """Give an unfinished job back: it is stopped if that was requested, else queued again."""
         with self._engine.begin() as connection:
             now = now_of(connection)
             # a job that was posted again while it was stopping is queued again
@@ -264,7 +259,7 @@ class Queue:
                 .values(
                     state=case((jobs.c.stopping, "stopped"), else_="queued"),
                     ended=case((jobs.c.stopping, now), else_=None),
-                    starts=jobs.c.starts if in_vain else 0,
+                    starts=0,
                     progress=orjson.dumps(progress).decode(),
                     updated=now,
                     **FREED,
@@ -404,6 +399,9 @@ def settle_orphans(connection: Connection, now: datetime) -> None:
     orphaned = update(jobs).where(is_orphaned(now))
     ended = FREED | {"updated": now, "ended": now}
     connection.execute(orphaned.where(jobs.c.stopping).values(ended | {"state": "stopped"}))
-    error = f"the server ended {MOST_STARTS} times in a row while at it, without a new reply"
+    error = (
+        f"it was started {MOST_STARTS} times in a row without a new reply: the server or its "
+        "database failed each time; the server's log says why"
+    )
     hopeless = orphaned.where(jobs.c.starts >= MOST_STARTS)
     connection.execute(hopeless.values(ended | {"state": "failed", "error": error}))

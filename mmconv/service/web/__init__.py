@@ -1,4 +1,1 @@
-"""The web pages, and the data that they need besides the public API."""
-
-PAGES = "web.pages"
-"""The module of the pages. Its routes accept any query, because the pages' scripts read it."""
+"""The web pages, the data that they need besides the public API, and a folder of runs."""

@@ -7,43 +7,49 @@ files. None of this is promised to other clients, so no public document lists it
 from __future__ import annotations
 
 import asyncio
+import logging
 import shutil
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import orjson
 from fastapi import APIRouter, Query
 from fastapi import Path as InPath
-from pydantic import Field
+from pydantic import BaseModel, Field
 from starlette.responses import FileResponse, Response
 
 from mmconv import __version__
 from mmconv.api import DataSet
 from mmconv.benchmarks.base import Benchmark
+from mmconv.benchmarks.base.compare import BoardPart, find_boards
 from mmconv.benchmarks.options import display_of
-from mmconv.core.config import ModelSpec
+from mmconv.benchmarks.registry import TITLES
+from mmconv.core.config import CANDIDATE, ModelSpec, RunSpec
+from mmconv.core.errors import ConfigError, DataError
 from mmconv.core.keys import hash_bytes, hash_json
 from mmconv.core.plans import read_trial
+from mmconv.core.types import Cell, Table
 from mmconv.report.comparison.leaderboard import RANK, Leaderboard, make_leaderboard
 from mmconv.report.page.build import HEAD, block_name, write_parts
 from mmconv.report.page.content import NOTHING, About, comparison_content, run_content
-from mmconv.report.page.grids import grid
+from mmconv.report.page.grids import grid, shown
 from mmconv.report.page.rendering import templates
 from mmconv.report.page.samples import reading_settings, shown_sample
 from mmconv.report.tables.cells import is_text, shared_notes
+from mmconv.run_folder.layout import SPEC, TABLES
+from mmconv.run_folder.saved_run import INDEX, read_names, read_spec, read_table
 from mmconv.service.access import Asker, Reader, SharedRuns
 from mmconv.service.catalogue import data_sets
 from mmconv.service.errors import Problem, json_response
-from mmconv.service.http.requests import QueryParameters, Word
-from mmconv.service.http.responses import documented
-from mmconv.service.models import has_key, is_offline, offline_judges
-from mmconv.service.results.live_samples import live_page, live_records
-from mmconv.service.results.published import derived_file, result_times
-from mmconv.service.results.routes import (
+from mmconv.service.openapi import documented
+from mmconv.service.published import derived_file, result_times
+from mmconv.service.requests import Word
+from mmconv.service.results import (
     MOST_RUNS,
     CompareQuery,
     compare_finished,
@@ -53,8 +59,9 @@ from mmconv.service.results.routes import (
     public_folders,
     read_sample,
 )
-from mmconv.service.results.run_files import read_in_thread
-from mmconv.service.runs.execution import (
+from mmconv.service.run_files import describe_damage, read_in_thread
+from mmconv.service.run_requests import has_key, is_offline, offline_judges
+from mmconv.service.runs import (
     RUN,
     RunId,
     Sample,
@@ -63,12 +70,12 @@ from mmconv.service.runs.execution import (
     find_run,
     finished_folder,
     readable_data,
-    readable_run,
+    result_folder,
+    run_info,
 )
 from mmconv.service.settings import SCOPES
 from mmconv.service.state import Readable
 from mmconv.service.web.pages import FOLDER as ASSETS
-from mmconv.service.web.rows import LISTED, run_rows
 from mmconv.store.jobs import Filter, Job
 
 router = APIRouter(prefix="/web", include_in_schema=False, responses=documented(404, 409))
@@ -165,41 +172,6 @@ async def run_block(run: RunId, number: Number, shared: SharedRuns, _caller: Rea
     return _part(await _run_folder(shared, run), block_name(number))
 
 
-@router.get("/runs/{run}/live")
-async def live_index(
-    run: RunId,
-    shared: SharedRuns,
-    _caller: Reader,
-    asked: Annotated[SampleQuery, Query()],
-) -> Response:
-    """List samples of an unfinished run as an index without scores, and the last if more follow."""
-    job = await find_run(shared, run)
-    evaluation = await readable_run(shared, job)
-    samples, following = await live_page(shared, evaluation, asked.after, asked.limit)
-    settings = reading_settings(
-        display_of(job.benchmark or ""), [job.model or ""], evaluation.benchmark.conditions
-    )
-    rows = [_index_row(sample) for sample in samples]
-    index = {"columns": [], "facets": [], "marks": [], "samples": rows}
-    return json_response({"index": index | settings, "next": following})
-
-
-@router.get("/runs/{run}/live/{sample:path}")
-async def live_sample(run: RunId, sample: Sample, shared: SharedRuns, _caller: Reader) -> Response:
-    """Get one sample with the replies so far."""
-    job = await find_run(shared, run)
-    evaluation = await readable_run(shared, job)
-    records = await live_records(shared, evaluation, sample)
-    about = await asyncio.to_thread(_about_sample, evaluation.benchmark, sample)
-    words = display_of(job.benchmark or "").verdict
-    return json_response(shown_sample(sample, [_begun(records["calls"])], words, about))
-
-
-def _begun(calls: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The calls without those that wait for another call's reply: they have nothing to show."""
-    return [call for call in calls if call["state"] != "skipped" or call["messages"]]
-
-
 def _index_row(sample: Mapping[str, Any]) -> dict[str, Any]:
     text = f"{sample['replies']} of {sample['calls']} calls answered"
     if sample["failures"]:
@@ -216,7 +188,7 @@ def _about_sample(benchmark: Benchmark[Any, Any], name: str) -> About:
     return {}
 
 
-class BoardQuery(QueryParameters):
+class BoardQuery(BaseModel):
     """Ids of runs separated by commas, the column that ranks them, and what else may differ."""
 
     runs: Annotated[str, Field(pattern=r"^[A-Za-z0-9._,-]{1,8500}$")]
@@ -234,11 +206,11 @@ class SamplesQuery(SampleQuery):
 async def samples_index(
     shared: SharedRuns, _caller: Reader, asked: Annotated[SamplesQuery, Query()]
 ) -> Response:
-    """List the first run's samples as an index without scores, to show several runs side by side.
+    """List the first run's samples as an index without scores, to show runs side by side.
 
-    Unlike a comparison, this needs no finished runs, and no runs that are alike.
+    Unlike a report or a comparison, this needs no finished runs, and no runs that are alike.
     """
-    jobs = await find_runs(shared, asked.runs, MOST_RUNS)
+    jobs = await find_runs(shared, asked.runs, MOST_RUNS, least=1)
     first = jobs[0]
     samples, following = await list_samples(shared, first, asked)
     names = Counter(job.model for job in jobs)
@@ -255,25 +227,27 @@ async def sample_beside(
     sample: Sample, shared: SharedRuns, _caller: Reader, asked: Annotated[SamplesQuery, Query()]
 ) -> Response:
     """Get one sample with the conversations of all runs that have it, as far as they are."""
-    jobs = await find_runs(shared, asked.runs, MOST_RUNS)
-    calls = [await _calls_of(shared, job, sample) for job in jobs]
-    words = display_of(jobs[0].benchmark or "").verdict
+    jobs = await find_runs(shared, asked.runs, MOST_RUNS, least=1)
+    calls: list[list[dict[str, Any]]] = []
+    for job in jobs:
+        try:
+            records = await read_sample(shared, job, sample)
+        except Problem as problem:
+            if problem.status != 404 or len(jobs) == 1:
+                raise
+            records = {"calls": []}
+        # calls that wait for another call's reply have nothing to show
+        begun = (
+            call for call in records["calls"] if call["state"] != "skipped" or call["messages"]
+        )
+        calls.append([*begun])
     about = NOTHING
     with suppress(Problem):  # the data may be gone
         benchmark = await readable_data(shared, jobs[0])
         about = await asyncio.to_thread(_about_sample, benchmark, sample)
-    return json_response(shown_sample(sample, calls, words, about))
-
-
-async def _calls_of(shared: Readable, job: Job, sample: str) -> list[dict[str, Any]]:
-    """The calls of a sample; none if the run does not have it."""
-    try:
-        records = await read_sample(shared, job, sample)
-    except Problem as problem:
-        if problem.status == 404:
-            return []
-        raise
-    return _begun(records["calls"])
+    return json_response(
+        shown_sample(sample, calls, display_of(jobs[0].benchmark or "").verdict, about)
+    )
 
 
 @router.get("/leaderboard")
@@ -282,18 +256,12 @@ async def leaderboard(
 ) -> Response:
     """Get the tables of a leaderboard as HTML, and the columns that may sort it."""
     folders = await public_folders(shared, asked.runs, MOST_RANKED)
-    times = [result_times(folder) for folder in folders]
-    key = hash_json([asked.model_dump(), times])
-    if key not in shared.boards:
-        async with shared.reporting:
-            with comparing():
-                board = await read_in_thread(
-                    make_leaderboard, folders, sort=asked.sort, despite=asked.despite
-                )
-        shared.boards[key] = await asyncio.to_thread(_show_board, board)
-        while len(shared.boards) > COMPARISONS_KEPT:
-            del shared.boards[next(iter(shared.boards))]
-    return Response(shared.boards[key], media_type="application/json")
+    async with shared.reporting:
+        with comparing():
+            board = await read_in_thread(
+                make_leaderboard, folders, sort=asked.sort, despite=asked.despite
+            )
+    return Response(await asyncio.to_thread(_show_board, board), media_type="application/json")
 
 
 def _show_board(board: Leaderboard) -> bytes:
@@ -379,3 +347,87 @@ def _part(folder: Path, name: str) -> Response:
         raise Problem(404, "no such part", param="number")
     headers = {"Content-Encoding": "gzip", "Cache-Control": "private, no-cache"}
     return FileResponse(path, media_type="application/json", headers=headers)
+
+
+log = logging.getLogger(__name__)
+
+LISTED = 2000
+"""How many runs are listed at most, the newest."""
+
+CACHED = 4 * LISTED
+"""How many runs' numbers are cached, each some kilobytes of JSON."""
+
+
+def run_rows(shared: Readable, jobs: list[Job]) -> list[dict[str, Any]]:
+    """A row for each run. Blocks: it reads the tables of runs whose numbers are not cached."""
+    return [_row(shared, job) for job in jobs]
+
+
+def _row(shared: Readable, job: Job) -> dict[str, Any]:
+    row = run_info(job) | {"title": TITLES.get(job.benchmark or "", job.benchmark), "numbers": []}
+    folder = result_folder(shared, job)
+    if folder is None:
+        return row
+    # a run that is resumed has no tables, and one may be deleted at any time
+    with suppress(OSError, ConfigError):
+        times = [(folder / name).stat().st_mtime_ns for name in (SPEC, f"{TABLES}/{INDEX}")]
+        row |= _numbers_or_damage(folder, *times)
+    return row
+
+
+def _numbers_or_damage(folder: Path, specified: int, tabulated: int) -> dict[str, Any]:
+    try:
+        return {"numbers": orjson.Fragment(_numbers(folder, specified, tabulated))}
+    except DataError as error:
+        log.warning("a run's numbers cannot be read: %s", error)
+        return {"error": describe_damage(error)}
+
+
+@lru_cache(maxsize=CACHED)
+def _numbers(folder: Path, _specified: int, _tabulated: int) -> bytes:
+    """The run's boards as JSON: a list of `title` and `columns`, by name.
+
+    A column has the value, and as texts the value, its interval, the counts and what is missing.
+    """
+    spec = read_spec(folder)
+    tables = _Tables(folder / TABLES)
+    parts = (part for board in find_boards(spec, [tables]) for part in board.parts)
+    boards = ({"title": p.title, "columns": dict(_columns(p, tables, spec))} for p in parts)
+    return orjson.dumps([board for board in boards if board["columns"]])
+
+
+def _columns(
+    part: BoardPart, tables: Mapping[str, Table], spec: RunSpec
+) -> Iterator[tuple[str, list[Any]]]:
+    for name, place in part.columns.items():
+        cell = place.find(tables, spec.models[CANDIDATE].label)
+        if cell is not None:
+            yield name, _texts(cell, tables[place.table])
+
+
+def _texts(cell: Cell, table: Table) -> list[Any]:
+    texts = shown(cell, table)
+    assert texts is not None
+    return [cell.value, texts.value, texts.interval, texts.counts, texts.why]
+
+
+class _Tables(Mapping[str, Table]):
+    """A run's tables by name. A table is read when it is looked up: most are not."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._names = read_names(folder)
+        self._read: dict[str, Table] = {}
+
+    def __getitem__(self, name: str) -> Table:
+        if name not in self._names:
+            raise KeyError(name)
+        if name not in self._read:
+            self._read[name] = read_table(self._folder / f"{name}.json")
+        return self._read[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)

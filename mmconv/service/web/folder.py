@@ -12,15 +12,15 @@ import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, TypeAlias
 
 import orjson
-from fastapi import APIRouter, Depends, FastAPI
+from fastapi import APIRouter, FastAPI
 from fastapi.routing import APIRoute
 
 from images import ImageStore
@@ -30,7 +30,7 @@ from mmconv.benchmarks.registry import TITLES
 from mmconv.core.config import CANDIDATE, RunSpec
 from mmconv.core.errors import ConfigError, DataError, InputError, StoreError
 from mmconv.core.keys import hash_json
-from mmconv.core.run_stats import JobState, Progress
+from mmconv.core.run_stats import Progress
 from mmconv.engine.run import Evaluation, open_evaluation, read_run
 from mmconv.engine.setup import build_benchmark
 from mmconv.run_folder.layout import PROGRESS, SCORES, SPEC, SUMMARY, TABLES, RunSummary, Specified
@@ -41,19 +41,19 @@ from mmconv.run_folder.saved_run import (
     read_summary,
 )
 from mmconv.service.access import LOCAL
-from mmconv.service.errors import install_handlers
-from mmconv.service.http.gate import Gate
-from mmconv.service.http.requests import check_query
-from mmconv.service.results.run_files import describe_damage
-from mmconv.service.runs.execution import RUN, RUN_ID
+from mmconv.service.app import build_app
+from mmconv.service.run_files import describe_damage
+from mmconv.service.runs import RUN, RUN_ID
 from mmconv.service.settings import Settings
 from mmconv.service.state import CACHED, Readable
-from mmconv.service.web import PAGES
-from mmconv.service.web.rows import run_rows
+from mmconv.service.web.data import run_rows
 from mmconv.store.jobs import Filter, Job
 
 STATE = (SPEC, SUMMARY, PROGRESS, SCORES, f"{TABLES}/{INDEX}")
 """The files whose times say whether a run must be read again."""
+
+Times: TypeAlias = tuple[int, ...]
+"""When each file of `STATE` was written, in nanoseconds; 0 for one that does not exist."""
 
 ALIVE_SECONDS = 30.0
 """After this time without news of its progress a session is taken for dead."""
@@ -67,23 +67,11 @@ DEPTHS = (f"*/{SPEC}", f"*/*/{SPEC}")
 MADE = frozenset({"shown", "compared"})
 """Folders that a server makes of its runs."""
 
-GROUPS = ("runs.routes", "results.routes", "web.pages", "web.data")
+GROUPS = ("runs", "results", "web.pages", "web.data")
 """The modules of the service whose GET routes read runs."""
 
 LEFT_OUT = frozenset({"/new", "/try", "/docs"})
 """Pages that need models."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Known:
-    """What the files of a run say at one time; `unfinished` is the reason, `error` a damage."""
-
-    times: tuple[int, ...]
-    specified: Specified | None = None
-    summary: RunSummary | None = None
-    unfinished: str | None = None
-    progress: dict[str, Any] = field(default_factory=dict)
-    error: str | None = None
 
 
 class RunFolders:
@@ -91,7 +79,7 @@ class RunFolders:
 
     def __init__(self, out: Path) -> None:
         self._out = out
-        self._known: dict[Path, _Known] = {}
+        self._known: dict[Path, tuple[Times, Job]] = {}
         self._folders: dict[str, Path] = {}
 
     async def get(self, job_id: str) -> Job | None:
@@ -142,9 +130,11 @@ class RunFolders:
         if not times[0]:
             return None
         known = self._known.get(folder)
-        if known is None or known.times != times:
-            known = self._known[folder] = _read(folder, times)
-        return _as_job(job_id, folder.relative_to(self._out).as_posix(), known)
+        if known is None or known[0] != times:
+            name = folder.relative_to(self._out).as_posix()
+            known = self._known[folder] = times, _read_job(job_id, name, folder, times)
+        job = known[1]
+        return replace(job, state="running", ended=None) if _is_running(job, times) else job
 
 
 def _id_of(name: str) -> str:
@@ -162,69 +152,60 @@ def _time(path: Path) -> int:
         return 0
 
 
-def _read(folder: Path, times: tuple[int, ...]) -> _Known:
-    progress = {}
+def _read_job(job_id: str, name: str, folder: Path, times: Times) -> Job:
+    """The run as its files say at these times, as if no session went on."""
+    progress: Mapping[str, Any] = {}
+    specified = summary = unfinished = error = None
     with suppress(OSError, TypeError, ValueError):
         progress = asdict(Progress(**orjson.loads((folder / PROGRESS).read_bytes())))
     try:
-        return _Known(
-            times=times,
-            specified=read_specified(folder),
-            summary=read_summary(folder),
-            unfinished=find_unfinished(folder),
-            progress=progress,
-        )
-    except InputError as error:
+        specified, summary = read_specified(folder), read_summary(folder)
+        unfinished = find_unfinished(folder)
+    except InputError as problem:
         # one that is not about data: the run was deleted this moment
-        damage = describe_damage(error) if isinstance(error, DataError) else str(error)
-        return _Known(times=times, error=damage)
-
-
-def _as_job(job_id: str, name: str, known: _Known) -> Job:
-    started, *others = (datetime.fromtimestamp(time / 1e9, UTC) for time in known.times)
-    spec = known.specified.spec if known.specified else None
-    is_running = _is_running(known)
-    is_done = known.error is None and known.unfinished is None
-    roles = known.summary.models.values() if known.summary else ()
-    state: JobState = "done" if is_done else "stopped" if known.error is None else "failed"
+        error = describe_damage(problem) if isinstance(problem, DataError) else str(problem)
+    started, *others = (datetime.fromtimestamp(time / 1e9, UTC) for time in times)
+    spec = specified.spec if specified else None
+    is_done = error is None and unfinished is None
+    roles = summary.models.values() if summary else ()
     return Job(
         id=job_id,
         kind=RUN,
         owner=LOCAL,
-        spec=orjson.dumps(_request(known.specified)).decode(),
+        spec=orjson.dumps(_request(specified)).decode(),
         benchmark=spec.benchmark if spec else None,
         model=spec.models[CANDIDATE].label if spec else None,
-        state="running" if is_running else state,
+        state="done" if is_done else "stopped" if error is None else "failed",
         stopping=False,
         worker=None,
         lease=None,
         starts=1,
-        progress={"folder": name, **_progress(known)},
+        progress={"folder": name, **(progress or _ended_progress(summary))},
         lost=sum(role.failed + role.skipped for role in roles) if is_done else 0,
         result=orjson.dumps({"folder": name, "unscored": {}}).decode() if is_done else None,
-        error=known.error,
+        error=error,
         created=started,
         queued=started,
         started=started,
         updated=max(started, *others),
-        ended=None if is_running else max(started, *others),
+        ended=max(started, *others),
     )
 
 
-def _is_running(known: _Known) -> bool:
-    """Whether a session goes on, as far as its files say."""
-    times = dict(zip(STATE, known.times, strict=True))
-    is_writing = known.progress.get("conversations") == known.progress.get("total")
+def _is_running(job: Job, times: Times) -> bool:
+    """Whether a session goes on, as far as the run's files say."""
+    written = dict(zip(STATE, times, strict=True))
+    is_writing = job.progress.get("conversations") == job.progress.get("total")
     seconds = WRITING_SECONDS if is_writing else ALIVE_SECONDS
-    is_fresh = time.time() - times[PROGRESS] / 1e9 < seconds
-    return is_fresh and times[PROGRESS] > times[SUMMARY]
+    is_fresh = time.time() - written[PROGRESS] / 1e9 < seconds
+    return is_fresh and written[PROGRESS] > written[SUMMARY]
 
 
-def _progress(known: _Known) -> Mapping[str, Any]:
-    """The fields of `Progress`: of the session that goes on or died, or of one that ended."""
-    if known.progress or known.summary is None:
-        return known.progress
-    roles = known.summary.models.values()
+def _ended_progress(summary: RunSummary | None) -> Mapping[str, Any]:
+    """The fields of `Progress` of a session that ended."""
+    if summary is None:
+        return {}
+    roles = summary.models.values()
     counts = {
         name: sum(getattr(role, name) for role in roles)
         for name in ("requested", "cached", "failed", "skipped", "retried")
@@ -235,12 +216,12 @@ def _progress(known: _Known) -> Mapping[str, Any]:
             **counts,
             calls=calls,
             planned=calls,
-            conversations=known.summary.plans,
-            total=known.summary.plans,
+            conversations=summary.plans,
+            total=summary.plans,
             replies=counts["requested"] + counts["cached"],
             input_tokens=sum(role.input_tokens for role in roles),
             output_tokens=sum(role.output_tokens for role in roles),
-            seconds=known.summary.seconds,
+            seconds=summary.seconds,
         )
     )
 
@@ -280,15 +261,9 @@ class RunsFolder(Readable):
 
     queue: RunFolders
     images: ImageStore
-    temporary: Path
     opened: AsyncExitStack
     evaluations: dict[str, Evaluation] = field(default_factory=dict)
     benchmarks: OrderedDict[str, Benchmark[Any, Any]] = field(default_factory=OrderedDict)
-
-    @property
-    def derived(self) -> Path:
-        """See `Readable`."""
-        return self.temporary
 
     async def open_run(self, job: Job) -> Evaluation:
         """See `Readable`."""
@@ -345,24 +320,17 @@ async def open_view(settings: Settings) -> AsyncIterator[FastAPI]:
     require_runs(settings.out, runs)
     async with AsyncExitStack() as stack:
         temporary = stack.enter_context(TemporaryDirectory(prefix="mmconv-view-"))
-        app = FastAPI(
-            title="mmconv", docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False
-        )
-        app.state.service = RunsFolder(
+        shared = RunsFolder(
             settings=settings,
             queue=queue,
             images=ImageStore(),
-            temporary=Path(temporary),
+            derived=Path(temporary),
             opened=stack,
         )
-        app.add_middleware(Gate)
-        install_handlers(app)
-        for name in GROUPS:
-            router = import_module(f"mmconv.service.{name}").router
-            checks = [] if name == PAGES else [Depends(check_query)]
-            app.include_router(_reading(router), dependencies=checks)
+        routers = (import_module(f"mmconv.service.{name}").router for name in GROUPS)
+        app = build_app(shared, map(_reading, routers), openapi_url=None)
         # the numbers of many runs take a second, in which the reader opens the page
-        ahead = asyncio.create_task(asyncio.to_thread(run_rows, app.state.service, runs))
+        ahead = asyncio.create_task(asyncio.to_thread(run_rows, shared, runs))
         yield app
         await ahead
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 from fastapi.openapi.docs import get_swagger_ui_html
 from starlette.responses import HTMLResponse, Response
 
@@ -21,7 +21,7 @@ from mmconv import __version__
 from mmconv.report.page.rendering import SCRIPTS, STYLE, read_part, templates
 from mmconv.service.access import SharedRuns
 from mmconv.service.errors import Problem
-from mmconv.service.runs.execution import RunId
+from mmconv.service.runs import RunId
 from mmconv.service.state import Readable
 
 router = APIRouter(include_in_schema=False)
@@ -54,16 +54,23 @@ COMMON = ("dom.js", "theme.js", "api.js", "shell.js", "jobs.js")
 """The scripts of every page. A page's own script follows them."""
 
 
-@router.get("/")
-async def runs_page(shared: SharedRuns) -> Response:
-    """The list of runs."""
-    return _page(shared, "runs", "Runs")
+PAGES: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
+    "/": ("runs", "Runs", ()),
+    "/new": ("new", "New run", ()),
+    "/compare": ("compare", "Compare", SCRIPTS),
+    "/leaderboard": ("leaderboard", "Leaderboard", ("tables.js",)),
+    "/try": ("try", "Try a dialogue", ("conversation.js",)),
+}
+"""Path -> the page's template, its title, and the report's scripts that it uses."""
 
 
-@router.get("/new")
-async def new_page(shared: SharedRuns) -> Response:
-    """The form that starts a run."""
-    return _page(shared, "new", "New run")
+async def page(request: Request, shared: SharedRuns) -> Response:
+    """A page of `PAGES`."""
+    return _page(shared, *PAGES[request.scope["route"].path])
+
+
+for path in PAGES:
+    router.add_api_route(path, page)
 
 
 @router.get("/runs/{run}")
@@ -72,28 +79,24 @@ async def run_page(run: RunId, shared: SharedRuns) -> Response:
     return _page(shared, "run", run, SCRIPTS)
 
 
-@router.get("/compare")
-async def compare_page(shared: SharedRuns) -> Response:
-    """Runs side by side."""
-    return _page(shared, "compare", "Compare", SCRIPTS)
-
-
-@router.get("/leaderboard")
-async def leaderboard_page(shared: SharedRuns) -> Response:
-    """Runs of one benchmark, the best first."""
-    return _page(shared, "leaderboard", "Leaderboard", ("tables.js",))
-
-
-@router.get("/try")
-async def try_page(shared: SharedRuns) -> Response:
-    """A dialogue with a model."""
-    return _page(shared, "try", "Try a dialogue", ("conversation.js",))
-
-
 @router.get("/docs")
 async def docs_page() -> Response:
     """Swagger UI for the OpenAPI document."""
-    return _docs()
+    shown = get_swagger_ui_html(
+        openapi_url="/openapi.json",
+        title="mmconv API",
+        swagger_js_url="/static/swagger-ui-bundle.js",
+        swagger_css_url="/static/docs.css",
+        swagger_favicon_url="/static/icon.svg",
+        oauth2_redirect_url=None,
+        swagger_ui_parameters={"defaultModelsExpandDepth": 0, "validatorUrl": None},
+    )
+    html = bytes(shown.body)
+    # Swagger UI is started by FastAPI's inline script. Its hash admits this script and no other.
+    [script] = re.findall(rb"<script>(.*?)</script>", html, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(script).digest()).decode()
+    policy = POLICY.replace("script-src 'self'", f"script-src 'self' 'sha256-{digest}'")
+    return HTMLResponse(html, headers=HEADERS | {"Content-Security-Policy": policy})
 
 
 @router.get("/static/{name}")
@@ -104,9 +107,7 @@ async def static_file(name: str) -> Response:
     return _files()[name]
 
 
-def _page(
-    shared: Readable, name: str, title: str, report_scripts: tuple[str, ...] = ()
-) -> Response:
+def _page(shared: Readable, name: str, title: str, report_scripts: tuple[str, ...]) -> Response:
     template = templates(FOLDER).get_template(f"{name}.html.j2")
     html = template.render(
         page=name,
@@ -118,25 +119,6 @@ def _page(
         version=__version__,
     )
     return HTMLResponse(html, headers=HEADERS)
-
-
-@cache
-def _docs() -> Response:
-    page = get_swagger_ui_html(
-        openapi_url="/openapi.json",
-        title="mmconv API",
-        swagger_js_url="/static/swagger-ui-bundle.js",
-        swagger_css_url="/static/docs.css",
-        swagger_favicon_url="/static/icon.svg",
-        oauth2_redirect_url=None,
-        swagger_ui_parameters={"defaultModelsExpandDepth": 0, "validatorUrl": None},
-    )
-    html = bytes(page.body)
-    # Swagger UI is started by FastAPI's inline script. Its hash admits this script and no other.
-    [script] = re.findall(rb"<script>(.*?)</script>", html, re.DOTALL)
-    digest = base64.b64encode(hashlib.sha256(script).digest()).decode()
-    policy = POLICY.replace("script-src 'self'", f"script-src 'self' 'sha256-{digest}'")
-    return HTMLResponse(html, headers=HEADERS | {"Content-Security-Policy": policy})
 
 
 @cache

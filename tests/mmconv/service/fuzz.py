@@ -24,8 +24,7 @@ from typing import Any
 import httpx2
 from fastapi import APIRouter
 
-from mmconv.service.http.responses import EVERYWHERE
-from mmconv.service.openapi import describe
+from mmconv.service.openapi import EVERYWHERE, describe
 from mmconv.service.web import data
 from tests.mmconv.service.conftest import Servers
 from tests.mmconv.service.run_settings import drawn, request

@@ -8,7 +8,7 @@ from pydantic import TypeAdapter
 
 from mmconv.benchmarks.options import describe
 from mmconv.benchmarks.registry import CLASSES, TITLES, find_class
-from mmconv.service.runs.requests import open_options
+from mmconv.service.run_requests import open_options
 from tests.mmconv.service.conftest import Serve
 
 

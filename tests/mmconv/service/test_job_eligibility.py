@@ -10,8 +10,8 @@ from typing import Any
 
 import httpx2
 
-from mmconv.service.dialogues.request import DialogueRequest
-from mmconv.service.runs.requests import RunRequest
+from mmconv.service.dialogue_run import DialogueRequest
+from mmconv.service.run_requests import RunRequest
 from mmconv.store.jobs import NewJob
 from tests.mmconv.service.conftest import Serve, Served
 from tests.mmconv.service.run_settings import drawn, ended, finished, request

@@ -56,8 +56,8 @@ async def test_samples_of_an_unfinished_run_are_planned_beside_the_loop(
         (f"/v1/runs/{run}/samples", ROWS),
         (f"/v1/runs/{run}/samples/2", 1),
         (f"/v1/runs/{run}/samples?after=2", 1),
-        (f"/web/runs/{run}/live?after=2", 1),
-        (f"/web/runs/{run}/live/3", 1),
+        (f"/web/samples?runs={run}&after=2", 1),
+        (f"/web/samples/3?runs={run}", 1),
     ):
         planning = Threads(monkeypatch, ConvBench, "plan")
         reading = Threads(monkeypatch, ConvBench, "score")

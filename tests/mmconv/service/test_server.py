@@ -23,7 +23,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from mmconv.service.server import Connection, Server
 from tests.mmconv.service.conftest import MODELS, ServerProcess, Servers, until
-from tests.mmconv.service.http.hostile import connect
+from tests.mmconv.service.hostile import connect
 from tests.mmconv.service.run_settings import drawn, request
 from tests.pictures import picture
 

@@ -89,7 +89,7 @@
 
   async function showLive() {
     const of = shown;
-    const source = await jobs.pagedSource(`${parts}/live`, picture);
+    const source = await jobs.pagedSource("/web/samples", picture, `&runs=${encodeURIComponent(id)}`);
     // It may have come to its end meanwhile.
     if (of !== shown) return;
     live = source;

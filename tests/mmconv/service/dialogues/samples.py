@@ -10,8 +10,7 @@ from mmconv.core.config import ModelSpec, RunSpec
 from mmconv.core.graph import check, dependencies
 from mmconv.core.plans import Finished, Plan, ResolvedCall
 from mmconv.core.types import Image, Outcome, Reply, Skipped
-from mmconv.service.dialogues.request import DialogueRequest
-from mmconv.service.dialogues.results import DialogueRun
+from mmconv.service.dialogue_run import DialogueRequest, DialogueRun
 
 PICTURE = Image(sha256="ab" * 32, media_type="image/png", width=640, height=480)
 

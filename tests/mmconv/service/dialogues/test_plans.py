@@ -13,7 +13,7 @@ from mmconv.core.errors import ConfigError
 from mmconv.core.graph import check, dependencies, resolve
 from mmconv.core.keys import content_key
 from mmconv.core.types import Call, Image, Reply, Text
-from mmconv.service.dialogues.results import DialogueRun
+from mmconv.service.dialogue_run import DialogueRun
 from tests.mmconv.service.dialogues.samples import PICTURE, TURNS, dialogue
 
 REPLIES = {

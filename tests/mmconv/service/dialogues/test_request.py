@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from mmconv.service.dialogues.request import DialogueRequest
+from mmconv.service.dialogue_run import DialogueRequest
 from tests.mmconv.service.dialogues.samples import DOCUMENT, TURNS, request
 
 SHOWN = TURNS[0] | {"images": ["image:" + "cd" * 32]}

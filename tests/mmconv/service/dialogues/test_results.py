@@ -8,7 +8,7 @@ import pytest
 
 from mmconv.api import DialogueResult
 from mmconv.core.types import Failure, Outcome, Reply
-from mmconv.service.dialogues.results import DialogueRun
+from mmconv.service.dialogue_run import DialogueRun
 from tests.mmconv.service.dialogues.samples import dialogue, finish
 
 RATED = {"free": (4, 5, 6, 5), "perception": (None, 7, 6, 6), "reasoning": (None, None, 9, 8)}

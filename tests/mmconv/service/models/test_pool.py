@@ -14,7 +14,7 @@ from mmconv.core.run_stats import ModelStats
 from mmconv.core.types import Message, Reply, Sampling, Text
 from mmconv.engine import RoleModel
 from mmconv.engine.limiter import Stopped
-from mmconv.service.model_pool import ModelPool
+from mmconv.service.state import ModelPool
 from model_zoo.openai_api.client import ChatClient
 from model_zoo.providers import provider_of
 from model_zoo.simulated import fake

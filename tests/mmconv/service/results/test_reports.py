@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from mmconv.service.errors import Problem
-from mmconv.service.runs.execution import finished_folder
+from mmconv.service.runs import finished_folder
 from tests.mmconv.service.conftest import Serve, Served
 from tests.mmconv.service.run_settings import drawn, finished
 
@@ -23,7 +23,7 @@ BLOCK = 2
 @pytest.fixture
 async def served(serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Served:
     """A service whose pages have room for next to nothing."""
-    monkeypatch.setattr("mmconv.service.results.routes.PAGE_BYTES", 100)
+    monkeypatch.setattr("mmconv.service.results.PAGE_BYTES", 100)
     monkeypatch.setattr("mmconv.report.page.blocks.BLOCK", BLOCK)
     return await serve(data=drawn(tmp_path))
 
@@ -131,7 +131,7 @@ async def test_a_report_made_while_the_data_are_away_is_made_anew_when_they_are_
     (tmp_path / "away").rename(images)
     # Looking costs reading the data, so it is not done for every file of a page.
     assert (await later.client.get(f"/v1/runs/{run}/report")).text == without
-    monkeypatch.setattr("mmconv.service.results.published.CHECK_SECONDS", 0)
+    monkeypatch.setattr("mmconv.service.published.CHECK_SECONDS", 0)
     whole = (await later.client.get(f"/v1/runs/{run}/report")).text
     assert "not shown" not in whole
     assert len(whole) > len(without)

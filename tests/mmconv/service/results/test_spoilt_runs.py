@@ -163,7 +163,7 @@ async def test_a_spoilt_run_is_removed_and_posted_again(served: Served) -> None:
     assert (await served.client.get(f"/v1/runs/{name}/scores")).status_code == 200
 
 
-async def test_a_run_whose_folder_is_on_another_server_is_not_to_be_removed(
+async def test_a_run_whose_folder_is_on_another_server_is_told(
     serve: Serve, tmp_path: Path
 ) -> None:
     database = str(tmp_path / "store.sqlite")
@@ -175,6 +175,5 @@ async def test_a_run_whose_folder_is_on_another_server_is_not_to_be_removed(
         assert (await one.client.get(f"/v1/runs/{run}/{path}")).status_code == 200
         error = (await other.client.get(f"/v1/runs/{run}/{path}")).json()["error"]
         assert error["code"] == "not_here"
-        assert "another server" in error["message"]
-        assert "purge" not in error["message"]
+        assert "give all servers of the database one `out`" in error["message"]
         assert str(tmp_path) not in error["message"]

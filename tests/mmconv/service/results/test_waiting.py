@@ -12,8 +12,8 @@ import pytest
 
 from mmconv.engine.setup import build_benchmark
 from mmconv.report.page import write_page
+from mmconv.service import results as reports
 from mmconv.service import state
-from mmconv.service.results import routes as reports
 from tests.mmconv.service.conftest import Serve
 from tests.mmconv.service.run_settings import drawn, finished, request, until
 

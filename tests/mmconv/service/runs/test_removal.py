@@ -53,7 +53,7 @@ def files(served: Served) -> set[str]:
     """All files that the service keeps beside its database."""
     out = served.shared.settings.out
     found = {str(path.relative_to(out)) for path in out.rglob("*") if path.is_file()}
-    return {name for name in found if not name.startswith(("store.", "workers", "uploads/lock"))}
+    return {name for name in found if not name.startswith(("store.", "uploads/lock"))}
 
 
 async def send(client: httpx2.AsyncClient, who: str, data: bytes) -> httpx2.Response:
@@ -227,31 +227,6 @@ async def test_a_run_under_way_is_not_removed_and_a_stopped_one_is(served: Serve
     assert any(name.endswith("spec.json") for name in files(served))
     assert (await delete(client, "ann", f"/v1/runs/{run}", purge=True)).status_code == 204
     assert files(served) == set()
-
-
-@pytest.mark.parametrize("candidate", ["echo", "slow"])
-async def test_a_run_whose_folder_lies_elsewhere_is_removed_where_it_lies(
-    serve: Serve, tmp_path: Path, candidate: str
-) -> None:
-    """Two servers of one database with a folder each; the run is done, or was stopped."""
-    place = {"database": str(tmp_path / "store.sqlite"), "data": drawn(tmp_path), "models": MODELS}
-    here = (await serve(**place, tokens=TOKENS)).client
-    body = request(models={"candidate": candidate, "judge": candidate.replace("echo", "judge")})
-    run = (await here.post("/v1/runs", json=body, headers=bearer("ann"))).json()["id"]
-    here.headers.update(bearer("eve"))
-    if candidate == "slow":
-        await begun(here, run)
-        await delete(here, "ann", f"/v1/runs/{run}")
-    info = await ended(here, run)
-    other = (await serve(**place, tokens=TOKENS, out=tmp_path / "elsewhere")).client
-    refused = await delete(other, "ann", f"/v1/runs/{run}", purge=True)
-    error = refused.json()["error"]
-    assert (refused.status_code, error["code"]) == (409, "not_here")
-    assert "remove the run at the server that has it" in error["message"]
-    assert str(tmp_path) not in error["message"]
-    assert (tmp_path / "out" / info["folder"]).is_dir()
-    assert (await delete(here, "ann", f"/v1/runs/{run}", purge=True)).status_code == 204
-    assert not (tmp_path / "out" / info["folder"]).exists()
 
 
 async def test_a_folder_that_another_run_has_too_stays(serve: Serve, tmp_path: Path) -> None:

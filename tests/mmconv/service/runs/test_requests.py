@@ -9,7 +9,7 @@ import pytest
 
 from mmconv.benchmarks.registry import TITLES
 from mmconv.service.errors import Problem
-from mmconv.service.runs.requests import RunRequest, name_run, open_options, resolve
+from mmconv.service.run_requests import RunRequest, name_run, open_options, resolve
 from mmconv.service.settings import Settings
 
 FILES = {"data", "images", "annotations", "positions", "opponents", "references"}

@@ -272,8 +272,9 @@ def test_a_run_goes_on_when_its_database_was_stopped_and_is_there_again(
         for path in ("health", "metrics"):
             assert httpx2.get(f"{server.url}/{path}").status_code == 200
         # The worker has noticed by then, and has given up what it was at.
-        until(lambda: "fails" in server.output and "is not let go yet" in server.output)
+        until(lambda: "fails" in server.output and "is left to its lease" in server.output)
         postgres.start()
+        expire(postgres.url)
         assert scores(server, run) == expected
         after = Counter(answered(log))
         assert len(after) == ROWS * CALLS

@@ -203,7 +203,7 @@ async def test_a_page_behind_a_run_that_is_gone_is_refused(running: Served) -> N
             "sampling.judge.temperature",
             "at most 2",
         ),
-        (request(sampling={"nobody": {}}), 400, "sampling.nobody", "has no model"),
+        (request(sampling={"nobody": {}}), 400, "sampling", "which has no model"),
         (request(conditions=["free", "odd"]), 400, "conditions[1]", "odd"),
         (request(options={"order": "authors"}), 400, "options.order", "positions"),
         (request(options={"grading": []}), 400, "options.grading", "name direct"),
@@ -213,8 +213,6 @@ async def test_a_page_behind_a_run_that_is_gone_is_refused(running: Served) -> N
         (request(shuffle=1), 400, "shuffle", "set limit too"),
         (request(limit=1, samples=["1"]), 400, "samples", "leave out limit"),
         (request(samples=[]), 400, "samples", ""),
-        (request(samples=["1", "2", "1"]), 400, "samples[2]", "'1' is named twice"),
-        (request(conditions=["free", "free"]), 400, "conditions[1]", "'free' is named twice"),
         (request(prompts="/etc"), 400, "prompts", "no such field"),
         (request(benchmark="convbench"), 400, "benchmark", "no such field"),
     ],
@@ -276,7 +274,7 @@ async def test_a_run_that_cannot_be_carried_out_says_why(
     def fail(*_given: object) -> None:
         raise DataError("/srv/data.jsonl", ["file does not exist"])
 
-    monkeypatch.setattr("mmconv.service.runs.execution.open_run", fail)
+    monkeypatch.setattr("mmconv.service.state.Service.open_run", fail)
     run = (await post(running.client, request())).json()["id"]
     failed = await ended(running.client, run)
     assert failed["state"] == "failed"

@@ -175,7 +175,7 @@ async def test_a_run_that_goes_on_shows_its_progress_and_samples(
         row = await until(client, run, lambda row: row["progress"]["replies"] > 0)
         assert (row["state"], row["ended"]) == ("running", None)
         assert row["progress"]["total"] == SIZE * 3
-        sample = (await client.get(f"/web/runs/{run}/live/1")).json()
+        sample = (await client.get(f"/web/samples/1?runs={run}")).json()
         assert sample["columns"][0]["turns"][0]["answers"]
         beside = await client.get("/web/samples/1", params={"runs": f"{done.name},{run}"})
         assert {column["run"] for column in beside.json()["columns"]} == {0, 1}

@@ -12,7 +12,7 @@ import httpx2
 import pytest
 
 from mmconv.report.page.build import SERVED_BLOCK
-from mmconv.service.runs.execution import finished_folder
+from mmconv.service.runs import finished_folder
 from tests.mmconv.service.conftest import Serve, Served
 from tests.mmconv.service.run_settings import ROWS, begun, drawn, finished, request
 
@@ -144,7 +144,7 @@ async def test_a_finished_run_comes_in_parts(served: Served, tmp_path: Path) -> 
 
 async def first_answers(client: httpx2.AsyncClient, run: str) -> list[dict[str, Any]]:
     """The answers with a text to the first turn of sample 1 under the first condition."""
-    sample = await get(client, f"/web/runs/{run}/live/1")
+    sample = await get(client, "/web/samples/1", runs=run)
     turns = sample["columns"][0]["turns"]
     return [answer for answer in turns[0]["answers"] if answer.get("text")] if turns else []
 
@@ -161,19 +161,19 @@ async def test_an_unfinished_run_has_samples_and_no_parts(served: Served) -> Non
             await asyncio.sleep(0.02)
     [answer] = answers
     assert answer["text"]
-    page = await get(served.client, f"/web/runs/{run}/live", limit=2)
+    page = await get(served.client, "/web/samples", runs=run, limit=2)
     first, second = page["index"]["samples"]
     assert re.fullmatch(r"[1-9]\d* of 33 calls answered", first["t"])
     assert (first["i"], second["i"]) == ("1", "2")
     assert page["index"]["conditions"] == ["free", "perception", "reasoning"]
-    following = await get(served.client, f"/web/runs/{run}/live", after=page["next"])
+    following = await get(served.client, "/web/samples", runs=run, after=page["next"])
     assert [sample["i"] for sample in following["index"]["samples"]] == ["3"]
     assert following["next"] is None
-    sample = await get(served.client, f"/web/runs/{run}/live/1")
+    sample = await get(served.client, "/web/samples/1", runs=run)
     assert len(sample["pictures"]) == 1
     assert sample["about"]
     await served.client.delete(f"/v1/runs/{run}")
-    missing = await served.client.get(f"/web/runs/{run}/live/77")
+    missing = await served.client.get(f"/web/samples/77?runs={run}")
     assert missing.status_code == 404
 
 
@@ -220,7 +220,7 @@ async def test_pages_are_open_and_their_data_need_a_token(serve: Serve, tmp_path
     for path in (*PAGES, "/static/web.css"):
         assert (await served.client.get(path)).status_code == 200
     assert 'data-tokens="needed"' in (await served.client.get("/")).text
-    paths = ["choices", "runs/x", "runs/x/blocks/0", "runs/x/live", "runs/x/live/1"]
+    paths = ["choices", "runs/x", "runs/x/blocks/0", "samples?runs=x", "samples/1?runs=x"]
     for path in (*paths, "compare?runs=a,b", "compare/blocks/0?runs=a,b"):
         assert (await served.client.get(f"/web/{path}")).status_code == 401
     known = {"Authorization": "Bearer secret"}

@@ -15,7 +15,7 @@ from PIL import Image
 
 from tests.images.pictures import encode
 from tests.mmconv.service.conftest import ServerProcess, Servers
-from tests.mmconv.service.http.hostile import (
+from tests.mmconv.service.hostile import (
     Bystander,
     check_refusal,
     connect,

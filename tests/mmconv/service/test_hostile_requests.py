@@ -17,7 +17,7 @@ import pytest
 
 from tests.images.pictures import encode, halves, noise, png, png_chunk, tiled_tiff, webp_header
 from tests.mmconv.service.conftest import ServerProcess, Servers
-from tests.mmconv.service.http.hostile import Bystander, check_refusal, exchange, open_client, show
+from tests.mmconv.service.hostile import Bystander, check_refusal, exchange, open_client, show
 from tests.mmconv.service.judged import KITES, TURN
 
 BOMB = zlib.compress(bytes(100_000_000), 9)

@@ -17,10 +17,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mmconv.service.access import identify
 from mmconv.service.errors import Problem, ending, too_large
-from mmconv.service.http.requests import GONE
-from mmconv.service.http.tracing import HEADER, REFUSED, RefusalLog, begin_trace
+from mmconv.service.requests import GONE
 from mmconv.service.settings import Sizes
 from mmconv.service.state import Readable
+from mmconv.service.tracing import HEADER, REFUSED, RefusalLog, begin_trace
 
 log = logging.getLogger(__name__)
 

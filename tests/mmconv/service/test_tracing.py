@@ -10,8 +10,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from mmconv.service.http import tracing
-from mmconv.service.http.tracing import MOST_LOGGED, RefusalLog, Trace
+from mmconv.service import tracing
+from mmconv.service.tracing import MOST_LOGGED, RefusalLog, Trace
 from tests.mmconv.service.conftest import MODELS, Serve, Served, Servers, until
 from tests.mmconv.service.run_settings import CHAT, drawn, ended, request
 from tests.mmconv.service.tokens import bearer, token

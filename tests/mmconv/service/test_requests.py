@@ -10,8 +10,8 @@ from annotated_types import Le
 
 from mmconv.benchmarks.registry import TITLES
 from mmconv.service.errors import Problem
-from mmconv.service.http.requests import DEEPEST, read_json
-from mmconv.service.runs.requests import description, open_options, resolve
+from mmconv.service.requests import DEEPEST, read_json
+from mmconv.service.run_requests import description, open_options, resolve
 from tests.mmconv.service.conftest import Serve, Served
 from tests.mmconv.service.judged import TURN
 from tests.mmconv.service.runs.test_requests import asked, settings
@@ -44,33 +44,6 @@ def test_texts_without_an_end_take_no_time(body: bytes) -> None:
         read_json(body, 10)
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        b'{"data": "scenes", "data": "other"}',
-        b'{"turns": [{"a": "x: y", "data": 1}, {"data": {}, "b": "::", "d\\u0061ta" : 2}]}',
-        b'{"data": {"deep": [{"data": 1}]}, "data": {"data": 1}}',
-        b'{"data": 1, "data": 2, "a": "\\u003a"}',
-        b'{"data": 1, "data": 2, "a": "\\u003A"}',
-    ],
-)
-def test_a_field_that_stands_twice_is_named(body: bytes) -> None:
-    with pytest.raises(Problem, match="data: stands twice in one object") as caught:
-        read_json(body, 100)
-    assert (caught.value.status, caught.value.param) == (400, "data")
-
-
-def test_equal_fields_of_several_objects_stand_once_in_each() -> None:
-    body = b'{"data": [{"data": ":"}, {"data": "\\u003a\\"data\\":"}], "time": "1:2"}'
-    assert read_json(body, 100)["time"] == "1:2"
-
-
-def test_what_is_dropped_may_not_be_deep_either() -> None:
-    deep = b"[" * 1000 + b"]" * 1000
-    with pytest.raises(Problem, match="levels deep"):
-        read_json(b'{"data": ' + deep + b', "data": 1}', 5000)
-
-
 POSTED = ("/v1/runs", "/v1/dialogues", "/v1/judgements", "/v1/chat/completions", "/v1/images")
 
 
@@ -84,7 +57,6 @@ async def test_posts_refuse_parameters_that_they_do_not_know(served: Served, pat
 @pytest.mark.parametrize(
     ("path", "param"),
     [
-        ("/health?zzz", "zzz"),
         ("/v1/runs?zzz=1", "zzz"),
         ("/v1/runs/x?zzz=1", "zzz"),
         ("/v1/runs/x/samples/1?prompt=true", "prompt"),

@@ -18,15 +18,11 @@ from typing import TypeAlias
 
 import orjson
 
-from mmconv.benchmarks.options import file_options
-from mmconv.core.config import ModelSpec, RunSpec
 from mmconv.report.page.content import NOTHING, About
 from mmconv.run_folder.layout import MANIFEST, SCORES, SPEC, SUMMARY, TABLES, TRANSCRIPTS
 from mmconv.run_folder.saved_run import INDEX, read_lines
-from mmconv.service.results.run_files import clean_call, read_in_thread
-from mmconv.service.runs.execution import about_run, find_run, finished_folder
-from mmconv.service.runs.requests import RunRequest, description
-from mmconv.service.settings import Settings
+from mmconv.service.run_files import clean_call, read_in_thread
+from mmconv.service.runs import about_run, find_run, finished_folder
 from mmconv.service.state import Readable
 from mmconv.store.jobs import Job
 
@@ -140,37 +136,3 @@ def _copy_transcripts(source: Path, target: Path) -> None:
         for name in (source.name, PARQUET):
             if (source.parent / name).exists():
                 (target.parent / name).symlink_to((source.parent / name).absolute())
-
-
-def public_spec(settings: Settings, job: Job, run: Path) -> RunSpec:
-    """The run's specification with the operator's names for files and models.
-
-    For our own benchmarks it has all options, because reports read them.
-    """
-    request = RunRequest.model_validate_json(job.spec)
-    known = description(job.benchmark or "")
-    options = request.options
-    if known is not None:
-        files = file_options(known.options)
-        used = orjson.loads((run / SPEC).read_bytes())["spec"]["options"]
-        options = {name: request.data if name in files else value for name, value in used.items()}
-    return RunSpec(
-        benchmark=job.benchmark or "",
-        options={"data": request.data, **options},
-        models={role: _public_model(settings, name) for role, name in request.models.items()},
-        **request.unnamed(),
-    )
-
-
-def _public_model(settings: Settings, name: str) -> ModelSpec:
-    own = settings.models.get(name)
-    if own is None:
-        return ModelSpec(provider="unknown", model=name)
-    return ModelSpec(
-        provider=own.provider,
-        model=name,
-        name=own.name or name,
-        system=own.system,
-        sampling=own.sampling,
-        price=own.price,
-    )

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 import orjson
 from fastapi import APIRouter, Query
 from fastapi import Path as InPath
-from pydantic import Field
+from pydantic import BaseModel, Field
 from starlette.responses import FileResponse, Response, StreamingResponse
 
 from mmconv.api import ComparedTables, SampleInfo, SampleTranscript
@@ -30,16 +30,17 @@ from mmconv.run_folder.layout import PAGE, SCORES, TRANSCRIPTS, Manifest
 from mmconv.run_folder.transcripts import CallRecord
 from mmconv.service.access import Reader, SharedRuns
 from mmconv.service.errors import Problem, json_response, presentable
-from mmconv.service.http.requests import Page, QueryParameters, Word
-from mmconv.service.http.responses import documented, with_etag
 from mmconv.service.images import ImageId, get_image, get_thumbnail
-from mmconv.service.results.live_samples import live_page, live_records
-from mmconv.service.results.published import PARQUET, derived_file, public_folder
-from mmconv.service.results.run_files import (
+from mmconv.service.openapi import documented, with_etag
+from mmconv.service.published import PARQUET, derived_file, public_folder
+from mmconv.service.requests import Page, Word
+from mmconv.service.run_files import (
     check_chosen,
     chosen_file,
     clean_manifest,
     file_status,
+    live_page,
+    live_records,
     pieces,
     read_in_thread,
     render_tables,
@@ -47,7 +48,7 @@ from mmconv.service.results.run_files import (
     sample_records,
     score_page,
 )
-from mmconv.service.runs.execution import (
+from mmconv.service.runs import (
     RunId,
     Sample,
     SampleQuery,
@@ -83,7 +84,7 @@ BESIDE = Path(PAGE).with_suffix(".samples").name
 ARCHIVE = Path(PAGE).with_suffix(".zip").name
 
 
-class ScoreQuery(QueryParameters):
+class ScoreQuery(BaseModel):
     """Which scores, in which format. JSON has pages, a file holds all that are chosen."""
 
     format: Literal["json", "jsonl", "parquet"] = "json"
@@ -94,7 +95,7 @@ class ScoreQuery(QueryParameters):
     limit: int = Field(default=1000, ge=1, le=10_000)
 
 
-class CompareQuery(QueryParameters):
+class CompareQuery(BaseModel):
     """Run ids separated by commas, the baseline first.
 
     `despite` names what may differ besides the candidates: data, judge, prompts.
@@ -338,11 +339,11 @@ async def compare_finished(shared: Readable, asked: CompareQuery) -> Comparison:
         return await read_in_thread(compare, folders, despite=asked.despite)
 
 
-async def find_runs(shared: Readable, runs: str, most: int) -> list[Job]:
+async def find_runs(shared: Readable, runs: str, most: int, least: int = 2) -> list[Job]:
     """The runs whose ids are separated by commas. Raises `Problem`."""
     names = runs.split(",")
-    if not 2 <= len(set(names)) == len(names) <= most:
-        raise Problem(400, f"runs: name 2 to {most} different runs", param="runs")
+    if not least <= len(set(names)) == len(names) <= most:
+        raise Problem(400, f"runs: name {least} to {most} different runs", param="runs")
     return [await find_run(shared, name, "runs") for name in names]
 
 

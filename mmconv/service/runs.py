@@ -7,49 +7,58 @@ import logging
 import secrets
 import shutil
 import time
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Final
 
 import orjson
 from fastapi import APIRouter, Header, Query
-from pydantic import Field
+from fastapi import Path as InPath
+from pydantic import BaseModel, Field
+from pydantic_core import to_jsonable_python
 from starlette.responses import Response, StreamingResponse
 
 from mmconv.api import RunInfo
+from mmconv.benchmarks.base import Benchmark
 from mmconv.benchmarks.options import as_new
 from mmconv.core.errors import InputError, StoreError
-from mmconv.core.run_stats import JobState
+from mmconv.core.run_stats import JobState, Progress
+from mmconv.engine.run import Evaluation
+from mmconv.report.page.content import About
+from mmconv.run_folder.layout import TABLES
+from mmconv.run_folder.saved_run import INDEX, read_manifest
 from mmconv.service.access import Caller, Reader, RunStarter, Shared, SharedRuns
 from mmconv.service.errors import Problem, json_response
-from mmconv.service.http.requests import JsonRoute, Page, QueryParameters, Word
-from mmconv.service.http.responses import LOCATION, answers, documented, stopped
-from mmconv.service.jobs import job_page, remove_job, too_many_jobs, watch
-from mmconv.service.runs.execution import (
-    RUN,
-    RUN_ID,
-    RunId,
-    find_run,
-    folder_not_here,
-    is_outdated,
-    run_info,
-)
-from mmconv.service.runs.requests import (
+from mmconv.service.jobs import Work, job_page, remove_job, too_many_jobs, watch
+from mmconv.service.openapi import LOCATION, answers, documented, stopped
+from mmconv.service.requests import JsonRoute, Page, Word
+from mmconv.service.run_requests import (
     RunRequest,
     build_problem,
-    decisive,
     name_run,
+    reading_data,
     require_keys,
     resolve,
 )
-from mmconv.service.settings import Settings
-from mmconv.service.state import Service
-from mmconv.store.jobs import Filter, Job, NewJob, Submission
+from mmconv.service.state import Readable, Service
+from mmconv.store.jobs import Ending, Filter, Job, NewJob, Submission
 
 log = logging.getLogger(__name__)
 
 router = APIRouter(prefix="/v1", tags=["runs"], route_class=JsonRoute)
+
+RUN: Final = "run"
+"""The kind of jobs that are runs of benchmarks."""
+
+RUN_ID = r"^[A-Za-z0-9._-]{1,128}$"
+
+RunId = Annotated[str, InPath(pattern=RUN_ID)]
+"""The id of a run, in a path."""
+
+Sample = Annotated[str, InPath(min_length=1, max_length=1000)]
+"""A sample's name, in a path. It may contain slashes."""
 
 QUIET_SECONDS = 15.0
 """After this time without news a comment keeps a stream of events open."""
@@ -144,7 +153,7 @@ def answer_submission(submitted: Submission, caller: Caller) -> Response:
     return json_response(run_info(job), status, {"Location": f"/v1/runs/{job.id}"})
 
 
-class RunQuery(QueryParameters):
+class RunQuery(BaseModel):
     """Which runs to list: at most `limit`, after the one with the id `after`."""
 
     state: JobState | None = None
@@ -240,22 +249,13 @@ async def remove_run(shared: Service, job: Job) -> None:
     """Remove a run that has ended, with its folder. Replies stay in the store.
 
     A folder that another run shares, because it has the same specification, stays. Raises `Problem`
-    409 for a run under way, and if its folder is not here: nothing would refer to it any more.
+    409 for a run under way.
     """
-    name = _folder_name(job)
-    out = shared.settings.out
-    # A run without a single reply may have removed its folder itself.
-    has_written = job.result is not None or bool(job.progress.get("replies"))
-    if name and not job.is_active and has_written and not (out / name).is_dir():
-        advice = (
-            "remove the run at the server that has it, or restore the folder (an empty one named "
-            f"{name} will do if it is lost)"
-        )
-        raise folder_not_here(job, out / name, advice)
+    name, out = _folder_name(job), shared.settings.out
 
     def clear(removed: Job, others: Iterable[Job]) -> None:
         folders = [out / "shown" / removed.id, out / "compared"]
-        if name and not any(_shares(shared.settings, other, name, removed) for other in others):
+        if name and all(_folder_name(other) != name for other in others):
             folders.append(out / name)
         for folder in folders:
             # Renamed in one step, deleted later. It may not exist.
@@ -270,27 +270,156 @@ async def remove_run(shared: Service, job: Job) -> None:
 
 def _folder_name(job: Job) -> str | None:
     """The name of the run's folder; None if it never began."""
-    name: str | None = (job.progress if job.result is None else orjson.loads(job.result)).get(
-        "folder"
-    )
+    written = job.progress if job.result is None else orjson.loads(job.result)
+    name: str | None = written.get("folder")
     return name
-
-
-def _shares(settings: Settings, other: Job, name: str, job: Job) -> bool:
-    """Whether another run has the folder of this name, or is about to write it."""
-    if _folder_name(other) == name:
-        return True
-    try:
-        return other.is_active and _decisive(settings, other) == _decisive(settings, job)
-    except Problem:
-        return False
-
-
-def _decisive(settings: Settings, job: Job) -> object:
-    return decisive(resolve(settings, RunRequest.model_validate_json(job.spec)))
 
 
 def _delete_removed(out: Path) -> None:
     """Delete removed folders, also those of a process that ended before it could."""
     for folder in out.glob(f"{REMOVED}*"):
         shutil.rmtree(folder, ignore_errors=True)
+
+
+class SampleQuery(BaseModel):
+    """Which samples: at most `limit`, after the one named `after`."""
+
+    after: Word | None = None
+    limit: int = Field(default=100, ge=1, le=500)
+
+
+class RunWork(Work):
+    """A queued run. Its report page is made on first request."""
+
+    kind = RUN
+    _folder: str | None = None
+
+    def progress(self) -> dict[str, Any]:
+        """The fields of `Progress`, and the name of the run's folder once it is known."""
+        progress = super().progress()
+        return progress if self._folder is None else progress | {"folder": self._folder}
+
+    async def run(self) -> Ending | None:
+        """Run to the end. The result names the run's folder."""
+        evaluation = await self._shared.open_run(self._job)
+        names = RunRequest.model_validate_json(self._job.spec).models
+        runner = evaluation.runner()
+        self._folder = evaluation.run_id
+        if not self.begin(runner, evaluation.plan_count, names):
+            return None
+        result = await evaluation.run(runner, page=False)
+        if not result.complete:
+            return self.halted(runner.stats.stop_reason)
+        summary = {
+            "folder": result.folder.name,
+            "scores": result.scores,
+            "unscored": dict(result.unscored),
+        }
+        return self.done(result.stats.lost, summary)
+
+
+async def find_run(shared: Readable, run: str, param: str = "run") -> Job:
+    """The run of this id, of any owner. Raises `Problem` 404 about the field `param`."""
+    job = await shared.queue.get(run)
+    if job is None or job.kind != RUN:
+        raise Problem(404, f"no run {run} is here", param=param)
+    return job
+
+
+async def about_run(shared: Readable, job: Job) -> About | None:
+    """What a run's data says of its samples; None if the data has changed or is gone."""
+    try:
+        benchmark = await readable_data(shared, job)
+        folder = finished_folder(shared, job)
+        return await asyncio.to_thread(_metadata, folder, benchmark)
+    except (InputError, Problem, OSError):
+        return None
+
+
+def _metadata(folder: Path, benchmark: Benchmark[Any, Any]) -> About | None:
+    if "data" in _changed(folder, benchmark):
+        return None
+    return {sample.id: benchmark.metadata(sample) for sample in benchmark.load()}
+
+
+def finished_folder(shared: Readable, job: Job) -> Path:
+    """The folder of a run that has finished at least once. Raises `Problem` 409."""
+    folder = result_folder(shared, job)
+    if folder is not None:
+        if not folder.is_dir():
+            log.warning("%s of %s is gone: servers of one database need one `out`", folder, job.id)
+            message = (
+                f"the folder of the run {job.id} is not on this server; the operator can restore "
+                "it, or give all servers of the database one `out`"
+            )
+            raise Problem(409, message, param="run", code="not_here")
+        # A resumed run writes its scores first, and then the tables that are made of them.
+        if not job.is_active or (folder / TABLES / INDEX).exists():
+            return folder
+    next_step = "wait for its end" if job.is_active else "start it again to finish it"
+    message = f"the run {job.id} is not done (it is {job.state}): {next_step}"
+    raise Problem(409, message, param="run", code="not_finished")
+
+
+def result_folder(shared: Readable, job: Job) -> Path | None:
+    """The folder of a run that has finished at least once, whether or not it is here."""
+    if job.result is None:
+        return None
+    return shared.settings.out / str(orjson.loads(job.result)["folder"])
+
+
+async def is_outdated(shared: Service, job: Job) -> bool:
+    """Whether a finished run's data, prompts or models were changed in place since.
+
+    What cannot be read any more does not count as changed.
+    """
+    try:
+        folder = finished_folder(shared, job)
+        evaluation = await shared.open_run(job)
+        moved = evaluation.run_id != folder.name
+        return moved or bool(await asyncio.to_thread(_changed, folder, evaluation.benchmark))
+    except (InputError, Problem, OSError):
+        return False
+
+
+def _changed(folder: Path, benchmark: Benchmark[Any, Any]) -> list[str]:
+    """Which of data and prompts differ from those of the results in the folder."""
+    before = read_manifest(folder).model_dump(mode="json")["provenance"]
+    today = to_jsonable_python(benchmark.provenance)
+    return [name for name in ("data", "prompts") if before.get(name) != today.get(name)]
+
+
+async def readable_run(shared: Readable, job: Job) -> Evaluation:
+    """The run, ready to be read. Raises `Problem` 409 if what it names is gone."""
+    with reading_data(_data_options(shared, job)):
+        return await shared.open_run(job)
+
+
+async def readable_data(shared: Readable, job: Job) -> Benchmark[Any, Any]:
+    """The benchmark with the run's data. Raises `Problem` 409 if they are gone."""
+    with reading_data(_data_options(shared, job)):
+        return await shared.open_data(job)
+
+
+def _data_options(shared: Readable, job: Job) -> Mapping[str, Any]:
+    data = shared.settings.data.get(orjson.loads(job.spec)["data"])
+    return data.options if data else {}
+
+
+def run_info(job: Job) -> dict[str, Any]:
+    """The fields of `RunInfo`."""
+    result = {} if job.result is None else orjson.loads(job.result)
+    progress = {**_EMPTY, **job.progress}
+    folder = progress.pop("folder", None)
+    same = ("id", "owner", "state", "stopping", "benchmark", "model", "lost", "error", "created")
+    times = ("queued", "started", "updated", "ended")
+    return {name: getattr(job, name) for name in (*same, *times)} | {
+        "request": orjson.Fragment(job.spec),
+        "progress": progress,
+        "scores": result.get("scores"),
+        "unscored": result.get("unscored"),
+        "folder": result.get("folder", folder),
+    }
+
+
+_EMPTY = asdict(Progress())

@@ -6,50 +6,61 @@ queue and is answered with its id. Calls that were made before are not made agai
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import Annotated, Any
+import asyncio
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from typing import Annotated, Any, Final
 
 import orjson
 from fastapi import APIRouter, Path, Query, Request
-from pydantic import Field
+from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from mmconv.api import DialogueInfo, DialogueResult, QueuedDialogue
 from mmconv.benchmarks.base.sample import images_of
-from mmconv.core.config import CANDIDATE
+from mmconv.benchmarks.dialogue import Dialogue
+from mmconv.core.config import CANDIDATE, RunSpec
+from mmconv.core.errors import ConfigError
+from mmconv.core.keys import hash_json
+from mmconv.core.plans import Finished
 from mmconv.core.run_stats import JobState, Progress
+from mmconv.core.types import Image
+from mmconv.engine import Runner
 from mmconv.service.access import Asker, Caller, Chatter, Shared
-from mmconv.service.dialogues.execution import (
-    DIALOGUE,
-    build_dialogue,
-    make_plans,
-    name_dialogue,
-    names_of,
-    own_role,
-)
-from mmconv.service.dialogues.request import DialogueRequest
-from mmconv.service.dialogues.results import DialogueRun
+from mmconv.service.dialogue_run import DialogueRequest, DialogueRun
 from mmconv.service.errors import Problem, json_response
-from mmconv.service.http.requests import (
+from mmconv.service.images import keep_image
+from mmconv.service.inline import JUDGE, build_benchmark, check_answered
+from mmconv.service.jobs import Work, job_page, remove_job, too_many_jobs, wait
+from mmconv.service.models import run_plans
+from mmconv.service.openapi import LOCATION, answers, documented, stopped
+from mmconv.service.request_images import RequestImages, request_images, work_on_image
+from mmconv.service.requests import (
     JsonRoute,
     Page,
-    QueryParameters,
     Word,
     check_bounds,
     check_volume,
-    refuse_faults,
     while_connected,
 )
-from mmconv.service.http.responses import LOCATION, answers, documented, stopped
-from mmconv.service.images import keep_image
-from mmconv.service.inline import JUDGE, check_answered
-from mmconv.service.jobs import job_page, remove_job, too_many_jobs, wait
-from mmconv.service.models import require_key, run_plans
-from mmconv.service.request_images import request_images, work_on_image
+from mmconv.service.run_requests import (
+    convbench_only,
+    decisive,
+    is_offline,
+    named_model,
+    require_key,
+)
+from mmconv.service.settings import Settings
 from mmconv.service.state import Service
-from mmconv.store.jobs import Filter, Job, NewJob
+from mmconv.store.jobs import Ending, Filter, Job, NewJob
 
 router = APIRouter(prefix="/v1", tags=["dialogues"], route_class=JsonRoute)
+
+DIALOGUE: Final = "dialogue"
+"""The benchmark's name, and the kind of a dialogue's job in the queue."""
+
+PROMPTS = ("dialogue", "convbench", "convbench_reference")
+"""The sets of prompts that a dialogue may use."""
 
 DIALOGUE_ID = r"^dialogue-[0-9a-f]{12}$"
 
@@ -57,7 +68,7 @@ DialogueId = Annotated[str, Path(pattern=DIALOGUE_ID)]
 """The id of a dialogue that became a job."""
 
 
-class DialogueQuery(QueryParameters):
+class DialogueQuery(BaseModel):
     """Which dialogues a list holds: at most `limit`, behind the one with the id `after`."""
 
     state: JobState | None = None
@@ -98,10 +109,11 @@ async def add_dialogue(
     Three turns under three conditions, in both gradings and orders, are 33 calls. Posting a queued
     dialogue again finds it, and resumes it if it was stopped or lost calls.
     """
-    refuse_faults(asked.faults())
-    check_bounds(asked, shared.settings.sizes)
+    for param, message in asked.faults():
+        raise Problem(400, f"{param}: {message}", param=param)
+    length = check_bounds(asked, shared.settings.sizes)
     judged = 0 if asked.judge is None else len(asked.gradings) + (asked.order == "both")
-    check_volume(asked.length, len(asked.given) * len(asked.turns) * (1 + judged), "turns")
+    check_volume(length, len(asked.given) * len(asked.turns) * (1 + judged), "turns")
     made = await while_connected(request, _hold_and_wait(shared, caller, asked, seconds))
     if isinstance(made, DialogueResult):
         return json_response(made)
@@ -165,18 +177,19 @@ async def _hold_and_wait(
 
 async def _hold(shared: Service, caller: Caller, asked: DialogueRequest) -> DialogueResult | Job:
     """The result of a small dialogue, the job that a larger one becomes; raises `Problem`."""
-    names = names_of(asked)
-    roles = {CANDIDATE: own_role(shared.model(asked.model), asked)}
+    role = shared.model(asked.model)
+    chosen = asked.sampling.model_dump(exclude_unset=True)
+    roles = {CANDIDATE: replace(role, sampling={**role.sampling, **chosen})}
     if asked.judge is not None:
-        roles[JUDGE] = shared.model(asked.judge, "judge")
+        roles[JUDGE] = shared.model(asked.judge, JUDGE)
     with request_images(shared) as images:
         dialogue = await build_dialogue(shared, asked, images)
-        plans = await make_plans(dialogue)
+        plans = await asyncio.to_thread(dialogue.plans)
         calls = sum(len(plan.calls) for plan in plans)
         if calls > min(shared.settings.synchronous_calls, caller.limits.queued_calls):
             return await _submit(shared, caller, dialogue, calls)
         _require_keys(shared, asked)
-        finished = await run_plans(shared, caller, roles, names, plans, DIALOGUE)
+        finished = await run_plans(shared, caller, roles, asked.models, plans, DIALOGUE)
     check_answered(finished)
     return dialogue.result(finished)
 
@@ -216,9 +229,9 @@ async def _submit(shared: Service, caller: Caller, dialogue: DialogueRun, calls:
 
 def _require_keys(shared: Service, asked: DialogueRequest) -> None:
     """Raise `Problem` 409 for a model whose key is not set here."""
-    for param, name in (("model", asked.model), ("judge", asked.judge)):
-        if name is not None:
-            require_key(shared.models.specs[name], name, param)
+    for role, name in asked.models.items():
+        param = "model" if role == CANDIDATE else "judge"
+        require_key(shared.models.specs[name], name, param)
 
 
 def _by_id(dialogue: DialogueRun) -> DialogueRequest:
@@ -264,4 +277,73 @@ def _dialogue_info(job: Job) -> DialogueInfo:
         error=job.error,
         created=job.created,
         ended=job.ended,
+    )
+
+
+class DialogueWork(Work):
+    """A queued dialogue. A conversation of its progress is the dialogue under one condition."""
+
+    kind = DIALOGUE
+
+    async def run(self) -> Ending | None:
+        """Hold the dialogue to its end."""
+        shared, job = self._shared, self._job
+        if name_dialogue(shared.settings, job.owner, job.spec) != job.id:
+            raise ConfigError("what it names is configured otherwise by now; post it again")
+        request = DialogueRequest.model_validate_json(job.spec)
+        roles = shared.models.lend(_spec(shared.settings, request))
+        finished: list[Finished] = []
+        with request_images(shared) as images:
+            dialogue = await build_dialogue(shared, request, images)
+            plans = await asyncio.to_thread(dialogue.plans)
+            runner = Runner(roles, shared.store, window=len(plans))
+            begun = self.begin(runner, len(plans), request.models)
+            if not begun or not await runner.run(plans, finished.append):
+                return self.halted(runner.stats.stop_reason)
+        return self.done(runner.stats.lost, dialogue.result(finished))
+
+
+async def build_dialogue(
+    shared: Service, request: DialogueRequest, images: RequestImages
+) -> DialogueRun:
+    """The dialogue with its images and prompts; raises `Problem` naming the field."""
+    models = _spec(shared.settings, request).models
+    offline = request.judge if JUDGE in models and is_offline(models[JUDGE]) else None
+    if offline is not None and request.prompts != "convbench":
+        raise convbench_only(offline, "prompts")
+    first = await _open(images, request.images, "images")
+    shown = [
+        await _open(images, turn.images, f"turns[{place}].images")
+        for place, turn in enumerate(request.turns)
+    ]
+    shown[0] = (*first, *shown[0])
+    benchmark = build_benchmark(shared.settings, DIALOGUE, request.options, models)
+    assert isinstance(benchmark, Dialogue)
+    if offline is None:
+        benchmark.convbench_folder = shared.settings.prompt_folder("convbench")
+    return DialogueRun(request=request, benchmark=benchmark, sample=request.sample(shown))
+
+
+async def _open(images: RequestImages, names: Sequence[str], param: str) -> tuple[Image, ...]:
+    opened = [await images.image(name, f"{param}[{place}]") for place, name in enumerate(names)]
+    return tuple(opened)
+
+
+def name_dialogue(settings: Settings, owner: str, spec: str) -> str:
+    """The job's id: a hash of its owner, its request, and all that these depend on here.
+
+    `spec` is the request as JSON. Raises `Problem` 404, and `ValidationError` for one of another
+    version.
+    """
+    roles = decisive(_spec(settings, DialogueRequest.model_validate_json(spec)))
+    prompts = [str(settings.prompt_folder(name)) for name in PROMPTS]
+    return f"{DIALOGUE}-{hash_json([owner, spec, roles, prompts])[:12]}"
+
+
+def _spec(settings: Settings, asked: DialogueRequest) -> RunSpec:
+    """The dialogue's roles as a run would name them; raises `Problem` 404."""
+    return RunSpec(
+        benchmark=DIALOGUE,
+        models={role: named_model(settings, name, role) for role, name in asked.models.items()},
+        sampling={CANDIDATE: asked.sampling},
     )

@@ -17,7 +17,7 @@ from model_zoo.simulated.fake import FakeBackend
 from tests.mmconv.processes import mock_model
 from tests.mmconv.service.conftest import Serve, Served, ServerProcess, Servers
 from tests.mmconv.service.conftest import until as see
-from tests.mmconv.service.http.hostile import connect
+from tests.mmconv.service.hostile import connect
 from tests.mmconv.service.judged import TURN
 from tests.mmconv.service.run_settings import CHAT, until
 from tests.mock_server import hold, mock_server

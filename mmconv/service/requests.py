@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import re
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from typing import Annotated, Any, Generic, TypeAlias, TypeVar, get_origin
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from itertools import accumulate
+from typing import Annotated, Any, Generic, TypeVar, get_origin
 
 import orjson
 from fastapi import Request
 from fastapi.routing import APIRoute
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from mmconv.service.errors import Problem
 from mmconv.service.settings import Sizes
-from mmconv.service.state import Service
 
 DEEPEST = 64
 """Levels of nesting in a JSON body. A chat request has five, a JSON schema perhaps twenty."""
 
-_TEXT = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)'
+_TEXT = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
 """A JSON string with its quotes, or the beginning of one that does not end."""
 
-_SIGN = re.compile(rb"[\[{,]|" + _TEXT, re.DOTALL)
+_BRACKET = re.compile(rb"[\[\]{}]")
 
 
 class JsonRoute(APIRoute):
@@ -43,91 +42,34 @@ class JsonRoute(APIRoute):
 class _JsonRequest(Request):
     async def json(self) -> Any:
         """The body's value. Raises `Problem` 413, or `json.JSONDecodeError`."""
-        shared: Service = self.app.state.service
-        return read_json(await self.body(), shared.settings.sizes.json_values)
+        sizes: Sizes = self.app.state.service.settings.sizes
+        return read_json(await self.body(), sizes.json_values)
 
 
 def read_json(data: bytes, limit: int) -> Any:
     """JSON of at most `limit` values and `DEEPEST` levels.
 
     A value takes ten times its bytes in memory or more, so values are counted by what separates
-    them before any is created. Raises `Problem` 400 or 413, or `json.JSONDecodeError`; 400 also for
-    an object with a repeated field, of which orjson takes the last.
+    them before any is created. Raises `Problem` 400 or 413, or `json.JSONDecodeError`.
     """
     opened = data.count(b"[") + data.count(b"{")
-    if opened + data.count(b",") > limit and _holds_more(data, limit):
-        raise Problem(413, f"the body holds more than {limit:,} values", code="request_too_large")
-    value = orjson.loads(data)
-    if opened > DEEPEST and _is_deep(value):
-        raise _too_deep()
-    # Every field has a colon, so a repeated field leaves fewer than were sent. Escaped colons in
-    # strings are left too.
-    sent = sum(map(data.count, (b":", b"\\u003a", b"\\u003A")))
-    if sent > orjson.dumps(value).count(b":"):
-        _check_repeated(data)
-    return value
-
-
-def _check_repeated(data: bytes) -> None:
-    """Raise `Problem` 400 for the first repeated field of an object."""
-
-    def check(fields: list[tuple[str, Any]]) -> None:
-        seen: set[str] = set()
-        for name, _ in fields:
-            if name in seen:
-                raise Problem(400, f"{name}: stands twice in one object", param=name)
-            seen.add(name)
-
-    try:
-        json.loads(data, object_pairs_hook=check)
-    except RecursionError:
-        raise _too_deep() from None
-
-
-def _too_deep() -> Problem:
-    return Problem(400, f"the body is nested more than {DEEPEST} levels deep")
-
-
-def _holds_more(data: bytes, limit: int) -> bool:
-    """Whether there are more values than `limit`, by separators outside strings."""
-    signs = texts = 0
-    for match in _SIGN.finditer(data):
-        is_text = data[match.start()] == ord('"')
-        texts += is_text
-        signs += not is_text
-        # A value has at most one name, so more strings than this mean more values too.
-        if signs > limit or texts > 2 * limit + 2:
-            return True
-    return False
-
-
-def _is_deep(value: Any) -> bool:
-    level = [value]
-    for _ in range(DEEPEST):
-        level = [inner for outer in level for inner in _children(outer)]
-    return bool(level)
-
-
-def _children(value: Any) -> list[Any]:
-    if isinstance(value, dict):
-        return list(value.values())
-    return value if isinstance(value, list) else []
+    if opened > DEEPEST or opened + data.count(b",") > limit:
+        signs = _TEXT.sub(b"", data)
+        if sum(map(signs.count, (b"[", b"{", b","))) > limit:
+            message = f"the body holds more than {limit:,} values"
+            raise Problem(413, message, code="request_too_large")
+        brackets = _BRACKET.findall(signs)
+        depths = accumulate(1 if bracket in (b"[", b"{") else -1 for bracket in brackets)
+        if max(depths, default=0) > DEEPEST:
+            raise Problem(400, f"the body is nested more than {DEEPEST} levels deep")
+    return orjson.loads(data)
 
 
 Words = Annotated[str, Field(min_length=1)]
 """A text that may not be empty. Answers may: models return empty ones."""
 
-Fault: TypeAlias = tuple[str, str]
-"""A field of a request, written `turns[0].act`, and what is wrong with it."""
-
 Word = Annotated[str, Field(max_length=200, pattern=r"^[^\x00-\x1f]*$")]
 """A name to filter by."""
-
-
-class QueryParameters(BaseModel):
-    """The parameters of a route that has several. Unknown ones are refused."""
-
-    model_config = ConfigDict(extra="forbid")
 
 
 Item = TypeVar("Item")
@@ -158,31 +100,27 @@ def part_of(names: Sequence[str], after: str | None, limit: int) -> tuple[slice,
     return slice(begin, end), names[end - 1] if end < len(names) else None
 
 
-async def check_query(request: Request) -> None:
-    """A dependency of all API routes: refuses unknown and repeated parameters with 400.
+def check_query(request: Request) -> None:
+    """Refuse unknown and repeated query parameters with 400.
 
     FastAPI ignores an unknown parameter, and takes the last of a repeated one.
     """
-    if not request.url.query:
+    query = request.query_params
+    if not query:
         return
-    known = dict(_parameters(request.scope["route"]))
-    for name in (query := request.query_params):
+    known: dict[str, Any] = {}
+    for parameter in request.scope["route"].dependant.query_params:
+        kind: Any = parameter.field_info.annotation
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            known |= {name: field.annotation for name, field in kind.model_fields.items()}
+        else:
+            known[parameter.alias] = kind
+    for name in query:
         if name not in known:
             message = f"{name}: no such field"
             raise Problem(400, message, param=name, code="unknown_parameter")
-        if (times := len(query.getlist(name))) > 1 and not known[name]:
+        if (times := len(query.getlist(name))) > 1 and get_origin(known[name]) is not list:
             raise Problem(400, f"{name}: given {times} times; give it once", param=name)
-
-
-def _parameters(route: APIRoute) -> Iterator[tuple[str, bool]]:
-    """The names of a route's query parameters, and whether each may be repeated."""
-    for parameter in route.dependant.query_params:
-        kind: Any = parameter.field_info.annotation
-        if isinstance(kind, type) and issubclass(kind, BaseModel):
-            for name, field in kind.model_fields.items():
-                yield name, get_origin(field.annotation) is list
-        else:
-            yield parameter.alias, get_origin(kind) is list
 
 
 # The operator's limits, which types cannot express. Images are bounded where they are read.
@@ -230,12 +168,6 @@ def check_volume(length: int, prompts: int, param: str) -> None:
     """Raise `Problem` 413 if so many prompts of up to `length` characters are too much."""
     if length * prompts > MOST_PLANNED:
         raise Problem(413, f"{param}: too much text for so many turns and calls", param=param)
-
-
-def refuse_faults(faults: Iterable[Fault]) -> None:
-    """Raise `Problem` 400 for the first of a request's faults, each a field and a message."""
-    for param, message in faults:
-        raise Problem(400, f"{param}: {message}", param=param)
 
 
 def _values(

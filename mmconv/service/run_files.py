@@ -13,25 +13,27 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
-from functools import lru_cache, reduce
-from itertools import islice
-from operator import and_
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import groupby, islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
+from typing import IO, Any, Literal, ParamSpec, TypeVar
 
 from mmconv.core.errors import DataError
+from mmconv.core.plans import Finished, Plan
+from mmconv.core.types import Failure, Reply
+from mmconv.engine import Runner
+from mmconv.engine.run import Evaluation
 from mmconv.report.tables.formats import FORMATS
 from mmconv.report.writing import columns_of
 from mmconv.run_folder.layout import SCORES, TABLES, TRANSCRIPTS
 from mmconv.run_folder.saved_run import read_lines, read_manifest, read_tables
-from mmconv.run_folder.transcripts import ScoreRecord
+from mmconv.run_folder.transcripts import ScoreRecord, call_records, message_record, score_record
 from mmconv.service.errors import Problem, presentable
-from mmconv.service.http.requests import part_of, unknown_page
 from mmconv.service.models import words_of_failure
-
-if TYPE_CHECKING:
-    import pyarrow
+from mmconv.service.requests import part_of, unknown_page
+from mmconv.service.run_requests import reading_data
+from mmconv.service.state import Readable
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +46,7 @@ INDEXES = 8
 """How many files' indexes are kept in memory: about 200 bytes for each sample."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Span:
     """The lines of one sample in a file, which are adjacent: where they begin, and what they hold.
 
@@ -52,10 +54,10 @@ class Span:
     """
 
     begin: int
-    lines: int
-    conditions: tuple[str, ...]
-    replies: int
-    failures: int
+    lines: int = 0
+    conditions: dict[str, None] = field(default_factory=dict)
+    replies: int = 0
+    failures: int = 0
 
 
 async def read_in_thread(
@@ -148,10 +150,13 @@ def chosen_file(
 ) -> IO[bytes]:
     """The scores with the fields of `chosen`, as an unnamed file opened at its beginning."""
     source = (folder / SCORES).with_suffix(f".{form}")
-    copy = _copy_lines if form == "jsonl" else _copy_groups
     with ExitStack() as on_error:
         target = on_error.enter_context(tempfile.TemporaryFile())
-        copy(source, target, chosen)
+        if form == "parquet":
+            _filter_parquet(source, target, chosen)
+        else:
+            lines = (line for line in read_lines(source) if _is_chosen(line.record, chosen))
+            target.writelines(line.text for line in lines)
         target.seek(0)
         on_error.pop_all()
     return target
@@ -164,35 +169,21 @@ def pieces(file: IO[bytes]) -> Iterator[bytes]:
             yield piece
 
 
-def _copy_lines(source: Path, target: IO[bytes], chosen: Mapping[str, str]) -> None:
-    for line in read_lines(source):
-        if _is_chosen(line.record, chosen):
-            target.write(line.text)
-
-
-def _copy_groups(source: Path, target: IO[bytes], chosen: Mapping[str, str]) -> None:
+def _filter_parquet(source: Path, target: IO[bytes], chosen: Mapping[str, str]) -> None:
     # Arrow takes a while to import, and few requests need it.
-    from pyarrow import compute, parquet
-
-    condition = reduce(and_, [compute.field(name) == value for name, value in chosen.items()])
-    with parquet.ParquetWriter(target, columns_of(ScoreRecord), compression="zstd") as writer:
-        for group in _groups(source):
-            writer.write_table(group.filter(condition))
-
-
-def _groups(source: Path) -> Iterator[pyarrow.Table]:
     from pyarrow import ArrowException, parquet
 
-    with _needed(), source.open("rb") as file:
-        try:
-            groups = parquet.ParquetFile(file)
-            if not groups.schema_arrow.equals(columns_of(ScoreRecord)):
-                problem = "has other columns; another version of mmconv wrote it, or it was changed"
-                raise DataError(str(source), [problem])
-            for number in range(groups.num_row_groups):
-                yield groups.read_row_group(number)
-        except (ArrowException, OSError) as error:
-            raise DataError(str(source), ["cut short, or not Parquet"]) from error
+    file_status(source)
+    try:
+        if not parquet.read_schema(source).equals(columns_of(ScoreRecord)):
+            problem = "has other columns; another version of mmconv wrote it, or it was changed"
+            raise DataError(str(source), [problem])
+        rows = parquet.read_table(
+            source, filters=[(name, "=", value) for name, value in chosen.items()]
+        )
+    except (ArrowException, OSError) as error:
+        raise DataError(str(source), ["cut short, or not Parquet"]) from error
+    parquet.write_table(rows, target, compression="zstd")
 
 
 @lru_cache(maxsize=INDEXES)
@@ -218,7 +209,7 @@ def sample_page(
     samples = [
         {
             "sample": name,
-            "conditions": spans[name].conditions,
+            "conditions": [*spans[name].conditions],
             "calls": spans[name].lines,
             "replies": spans[name].replies,
             "failures": spans[name].failures,
@@ -312,17 +303,104 @@ def _read_spans(path: Path, _changed: int, _size: int) -> Mapping[str, Span]:
     """The span of each sample's lines."""
     spans: dict[str, Span] = {}
     for line in read_lines(path):
-        sample, condition = line.record["sample"], line.record["condition"]
+        span = spans.setdefault(line.record["sample"], Span(begin=line.begin))
+        span.lines += 1
+        span.conditions[line.record["condition"]] = None
         state = line.record.get("state")
-        old = spans.get(sample) or Span(
-            begin=line.begin, lines=0, conditions=(), replies=0, failures=0
-        )
-        known = condition in old.conditions
-        spans[sample] = Span(
-            begin=old.begin,
-            lines=old.lines + 1,
-            conditions=old.conditions if known else (*old.conditions, condition),
-            replies=old.replies + (state == "reply"),
-            failures=old.failures + (state == "failure"),
-        )
+        span.replies += state == "reply"
+        span.failures += state == "failure"
     return spans
+
+
+OPEN_PLANS = 8
+"""How many plans are read at once. Few share queries, since the server's loop answers them and has
+other work between."""
+
+Planned = list[tuple[Plan, Any]]
+"""The plans of one sample, each with the benchmark's own record of it."""
+
+Page = tuple[list[dict[str, Any]], str | None]
+"""Samples, and the last one if more follow."""
+
+
+async def live_page(
+    shared: Readable, evaluation: Evaluation, after: str | None, limit: int
+) -> Page:
+    """At most `limit` samples after `after`. Raises `Problem` 400 for an unknown `after`."""
+    async with shared.viewing:
+        with reading_data(evaluation.spec.options):
+            groups = await asyncio.to_thread(_groups_after, evaluation, after, limit + 1)
+        plans = [plan for group in groups[:limit] for plan, _ in group]
+        finished = await _finish(evaluation, plans)
+    page = [_sample_info([finished[plan.order] for plan, _ in group]) for group in groups[:limit]]
+    return page, page[-1]["sample"] if len(groups) > limit else None
+
+
+async def live_records(shared: Readable, evaluation: Evaluation, sample: str) -> dict[str, Any]:
+    """One sample's calls, with judges' prompts, and its scores. Raises `Problem` 404."""
+
+    def plan() -> Planned:
+        conditions = len(evaluation.benchmark.conditions)
+        return list(islice(evaluation.plans(lambda name: name == sample), conditions))
+
+    def read(group: Planned, finished: Mapping[int, Finished]) -> dict[str, Any]:
+        return {
+            "sample": sample,
+            "calls": [call for plan, _ in group for call in _calls(finished[plan.order])],
+            "scores": [
+                score_record(score)
+                for plan, record in group
+                for score in evaluation.benchmark.score_finished(record, finished[plan.order])
+            ],
+        }
+
+    async with shared.viewing:
+        with reading_data(evaluation.spec.options):
+            group = await asyncio.to_thread(plan)
+            if not group:
+                raise no_sample()
+            finished = await _finish(evaluation, [plan for plan, _ in group])
+            return await asyncio.to_thread(read, group, finished)
+
+
+def _groups_after(evaluation: Evaluation, after: str | None, count: int) -> list[Planned]:
+    """The plans of `count` samples. Those before them are not planned."""
+    passed = after is None
+
+    def is_behind(sample: str) -> bool:
+        nonlocal passed
+        before, passed = passed, passed or sample == after
+        return before
+
+    plans = groupby(evaluation.plans(is_behind), lambda planned: planned[0].sample)
+    groups = [list(group) for _, group in islice(plans, count)]
+    if not passed:
+        raise unknown_page()
+    return groups
+
+
+async def _finish(evaluation: Evaluation, plans: list[Plan]) -> Mapping[int, Finished]:
+    """The plans by their order, with the outcomes that are cached."""
+    finished: list[Finished] = []
+    resources = evaluation.resources
+    runner = Runner(resources.models, resources.store, window=OPEN_PLANS, offline=True)
+    await runner.run(plans, finished.append)
+    return {result.plan.order: result for result in finished}
+
+
+def _sample_info(finished: list[Finished]) -> dict[str, Any]:
+    outcomes = [outcome for result in finished for outcome in result.outcomes.values()]
+    return {
+        "sample": finished[0].plan.sample,
+        "conditions": tuple(result.plan.condition for result in finished),
+        "calls": len(outcomes),
+        "replies": sum(isinstance(outcome, Reply) for outcome in outcomes),
+        "failures": sum(isinstance(outcome, Failure) for outcome in outcomes),
+    }
+
+
+def _calls(finished: Finished) -> Iterator[dict[str, Any]]:
+    for record in call_records(finished):
+        call = finished.resolved.get(record["call"])
+        messages = call and [message_record(message) for message in call.messages]
+        yield clean_call(record | {"messages": messages})

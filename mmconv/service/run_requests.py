@@ -13,38 +13,31 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, ValidationError, model_validator
 
 from mmconv.benchmarks.options import Description, describe, file_options, without_idle_judge
-from mmconv.benchmarks.registry import TITLES
+from mmconv.benchmarks.registry import CLASSES, TITLES, find_class
 from mmconv.core.config import ModelSpec, RunSpec, SamplingSpec, accept_seats
-from mmconv.core.errors import DataError, InputError
+from mmconv.core.documents import describe_problems
+from mmconv.core.errors import ConfigError, DataError, InputError
 from mmconv.core.keys import hash_json
 from mmconv.engine.identity import OPERATIONAL
+from mmconv.engine.setup import check_key, check_keys, find_benchmark
 from mmconv.service.errors import (
     Problem,
     no_model,
+    plainly,
     presentable,
     validation_problem,
     without_commands,
 )
-from mmconv.service.http.requests import check_bounds
-from mmconv.service.models import prompt_folder, require_key
+from mmconv.service.requests import check_bounds
 from mmconv.service.settings import DataSpec, Settings
 
 log = logging.getLogger(__name__)
-
-MOST_TRIALS = 100
-"""How often a client may run each sample."""
-
-MOST_ROLES = 16
-"""How many models may take part in one run."""
-
-MOST_SAMPLES = 10_000
-"""How many samples a client may name."""
 
 
 class RunRequest(BaseModel):
@@ -59,14 +52,14 @@ class RunRequest(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     data: str
-    models: Mapping[str, str] = Field(min_length=1, max_length=MOST_ROLES)
+    models: Mapping[str, str] = Field(min_length=1, max_length=16)
     options: Mapping[str, Any] = Field(default_factory=dict)
     conditions: tuple[str, ...] | None = Field(default=None, max_length=32)
     sampling: Mapping[str, SamplingSpec] = Field(default_factory=dict)
-    trials: StrictInt = Field(default=1, gt=0, le=MOST_TRIALS)
+    trials: StrictInt = Field(default=1, gt=0, le=100)
     limit: StrictInt | None = Field(default=None, gt=0, lt=2**31)
     shuffle: StrictInt | None = Field(default=None, ge=0, lt=2**32)
-    samples: tuple[str, ...] | None = Field(default=None, min_length=1, max_length=MOST_SAMPLES)
+    samples: tuple[str, ...] | None = Field(default=None, min_length=1, max_length=10_000)
     seed: StrictInt = Field(default=0, ge=0, lt=2**32)
 
     @model_validator(mode="before")
@@ -96,19 +89,25 @@ def resolve(settings: Settings, request: RunRequest) -> RunSpec:
     if "candidate" not in request.models:
         raise Problem(400, "models: name the model to evaluate as candidate", param="models")
     _check_names(data.benchmark, request)
-    _check_sampling(settings, request)
-    _check_samples(request)
-    check_options(settings, data, request.options)
-    spec = RunSpec(
-        benchmark=data.benchmark,
-        options={**request.options, **data.options},
-        models={
-            role: named_model(settings, name, f"models.{role}")
-            for role, name in request.models.items()
-        },
-        prompts=prompt_folder(settings, data.benchmark),
-        **request.unnamed(),
+    check_bounds(
+        {f"sampling.{role}": each for role, each in request.sampling.items()}, settings.sizes
     )
+    check_options(settings, data, request.options)
+    models = {
+        role: named_model(settings, name, f"models.{role}") for role, name in request.models.items()
+    }
+    try:
+        spec = RunSpec(
+            benchmark=data.benchmark,
+            options={**request.options, **data.options},
+            models=models,
+            prompts=settings.prompt_folder(data.benchmark),
+            **request.unnamed(),
+        )
+    except ValidationError as error:
+        # A rule between fields, which begins with the name of one.
+        message = plainly(error.errors()[0])
+        raise Problem(400, message, param=message.split()[0]) from error
     return without_idle_judge(spec)
 
 
@@ -156,41 +155,20 @@ def description(benchmark: str) -> Description | None:
 
 
 def _check_names(benchmark: str, request: RunRequest) -> None:
-    """Refuse unknown roles and conditions, and conditions and samples that are named twice."""
+    """Refuse unknown roles and conditions."""
     if request.conditions == ():
         raise Problem(400, "conditions: name at least 1, or leave it out", param="conditions")
-    if (known := description(benchmark)) is not None:
-        for role in request.models:
-            if not known.has_role(role):
-                message = f"{benchmark} has no role {role!r}; there are: {', '.join(known.roles)}"
-                raise Problem(400, message, param=f"models.{role}")
-        for place, name in enumerate(request.conditions or ()):
-            if name not in known.conditions:
-                there = ", ".join(known.conditions)
-                message = f"{benchmark} has no condition {name!r}; there are: {there}"
-                raise Problem(400, message, param=f"conditions[{place}]")
-    for field, names in (("conditions", request.conditions), ("samples", request.samples)):
-        seen: set[str] = set()
-        for place, name in enumerate(names or ()):
-            if name in seen:
-                raise Problem(400, f"{field}: {name!r} is named twice", param=f"{field}[{place}]")
-            seen.add(name)
-
-
-def _check_sampling(settings: Settings, request: RunRequest) -> None:
-    for role, sampling in request.sampling.items():
-        if role not in request.models:
-            raise Problem(400, f"the role {role!r} has no model", param=f"sampling.{role}")
-        check_bounds({f"sampling.{role}": sampling}, settings.sizes)
-
-
-def _check_samples(request: RunRequest) -> None:
-    if request.samples is not None and (request.limit, request.shuffle) != (None, None):
-        message = "samples: they are named, so leave out limit and shuffle"
-        raise Problem(400, message, param="samples")
-    if request.shuffle is not None and request.limit is None:
-        message = "shuffle: as many samples are drawn as limit says: set limit too"
-        raise Problem(400, message, param="shuffle")
+    if (known := description(benchmark)) is None:
+        return
+    for role in request.models:
+        if not known.has_role(role):
+            message = f"{benchmark} has no role {role!r}; there are: {', '.join(known.roles)}"
+            raise Problem(400, message, param=f"models.{role}")
+    for place, name in enumerate(request.conditions or ()):
+        if name not in known.conditions:
+            there = ", ".join(known.conditions)
+            message = f"{benchmark} has no condition {name!r}; there are: {there}"
+            raise Problem(400, message, param=f"conditions[{place}]")
 
 
 def check_options(settings: Settings, data: DataSpec, options: Mapping[str, Any]) -> None:
@@ -204,6 +182,58 @@ def check_options(settings: Settings, data: DataSpec, options: Mapping[str, Any]
             raise Problem(400, message, param=param, code="unknown_parameter")
         if name.endswith("max_tokens"):
             check_bounds({param: value}, settings.sizes)
+
+
+# Models that cannot be used.
+
+
+def has_key(spec: ModelSpec) -> bool:
+    """Whether the key that the model needs is set, if it needs one."""
+    try:
+        check_key(spec)
+    except ConfigError:
+        return False
+    return True
+
+
+def require_key(spec: ModelSpec, name: str, param: str) -> None:
+    """Raise `Problem` 409 for a model whose key is not set, and log which key it is.
+
+    `name` is its public name, `param` the field of the request that names it.
+    """
+    try:
+        check_key(spec)
+    except ConfigError as error:
+        log.warning("the model %s is refused: %s", name, error)
+        raise Problem(
+            409,
+            f"{param}: the model {name!r} cannot be used, because the server has no key for it; "
+            "name another, or ask the server's operator to set it",
+            param=param,
+            code="model_unusable",
+        ) from error
+
+
+@cache
+def offline_judges(benchmark: str) -> frozenset[str]:
+    """The providers of judges of the benchmark that are not language models."""
+    return frozenset(find_class(benchmark).offline_judges if benchmark in CLASSES else ())
+
+
+def is_offline(judge: ModelSpec) -> bool:
+    """Whether the judge is not a language model, but measures answers to some benchmarks."""
+    return any(judge.provider in offline_judges(benchmark) for benchmark in CLASSES)
+
+
+def convbench_only(judge: str, param: str) -> Problem:
+    """The error for an offline judge, by its public name, of anything but ConvBench."""
+    return Problem(
+        400,
+        f"{param}: the judge {judge!r} is not a language model and judges by ConvBench's prompts "
+        "only",
+        param=param,
+        code="convbench_only",
+    )
 
 
 # What a benchmark refuses when it is built.
@@ -286,3 +316,57 @@ def _option_in(message: str, spec: RunSpec) -> str | None:
     known = open_options(spec.benchmark)
     words = re.findall(r"\w+", message)
     return next((f"options.{word}" for word in words if word in known), None)
+
+
+def check_settings(settings: Settings) -> tuple[str, ...]:
+    """Warnings about data files and models' keys that are missing and may be added later.
+
+    No data is read and no model is loaded. Raises `ConfigError` that lists unknown benchmarks and
+    options.
+    """
+    faults = [
+        f"  data.{name}.{fault}" for name, data in settings.data.items() for fault in _faults(data)
+    ]
+    if faults:
+        raise ConfigError("\n".join(["wrong settings", *faults]))
+    warnings = [
+        f"data.{name}.{missing}; runs of {name} are refused until it does"
+        for name, data in settings.data.items()
+        for missing in _missing_files(data)
+    ]
+    try:
+        check_keys(RunSpec(benchmark="", models=settings.models), settings.models)
+    except ConfigError as error:
+        warnings += [f"models.{line}" for line in str(error).splitlines()]
+    return tuple(warnings)
+
+
+def _faults(data: DataSpec) -> Iterator[str]:
+    """Errors of a dataset, each as its field below the dataset's name and a message."""
+    try:
+        find_benchmark(data.benchmark)
+    except ConfigError as error:
+        yield f"benchmark: {error}"
+        return
+    if (known := description(data.benchmark)) is None:
+        return
+    try:
+        known.options.model_validate(data.options)
+    except ValidationError as error:
+        lines = describe_problems(error, known.options)
+        for problem, line in zip(error.errors(), lines, strict=True):
+            # A run's own options may add what is missing, or settle a rule between options.
+            place = problem["loc"]
+            open_too = problem["type"] == "missing" and place[0] in open_options(data.benchmark)
+            if place and not open_too:
+                yield f"options.{line}"
+
+
+def _missing_files(data: DataSpec) -> Iterator[str]:
+    if (known := description(data.benchmark)) is None:
+        return
+    files = file_options(known.options)
+    for option, value in data.options.items():
+        for path in value if isinstance(value, list | tuple) else [value]:
+            if option in files and isinstance(path, str | Path) and not Path(path).exists():
+                yield f"options.{option}: {path} does not exist"

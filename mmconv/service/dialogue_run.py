@@ -1,0 +1,348 @@
+"""A dialogue that a request holds, as a run of one sample: the body, its plans and its result.
+
+A condition is a number: how many leading turns are answered by the reference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from statistics import fmean
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt
+
+from judges import read_verdict
+from mmconv.api import (
+    CallUsage,
+    ConditionResult,
+    Delta,
+    DialogueResult,
+    JudgedTurn,
+    TurnResult,
+)
+from mmconv.benchmarks.base.sample import images_of
+from mmconv.benchmarks.dialogue import (
+    CONVBENCH_TURNS,
+    OVERALL,
+    Dialogue,
+    DialogueSample,
+    GradingName,
+    Judgement,
+    condition_name,
+    count_given,
+)
+from mmconv.benchmarks.dialogue import DialogueTurn as SampleTurn
+from mmconv.core.config import CANDIDATE, SamplingSpec
+from mmconv.core.keys import hash_bytes
+from mmconv.core.plans import Finished, Plan
+from mmconv.core.types import Call, Failure, Image, Outcome, Reply, Skipped
+from mmconv.service.inline import JUDGE, presentable_outcomes, verdict_state
+from mmconv.service.requests import Words
+
+Condition: TypeAlias = (
+    Literal["free", "perception", "reasoning"] | Annotated[StrictInt, Field(ge=0)]
+)
+"""One of ConvBench's settings by name, or the number of leading turns that are the reference."""
+
+_JUDGED = ("gradings", "order", "prompts", "caption", "judge_sees_images", "retries")
+"""The fields that only a judge reads."""
+
+
+class DialogueTurn(BaseModel):
+    """What the user says, the correct answer, and criteria that a good answer satisfies.
+
+    `images` (`image:<id>` or data URIs) are shown with this turn.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    instruction: Words
+    reference: Words | None = None
+    focus_points: Words | None = None
+    images: tuple[Words, ...] = ()
+
+
+class DialogueRequest(BaseModel):
+    """A dialogue to be held with `model`, once under each condition, and judged by `judge`.
+
+    `images` (`image:<id>` or data URIs) are shown with the first turn, before its own. `caption`
+    describes them to a judge that does not see them. `gradings` are `direct` (1-10) and `pairwise`
+    (against the references; `order` is the model's side, or both in turn). `prompts` "convbench"
+    judges by ConvBench's own prompts, which need three turns, one image with turn 1, a caption and
+    all references.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    model: Words
+    turns: tuple[DialogueTurn, ...] = Field(min_length=1)
+    images: tuple[Words, ...] = ()
+    system: Words | None = None
+    conditions: tuple[Condition, ...] = Field(default=("free",), min_length=1, max_length=16)
+    sampling: SamplingSpec = SamplingSpec()
+    judge: Words | None = None
+    gradings: tuple[GradingName, ...] = Field(default=("direct",), min_length=1)
+    order: Literal["A", "B", "both"] = "both"
+    prompts: Literal["dialogue", "convbench"] = "dialogue"
+    caption: Words | None = None
+    judge_sees_images: StrictBool = False
+    judge_max_tokens: StrictInt = Field(default=1024, gt=0)
+    retries: StrictInt = Field(default=1, ge=0, le=5)
+
+    @property
+    def models(self) -> dict[str, str]:
+        """The public names of the models, by role."""
+        return {CANDIDATE: self.model} | ({} if self.judge is None else {JUDGE: self.judge})
+
+    @property
+    def given(self) -> tuple[int, ...]:
+        """The conditions as numbers of given turns, least first."""
+        return tuple(sorted({_number(condition) for condition in self.conditions}))
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The benchmark's options; sampling goes with the model."""
+        return {
+            "generate_only": self.judge is None,
+            "gradings": self.gradings,
+            "order": self.order,
+            "prompts": self.prompts,
+            "judge_sees_images": self.judge_sees_images,
+            "judge_retries": self.retries,
+            "judge_max_tokens": self.judge_max_tokens,
+            "candidate_system": self.system,
+        }
+
+    def sample(self, images: Sequence[tuple[Image, ...]]) -> DialogueSample:
+        """The dialogue as the benchmark's sample; `images` are those of each turn."""
+        # Not validated: a data file's texts may not be blank, and those of a request may.
+        turns = (
+            SampleTurn.model_construct(**{**dict(turn), "images": shown})
+            for turn, shown in zip(self.turns, images, strict=True)
+        )
+        return DialogueSample.model_construct(
+            id=hash_bytes(self.model_dump_json().encode())[:12],
+            turns=tuple(turns),
+            caption=self.caption,
+        )
+
+    def faults(self) -> Iterator[tuple[str, str]]:
+        """The problems of the request that types cannot express: a field and a message."""
+        yield from self._condition_faults()
+        if self.judge is None:
+            named = [name for name in _JUDGED if name in self.model_fields_set]
+            yield from (("judge", f"needed, since {name} is given") for name in named)
+            return
+        has_images = bool(self.images) or any(turn.images for turn in self.turns)
+        if has_images and self.caption is None and not self.judge_sees_images:
+            yield "caption", "the judge needs it, or judge_sees_images, to know the images"
+        if self.judge_sees_images and not has_images:
+            yield "judge_sees_images", "the dialogue has no images"
+        if "pairwise" in self.gradings:
+            yield from self._missing(len(self.turns), "pairwise grading compares with it")
+        if self.prompts == "convbench":
+            yield from self._convbench_faults()
+
+    def _condition_faults(self) -> Iterator[tuple[str, str]]:
+        numbers = [_number(condition) for condition in self.conditions]
+        if len(set(numbers)) < len(numbers):
+            yield "conditions", "one of them is repeated"
+        for place, number in enumerate(numbers):
+            if number >= len(self.turns):
+                yield f"conditions[{place}]", f"leaves none of {len(self.turns)} turns to the model"
+                return
+        yield from self._missing(max(numbers), "a condition puts it in the model's place")
+
+    def _missing(self, turns: int, reason: str) -> Iterator[tuple[str, str]]:
+        """The first turns that have no reference."""
+        for place, turn in enumerate(self.turns[:turns]):
+            if turn.reference is None:
+                yield f"turns[{place}].reference", f"needed: {reason}"
+
+    def _convbench_faults(self) -> Iterator[tuple[str, str]]:
+        if len(self.turns) != CONVBENCH_TURNS:
+            yield "turns", f"ConvBench's prompts judge {CONVBENCH_TURNS} turns"
+        if len(self.images) + len(self.turns[0].images) != 1:
+            yield "images", "ConvBench's prompts judge a dialogue about one image"
+        for place, turn in enumerate(self.turns[1:], start=1):
+            if turn.images:
+                yield f"turns[{place}].images", "ConvBench's prompts use the image of turn 1 only"
+        if self.caption is None:
+            yield "caption", "ConvBench's prompts contain it"
+        yield from self._missing(len(self.turns), "ConvBench's prompts contain it")
+        for place, turn in enumerate(self.turns[: CONVBENCH_TURNS - 1]):
+            if turn.focus_points is not None:
+                yield f"turns[{place}].focus_points", "ConvBench's prompts read those of turn 3"
+
+
+def _number(condition: Condition) -> int:
+    return count_given(condition) if isinstance(condition, str) else condition
+
+
+_Grading: TypeAlias = Literal["direct", "pairwise"]
+_Scores: TypeAlias = dict[tuple[_Grading, int], list[JudgedTurn]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DialogueRun:
+    """A run of the benchmark with the one sample that a request holds."""
+
+    request: DialogueRequest
+    benchmark: Dialogue
+    sample: DialogueSample
+
+    def plans(self) -> tuple[Plan, ...]:
+        """One plan for each condition, the fewest given turns first."""
+        return tuple(
+            Plan(
+                order=order,
+                sample=self.sample.id,
+                condition=condition,
+                calls=self.benchmark.calls(self.sample, condition),
+            )
+            for order, condition in enumerate(map(condition_name, self.request.given))
+        )
+
+    def result(self, finished: Iterable[Finished]) -> DialogueResult:
+        """The result for clients when all plans are finished, in any order."""
+        ended = sorted(finished, key=lambda each: each.plan.order)
+        conditions = tuple(
+            self._condition(given, each)
+            for given, each in zip(self.request.given, ended, strict=True)
+        )
+        return DialogueResult(
+            model=self.request.model,
+            judge=self.request.judge,
+            lost=sum(
+                isinstance(outcome, Failure)
+                or (isinstance(outcome, Skipped) and outcome.reason == "loss")
+                for each in ended
+                for outcome in each.outcomes.values()
+            ),
+            conditions=conditions,
+            deltas=tuple(_deltas(conditions)),
+            usage=_usage(ended),
+        )
+
+    def _condition(self, given: int, finished: Finished) -> ConditionResult:
+        calls = {call.id: call for call in finished.plan.calls}
+        outcomes = presentable_outcomes(finished)
+        judged: dict[int, list[JudgedTurn]] = {}
+        if self.request.judge is not None:
+            for judgement in self.benchmark.judgements(self.sample, finished.plan.condition):
+                verdict = _judged(judgement, calls[judgement.call], outcomes)
+                judged.setdefault(judgement.turn, []).append(verdict)
+        turns = []
+        for number, turn in enumerate(self.sample.turns, start=1):
+            result = TurnResult(turn=number, instruction=turn.instruction, given=number <= given)
+            if number <= given:
+                turns.append(replace(result, text=turn.reference))
+            else:
+                result = replace(result, judgements=tuple(judged.get(number, ())))
+                turns.append(self._answered(result, outcomes[f"turn_{number}"]))
+        return ConditionResult(
+            condition=finished.plan.condition,
+            given=given,
+            turns=tuple(turns),
+            overall=tuple(judged.get(OVERALL, ())),
+        )
+
+    def _answered(self, turn: TurnResult, outcome: Outcome) -> TurnResult:
+        match outcome:
+            case Failure():
+                return replace(turn, failed=outcome.kind, problem=outcome.message)
+            case Skipped():
+                return replace(turn, skipped=outcome.because)
+        # a model that was sent an image's own file saw its media type
+        types = {image.sha256: image.media_type for image in images_of(self.sample)}
+        return replace(
+            turn,
+            text=outcome.text,
+            reasoning=outcome.reasoning,
+            finish=outcome.finish,
+            input_tokens=outcome.input_tokens,
+            output_tokens=outcome.output_tokens,
+            seen=tuple(
+                replace(image, media_type=image.media_type or types[image.sha256])
+                for image in outcome.seen
+            ),
+        )
+
+
+def _judged(judgement: Judgement, call: Call, outcomes: Mapping[str, Outcome]) -> JudgedTurn:
+    reading = read_verdict(call, outcomes)
+    verdict = reading.verdict
+    outcome = outcomes[reading.call]
+    return JudgedTurn(
+        grading=judgement.grading,
+        side=judgement.side,
+        state=verdict_state(outcome, is_read=verdict is not None),
+        score=None if verdict is None else judgement.value(verdict),
+        choice=None if verdict is None else verdict.label,
+        why=reading.why,
+        problem=outcome.message if isinstance(outcome, Failure) else None,
+        rationale="" if verdict is None else verdict.rationale,
+        reply=outcome.text if isinstance(outcome, Reply) else None,
+        prompt=str(call.prompt),
+    )
+
+
+def _deltas(conditions: Sequence[ConditionResult]) -> Iterator[Delta]:
+    """Each condition minus the one before it, for every turn that both leave to the model."""
+    for start, goal in pairwise(conditions):
+        before, after = _scores(start), _scores(goal)
+        for grading, turn in after:
+            value, why = _difference(before[grading, turn], after[grading, turn], start, goal)
+            yield Delta(
+                grading=grading,
+                turn=turn,
+                start=start.condition,
+                goal=goal.condition,
+                value=value,
+                why=why,
+            )
+
+
+def _scores(result: ConditionResult) -> _Scores:
+    scores: _Scores = {}
+    for number, judged in [
+        *((turn.turn, turn.judgements) for turn in result.turns),
+        (OVERALL, result.overall),
+    ]:
+        for each in judged:
+            scores.setdefault((each.grading, number), []).append(each)
+    return scores
+
+
+def _difference(
+    before: Sequence[JudgedTurn],
+    after: Sequence[JudgedTurn],
+    start: ConditionResult,
+    goal: ConditionResult,
+) -> tuple[float | None, str | None]:
+    means = []
+    for judged, where in ((before, start), (after, goal)):
+        known = [each.score for each in judged if each.score is not None]
+        if len(known) < len(judged):
+            why = next(each.why for each in judged if each.score is None)
+            return None, f"{where.condition}: {why}"
+        means.append(fmean(known))
+    return means[1] - means[0], None
+
+
+def _usage(finished: Iterable[Finished]) -> CallUsage:
+    """The calls and their tokens; a cached reply has cost nothing."""
+    requested = cached = given = made = 0
+    for each in finished:
+        for call_id, outcome in each.outcomes.items():
+            if not isinstance(outcome, Reply):
+                continue
+            if each.resolved[call_id].cached:
+                cached += 1
+                continue
+            requested += 1
+            given += outcome.input_tokens or 0
+            made += outcome.output_tokens or 0
+    return CallUsage(requested=requested, cached=cached, input_tokens=given, output_tokens=made)

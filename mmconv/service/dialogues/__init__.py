@@ -1,1 +1,0 @@
-"""`/v1/dialogues`: a client's own dialogue, answered at once or carried out as a job."""

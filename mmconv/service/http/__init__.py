@@ -1,1 +1,0 @@
-"""HTTP for all routes: the gate before them, requests, documented responses, tracing."""

@@ -1,1 +1,0 @@
-"""What runs found, as clients may see it: scores, samples, reports, comparisons."""
