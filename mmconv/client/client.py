@@ -43,19 +43,6 @@ class ChatReply:
     input_tokens: int | None
     output_tokens: int | None
 
-    @classmethod
-    def of(cls, completion: Mapping[str, Any]) -> ChatReply:
-        """Read a chat completion."""
-        [choice] = completion["choices"]
-        usage = completion["usage"] or {}
-        return cls(
-            text=choice["message"]["content"],
-            reasoning=choice["message"].get("reasoning_content"),
-            finish=choice["finish_reason"],
-            input_tokens=usage.get("prompt_tokens"),
-            output_tokens=usage.get("completion_tokens"),
-        )
-
 
 class Client:
     """Talks to the server at `url`, with a `token` if it needs one.
@@ -140,7 +127,16 @@ class Client:
         elif images:
             raise ValueError("images need a text; with messages put them into the messages")
         body = {"model": model, "messages": list(messages), **fields}
-        return ChatReply.of(self._transport.json("POST", "/v1/chat/completions", json=body))
+        completion = self._transport.json("POST", "/v1/chat/completions", json=body)
+        [choice] = completion["choices"]
+        usage = completion["usage"] or {}
+        return ChatReply(
+            text=choice["message"]["content"],
+            reasoning=choice["message"].get("reasoning_content"),
+            finish=choice["finish_reason"],
+            input_tokens=usage.get("prompt_tokens"),
+            output_tokens=usage.get("completion_tokens"),
+        )
 
     def dialogue(
         self,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -32,13 +31,14 @@ Info = TypeVar("Info", RunInfo, QueuedDialogue)
 
 
 @dataclass(slots=True)
-class Job(ABC, Generic[Info]):
+class Job(Generic[Info]):
     """A job at the server; `info` is its last known state."""
 
     transport: Transport
     info: RunInfo | DialogueInfo
 
     _kind: ClassVar[Any]
+    _group: ClassVar[str]
     _method: ClassVar[str]
 
     @property
@@ -47,9 +47,9 @@ class Job(ABC, Generic[Info]):
         return self.info.id
 
     @property
-    @abstractmethod
     def path(self) -> str:
         """Its address on the server."""
+        return f"/v1/{self._group}/{self.id}"
 
     def refresh(self) -> Info:
         """Get its current state; a dialogue's with its result once it is done."""
@@ -73,8 +73,16 @@ class Job(ABC, Generic[Info]):
 
     def _end(self, *, progress: bool) -> Info:
         """Wait until it is neither queued nor running; `progress` shows a bar on a terminal."""
+        pause = FIRST_LOOK
         try:
-            return wait(self.refresh, progress=progress)
+            info = self.refresh()
+            with _bar(info, shown=progress and sys.stderr.isatty()) as show:
+                while info.state in ("queued", "running"):
+                    time.sleep(pause)
+                    pause = min(1.5 * pause, LONGEST_LOOK)
+                    info = self.refresh()
+                    show(info)
+            return info
         except (KeyboardInterrupt, ServiceError) as error:
             error.add_note(
                 f"{self.id} may go on at the server: Client.{self._method}({self.id!r}) can "
@@ -88,12 +96,7 @@ class Run(Job[RunInfo]):
 
     info: RunInfo
     _kind = RunInfo
-    _method = "run"
-
-    @property
-    def path(self) -> str:
-        """Its address on the server."""
-        return f"/v1/runs/{self.id}"
+    _group, _method = "runs", "run"
 
     def wait(self, *, progress: bool = True) -> RunInfo:
         """Wait until it is done or stopped, with a progress bar on a terminal.
@@ -158,12 +161,7 @@ class Dialogue(Job[QueuedDialogue]):
 
     info: DialogueInfo
     _kind = QueuedDialogue
-    _method = "dialogue_by_id"
-
-    @property
-    def path(self) -> str:
-        """Its address on the server."""
-        return self.info.location
+    _group, _method = "dialogues", "dialogue_by_id"
 
     def wait(self, *, progress: bool = True) -> DialogueResult:
         """Wait for its result, with a progress bar on a terminal.
@@ -175,19 +173,6 @@ class Dialogue(Job[QueuedDialogue]):
         if ended.state != "done" or ended.result is None:
             raise ServiceError(f"{ended.id} is {ended.state}: {ended.error or 'no result'}")
         return ended.result
-
-
-def wait(look: Callable[[], Info], *, progress: bool) -> Info:
-    """Look until the job has ended."""
-    pause = FIRST_LOOK
-    job = look()
-    with _bar(job, shown=progress and sys.stderr.isatty()) as show:
-        while job.state in ("queued", "running"):
-            time.sleep(pause)
-            pause = min(1.5 * pause, LONGEST_LOOK)
-            job = look()
-            show(job)
-    return job
 
 
 @contextmanager

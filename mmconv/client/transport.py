@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -167,8 +166,5 @@ def _unreachable(url: httpx2.URL, error: httpx2.TransportError) -> ServiceError:
 
 
 def _retry_after(headers: Mapping[str, str], default: float) -> float:
-    try:
-        seconds = float(headers["retry-after"])
-    except (KeyError, ValueError):
-        return default
-    return max(0.0, seconds) if math.isfinite(seconds) else default
+    seconds = headers.get("retry-after", "")  # proxies may send a date
+    return float(seconds) if seconds.isdecimal() else default

@@ -12,7 +12,7 @@ import hmac
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Depends, Request
 from starlette.datastructures import Headers
@@ -84,16 +84,9 @@ def _check_local(headers: Headers) -> None:
         raise Problem(403, "pages of other origins may not use this server", param="Origin")
 
 
-async def service_of(request: Request) -> Service:
+async def shared_of(request: Request) -> Any:
     """What requests share. A coroutine, because FastAPI calls plain functions in a thread."""
-    shared: Service = request.app.state.service
-    return shared
-
-
-async def readable_of(request: Request) -> Readable:
-    """What requests that read runs share."""
-    shared: Readable = request.app.state.service
-    return shared
+    return request.app.state.service
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +101,8 @@ class Authorised:
 
     async def __call__(self, request: Request) -> Caller:
         """The caller of a request."""
-        shared = await readable_of(request)
-        caller = identify(shared.settings, request.headers)
+        shared: Readable = request.app.state.service
+        caller: Caller = request.scope["caller"]  # which the gate has identified
         if not caller.may(*self.scopes):
             scopes = " or ".join(map(repr, self.scopes))
             raise Problem(403, f"this token does not have the scope {scopes}", code="missing_scope")
@@ -118,10 +111,10 @@ class Authorised:
         return caller
 
 
-Shared = Annotated[Service, Depends(service_of)]
+Shared = Annotated[Service, Depends(shared_of)]
 """A parameter: what requests share."""
 
-SharedRuns = Annotated[Readable, Depends(readable_of)]
+SharedRuns = Annotated[Readable, Depends(shared_of)]
 """A parameter: what requests that read runs share."""
 
 Reader = Annotated[Caller, Depends(Authorised(("read",)))]

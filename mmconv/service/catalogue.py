@@ -11,18 +11,16 @@ from typing import Any
 
 from fastapi import APIRouter
 from pydantic import BaseModel, TypeAdapter
-from pydantic.fields import FieldInfo
 from starlette.responses import Response
 
 from judges import PromptSet
 from mmconv.api import BenchmarkName, DataSet, JudgingInfo, OptionInfo
 from mmconv.benchmarks.base import Options
-from mmconv.benchmarks.options import describe
 from mmconv.benchmarks.registry import CLASSES, TITLES, find_class
 from mmconv.service.access import Asker, Reader, Shared
 from mmconv.service.errors import json_response
 from mmconv.service.run_requests import description, open_options
-from mmconv.service.settings import DataSpec, Settings
+from mmconv.service.settings import Settings
 
 router = APIRouter(prefix="/v1", tags=["catalogue"])
 
@@ -53,23 +51,33 @@ async def list_prompts(_caller: Asker) -> Response:
 
 def data_sets(settings: Settings) -> list[DataSet]:
     """The configured datasets, as clients may see them."""
-    return [_data_set(name, data) for name, data in settings.data.items()]
+    return [
+        DataSet(
+            name=name,
+            benchmark=_benchmark_name(data.benchmark),
+            conditions=(known := description(data.benchmark)).conditions,
+            roles=known.roles,
+            options=tuple(
+                each for each in _options(data.benchmark) if each.name not in data.options
+            ),
+            about=_about(known.options),
+        )
+        for name, data in settings.data.items()
+    ]
 
 
 @cache
 def judged_benchmarks() -> tuple[JudgingInfo, ...]:
     """What `/v1/judgements` accepts, benchmark by benchmark."""
-    return tuple(_judging(name) for name in CLASSES)
-
-
-def _judging(name: str) -> JudgingInfo:
-    kind = find_class(name)
-    return JudgingInfo(
-        benchmark=_benchmark_name(name),
-        conditions=describe(name).conditions,
-        sample=kind.sample_type.model_json_schema(),
-        options=tuple(each for each in _options(name) if each.name not in Options.model_fields),
-        prompts=PromptSet(kind.prompts).names,
+    return tuple(
+        JudgingInfo(
+            benchmark=_benchmark_name(name),
+            conditions=description(name).conditions,
+            sample=(kind := find_class(name)).sample_type.model_json_schema(),
+            options=tuple(each for each in _options(name) if each.name not in Options.model_fields),
+            prompts=PromptSet(kind.prompts).names,
+        )
+        for name in CLASSES
     )
 
 
@@ -77,33 +85,19 @@ def _benchmark_name(benchmark: str) -> BenchmarkName:
     return BenchmarkName(id=benchmark, name=TITLES.get(benchmark, benchmark))
 
 
-def _data_set(name: str, data: DataSpec) -> DataSet:
-    known = description(data.benchmark)
-    return DataSet(
-        name=name,
-        benchmark=_benchmark_name(data.benchmark),
-        conditions={} if known is None else known.conditions,
-        roles={} if known is None else known.roles,
-        options=tuple(
-            option for option in _options(data.benchmark) if option.name not in data.options
-        ),
-        about="" if known is None else _about(known.options),
-    )
-
-
 @cache
 def _options(benchmark: str) -> tuple[OptionInfo, ...]:
     """The options that clients may set, in their model's order."""
-    known, offered = description(benchmark), open_options(benchmark)
-    fields = {} if known is None else known.options.model_fields
-    return tuple(_option(name, field) for name, field in fields.items() if name in offered)
-
-
-def _option(name: str, field: FieldInfo) -> OptionInfo:
-    kind: TypeAdapter[Any] = TypeAdapter(field.rebuild_annotation())
-    default = kind.dump_python(field.get_default(call_default_factory=True), mode="json")
-    about = " ".join((field.description or "").split())
-    return OptionInfo(name=name, about=about, takes=kind.json_schema(), default=default)
+    options = []
+    for name, field in description(benchmark).options.model_fields.items():
+        if name in open_options(benchmark):
+            kind: TypeAdapter[Any] = TypeAdapter(field.rebuild_annotation())
+            default = kind.dump_python(field.get_default(call_default_factory=True), mode="json")
+            about = " ".join((field.description or "").split())
+            options.append(
+                OptionInfo(name=name, about=about, takes=kind.json_schema(), default=default)
+            )
+    return tuple(options)
 
 
 @cache

@@ -56,7 +56,7 @@ STREAMED = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 @router.get("/models", response_model=ModelList)
 async def list_models(shared: Shared, _caller: Asker) -> Response:
     """List the models by their public names, and whether they can be used."""
-    cards = [_card(shared, name) for name in shared.models.specs]
+    cards = [_card(shared, name) for name in shared.settings.models]
     return json_response(ModelList(data=cards).model_dump())
 
 
@@ -97,7 +97,7 @@ async def complete_chat(
 async def answer(shared: Service, caller: Caller, asked: ChatRequest) -> Reply:
     """Call the model with the request's messages. Raises `Problem`."""
     role = shared.model(asked.model)
-    spec = shared.models.specs[asked.model]
+    spec = shared.settings.models[asked.model]
     require_key(spec, asked.model, "model")
     sampling = replace(Sampling(temperature=None), **role.sampling)
     check_bounds(asked, shared.settings.sizes)
@@ -136,7 +136,7 @@ def _chosen(shared: Service, asked: ChatRequest) -> dict[str, Any]:
     if asked.stop is not None:
         chosen["stop"] = (asked.stop,) if isinstance(asked.stop, str) else tuple(asked.stop)
     if asked.output_schema is not None:
-        spec = shared.models.specs[asked.model]
+        spec = shared.settings.models[asked.model]
         if not provider_of(spec).guides_output(spec):
             raise Problem(400, "this model cannot be held to a schema", param="response_format")
         chosen["schema"] = orjson.dumps(asked.output_schema).decode()
@@ -203,6 +203,6 @@ def _event(value: Any) -> bytes:
 
 
 def _card(shared: Service, name: str) -> ModelCard:
-    spec = shared.models.specs[name]
+    spec = shared.settings.models[name]
     created = int(shared.started)
     return ModelCard(id=name, created=created, owned_by=spec.provider, usable=has_key(spec))

@@ -182,7 +182,6 @@ def _number(condition: Condition) -> int:
 
 
 _Grading: TypeAlias = Literal["direct", "pairwise"]
-_Scores: TypeAlias = dict[tuple[_Grading, int], list[JudgedTurn]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -292,44 +291,34 @@ def _judged(judgement: Judgement, call: Call, outcomes: Mapping[str, Outcome]) -
 def _deltas(conditions: Sequence[ConditionResult]) -> Iterator[Delta]:
     """Each condition minus the one before it, for every turn that both leave to the model."""
     for start, goal in pairwise(conditions):
-        before, after = _scores(start), _scores(goal)
+        before, after = _by_turn(start), _by_turn(goal)
         for grading, turn in after:
-            value, why = _difference(before[grading, turn], after[grading, turn], start, goal)
+            sides = (start, before[grading, turn]), (goal, after[grading, turn])
+            unscored = (
+                f"{result.condition}: {each.why}"
+                for result, judged in sides
+                for each in judged
+                if each.score is None
+            )
+            why = next(unscored, None)
+            low, high = (fmean(each.score or 0.0 for each in judged) for _, judged in sides)
             yield Delta(
                 grading=grading,
                 turn=turn,
                 start=start.condition,
                 goal=goal.condition,
-                value=value,
+                value=high - low if why is None else None,
                 why=why,
             )
 
 
-def _scores(result: ConditionResult) -> _Scores:
-    scores: _Scores = {}
-    for number, judged in [
-        *((turn.turn, turn.judgements) for turn in result.turns),
-        (OVERALL, result.overall),
-    ]:
+def _by_turn(result: ConditionResult) -> Mapping[tuple[_Grading, int], Sequence[JudgedTurn]]:
+    turns: dict[tuple[_Grading, int], list[JudgedTurn]] = {}
+    judgements = ((turn.turn, turn.judgements) for turn in result.turns)
+    for number, judged in [*judgements, (OVERALL, result.overall)]:
         for each in judged:
-            scores.setdefault((each.grading, number), []).append(each)
-    return scores
-
-
-def _difference(
-    before: Sequence[JudgedTurn],
-    after: Sequence[JudgedTurn],
-    start: ConditionResult,
-    goal: ConditionResult,
-) -> tuple[float | None, str | None]:
-    means = []
-    for judged, where in ((before, start), (after, goal)):
-        known = [each.score for each in judged if each.score is not None]
-        if len(known) < len(judged):
-            why = next(each.why for each in judged if each.score is None)
-            return None, f"{where.condition}: {why}"
-        means.append(fmean(known))
-    return means[1] - means[0], None
+            turns.setdefault((each.grading, number), []).append(each)
+    return turns
 
 
 def _usage(finished: Iterable[Finished]) -> CallUsage:

@@ -231,7 +231,7 @@ def _require_keys(shared: Service, asked: DialogueRequest) -> None:
     """Raise `Problem` 409 for a model whose key is not set here."""
     for role, name in asked.models.items():
         param = "model" if role == CANDIDATE else "judge"
-        require_key(shared.models.specs[name], name, param)
+        require_key(shared.settings.models[name], name, param)
 
 
 def _by_id(dialogue: DialogueRun) -> DialogueRequest:

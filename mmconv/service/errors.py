@@ -161,34 +161,13 @@ def without_runs(message: str) -> str:
     return re.sub(r"; in a run of \w+ set \S+", "", message)
 
 
-# Pydantic's errors, as one problem that names its field in words for people who write JSON.
+# Pydantic's errors, as one problem that names its field as people write JSON.
 
 DISCRIMINATORS = ("type", "role", "benchmark")
 """The fields whose values select the kind of a part of a request."""
 
 PARAMETERS = (("query",), ("path",), ("header",), ("cookie",))
 """How the locations of other parameters begin."""
-
-WORDS: Mapping[str, str] = {
-    "bool_type": "true or false is needed",
-    "dict_type": "an object is needed",
-    "float_type": "a number is needed",
-    "frozen_set_type": "a list is needed",
-    "int_type": "a whole number is needed",
-    "list_type": "a list is needed",
-    "mapping_type": "an object is needed",
-    "missing": "is needed and not there",
-    "model_attributes_type": "an object is needed",
-    "model_type": "an object is needed",
-    "none_required": "not supported here: leave it out",
-    "set_type": "a list is needed",
-    "string_type": "a text is needed",
-    "string_unicode": "a text is needed",
-    "tuple_type": "a list is needed",
-}
-"""Pydantic's error type -> our words. Other types keep pydantic's own."""
-
-NEEDED = " is needed"
 
 
 def validation_problem(errors: Sequence[Mapping[str, Any]], body: Any) -> Problem:
@@ -201,7 +180,11 @@ def validation_problem(errors: Sequence[Mapping[str, Any]], body: Any) -> Proble
     placed = [(error, _place(error["loc"], body)) for error in errors]
     error, place = max(placed, key=lambda pair: len(pair[1]))
     if error["type"] == "json_invalid":
-        return Problem(400, _not_json(error), code="invalid_json")
+        message = "the body is not JSON"
+        position, reason = error["loc"][-1], error.get("ctx", {}).get("error")
+        if reason and isinstance(position, int):
+            message += f": {reason} (at character {position + 1})"
+        return Problem(400, message, code="invalid_json")
     param = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in place)
     param = param.removeprefix(".")
     if not param and error["type"] == "value_error":
@@ -210,15 +193,8 @@ def validation_problem(errors: Sequence[Mapping[str, Any]], body: Any) -> Proble
         return Problem(400, "a JSON object is needed (Content-Type: application/json)")
     if error["type"] == "extra_forbidden":
         return Problem(400, f"{param}: no such field", param=param, code="unknown_parameter")
-    words = in_one([plainly(other) for other, its_place in placed if its_place == place])
-    return Problem(400, f"{param}: {words}", param=param)
-
-
-def _not_json(error: Mapping[str, Any]) -> str:
-    position, reason = error["loc"][-1], error.get("ctx", {}).get("error")
-    if not reason or not isinstance(position, int):
-        return "the body is not JSON"
-    return f"the body is not JSON: {reason} (at character {position + 1})"
+    words = dict.fromkeys(plainly(other) for other, its_place in placed if its_place == place)
+    return Problem(400, f"{param}: {' or '.join(words)}", param=param)
 
 
 def _place(location: tuple[Any, ...], body: Any) -> list[Any]:
@@ -244,30 +220,16 @@ def _place(location: tuple[Any, ...], body: Any) -> list[Any]:
 
 
 def plainly(error: Mapping[str, Any]) -> str:
-    """One of pydantic's errors in plain words, without its place."""
+    """One of pydantic's errors, without its place."""
     kind, context = error["type"], error.get("ctx", {})
-    if kind == "too_long":
-        most = context["max_length"]
-        return f"at most {most} may be given" if most else "not supported here: leave it out"
-    if kind == "too_short":
-        return f"at least {context['min_length']} must be given"
-    if kind in ("literal_error", "enum"):
-        several = re.search(r"(,| or) ", context["expected"])
-        return f"{'one of ' if several else ''}{context['expected']} is needed"
-    if kind == "union_tag_invalid":
-        return f"{context['discriminator']} must be one of {context['expected_tags']}"
+    if kind == "none_required" or context.get("max_length") == 0:
+        return "not supported here: leave it out"
     if kind == "union_tag_not_found":
-        return f"{context['discriminator']} is needed and not there"
+        return f"{context['discriminator']} is missing"
     message = str(error["msg"])
     for prefix in ("Value error, ", "Assertion failed, ", "Input ", "String "):
         message = message.removeprefix(prefix)
-    return WORDS.get(kind, message)
-
-
-def in_one(messages: Sequence[str]) -> str:
-    """The kinds that a value may have, if the messages name kinds; else the first message."""
-    kinds = dict.fromkeys(text.removesuffix(NEEDED) for text in messages if text.endswith(NEEDED))
-    return f"{', or '.join(kinds)}{NEEDED}" if messages[0].endswith(NEEDED) else messages[0]
+    return message[:1].lower() + message[1:]
 
 
 # The exceptions that leave a route.

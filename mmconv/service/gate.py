@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 SMALL_BYTES = 65_536
 """A body of this size is accepted even if others fill the buffer: most requests are smaller."""
 
-PRIVATE_PATHS = ("/v1/", "/metrics")
+PRIVATE_PATHS = ("/v1/", "/web/", "/metrics")
 """Paths that need a token if tokens are configured. The others expose no data."""
 
 
@@ -57,7 +57,8 @@ class Gate:
         try:
             # Without tokens everything is for this machine only, so the caller always matters.
             if not shared.settings.tokens or scope["path"].startswith(PRIVATE_PATHS):
-                trace.caller = identify(shared.settings, headers).name
+                scope["caller"] = identify(shared.settings, headers)
+                trace.caller = scope["caller"].name
             _check_headers(headers, sizes)
             await self._app(scope, body.receive, answer.send)
         except Problem as problem:

@@ -11,7 +11,7 @@ from tempfile import TemporaryFile
 from typing import Literal
 
 from fastapi import APIRouter, Request
-from prometheus_client import CONTENT_TYPE_LATEST
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from pydantic import BaseModel
 from starlette.responses import Response
 
@@ -81,7 +81,7 @@ async def metrics(request: Request, shared: Shared, _caller: Reader) -> Response
     except StoreError as error:
         log.warning("the queue is not counted: %s", error)
     shared.metrics.show_backlog(request.app.state.worker.kinds, backlog)
-    return Response(shared.metrics.page(), media_type=CONTENT_TYPE_LATEST)
+    return Response(generate_latest(shared.metrics.registry), media_type=CONTENT_TYPE_LATEST)
 
 
 @asynccontextmanager

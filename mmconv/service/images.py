@@ -165,19 +165,13 @@ def keep_image(shared: Service, caller: Caller, data: bytes, declared: str) -> F
         raise Problem(415, f"the image is declared as {declared}, and is {media_type}")
     uploads, room = shared.uploads, caller.limits.stored_bytes
     is_own = uploads.owns(caller.name, data)
-    if not is_own and uploads.used(caller.name) + len(data) > room:
-        raise _full(room)
     facts = uploads.keep(data, caller.name, WHERE)
-    # Other requests of the token may have stored images since the check.
+    # Checked afterwards, since other requests of the token store images meanwhile.
     if not is_own and uploads.used(caller.name) > room:
         uploads.discard(facts.sha256, caller.name)
-        raise _full(room)
+        message = f"the images of this token may take up {room:,} bytes"
+        raise Problem(429, message, code="storage_full", retry_after=FULL_SECONDS)
     return facts
-
-
-def _full(room: int) -> Problem:
-    message = f"the images of this token may take up {room:,} bytes"
-    return Problem(429, message, code="storage_full", retry_after=FULL_SECONDS)
 
 
 async def _find(shared: Readable, sha256: str) -> bytes:

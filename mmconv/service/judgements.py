@@ -101,7 +101,7 @@ async def add_judgement(
 async def judge(shared: Service, caller: Caller, asked: JudgementRequest) -> Judgement:
     """Call the judge. Raises `Problem`, also if the judge fails."""
     role = shared.model(asked.judge, JUDGE)
-    require_key(shared.models.specs[asked.judge], asked.judge, JUDGE)
+    require_key(shared.settings.models[asked.judge], asked.judge, JUDGE)
     benchmark = _benchmark(shared, asked)
     condition = asked.condition or benchmark.conditions[0]
     with request_images(shared) as images:

@@ -13,7 +13,6 @@ from prometheus_client import (
     Gauge,
     Histogram,
     ProcessCollector,
-    generate_latest,
 )
 
 from mmconv.core.run_stats import RunStats
@@ -98,10 +97,6 @@ class Metrics:
             for state in ACTIVE:
                 self.jobs.labels(kind, state).set(getattr(known, state))
             self.oldest.labels(kind).set(known.oldest_seconds)
-
-    def page(self) -> bytes:
-        """The page that Prometheus scrapes."""
-        return generate_latest(self.registry)
 
 
 class RunnerMetrics:

@@ -48,17 +48,17 @@ async def derived_file(shared: Readable, run: str, name: str, make: Make) -> Pat
     """
     job = await find_run(shared, run)
     folder = finished_folder(shared, job)
-    shown = await asyncio.to_thread(find_public_folder, shared, job, folder)
-    if shown is not None and _is_current(shown, name):
+    shown = _path_of(shared, job)
+    if await asyncio.to_thread(_is_current, shown, folder, name):
         return shown / name
     async with shared.reporting:
-        shown = await read_in_thread(public_folder, shared, job, folder)
-        if _is_current(shown, name):
+        await read_in_thread(public_folder, shared, job, folder)
+        if _is_current(shown, folder, name):
             return shown / name
         about = await about_run(shared, job)
         if about is not None and (shown / WITHOUT).exists():
             await asyncio.to_thread(shutil.rmtree, shown)
-            shown = await read_in_thread(public_folder, shared, job, folder)
+            await read_in_thread(public_folder, shared, job, folder)
         if about is None:
             (shown / WITHOUT).touch()
         if not (shown / name).exists():
@@ -66,9 +66,13 @@ async def derived_file(shared: Readable, run: str, name: str, make: Make) -> Pat
     return shown / name
 
 
-def _is_current(shown: Path, name: str) -> bool:
-    """Whether the file exists and was made with the data, or without it and checked lately."""
-    if not (shown / name).exists():
+def _path_of(shared: Readable, job: Job) -> Path:
+    return (shared.derived / "shown" / job.id).absolute()
+
+
+def _is_current(shown: Path, run: Path, name: str) -> bool:
+    """Whether the file is newer than the run, and made with the data or checked lately."""
+    if not (_is_newer(shown, run) and (shown / name).exists()):
         return False
     try:
         return time.time() < (shown / WITHOUT).stat().st_mtime + CHECK_SECONDS
@@ -76,15 +80,20 @@ def _is_current(shown: Path, name: str) -> bool:
         return True
 
 
+def _is_newer(shown: Path, run: Path) -> bool:
+    with suppress(FileNotFoundError):
+        return (shown / SPEC).stat().st_mtime_ns > max(result_times(run), default=0)
+    return False
+
+
 def public_folder(shared: Readable, job: Job, run: Path) -> Path:
     """The public folder of the run in `run`; made if it does not exist or is older.
 
     Blocks. Several threads and processes may call it at once.
     """
-    existing = find_public_folder(shared, job, run)
-    if existing is not None:
-        return existing
     shown = _path_of(shared, job)
+    if _is_newer(shown, run):
+        return shown
     shown.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=shown.parent, prefix=f".{job.id}-") as name:
         draft = Path(name)
@@ -101,16 +110,6 @@ def public_folder(shared: Readable, job: Job, run: Path) -> Path:
     return shown
 
 
-def find_public_folder(shared: Readable, job: Job, run: Path) -> Path | None:
-    """The public folder, if it exists and is newer than the run."""
-    shown = _path_of(shared, job)
-    try:
-        made = (shown / SPEC).stat().st_mtime_ns
-    except FileNotFoundError:
-        return None
-    return shown if made > max(result_times(run), default=0) else None
-
-
 def result_times(run: Path) -> list[int]:
     """When the results in a run's folder were written, in nanoseconds.
 
@@ -118,10 +117,6 @@ def result_times(run: Path) -> list[int]:
     """
     results = (run / SCORES, run / TABLES / INDEX, run / SUMMARY)
     return [path.stat().st_mtime_ns for path in results if path.exists()]
-
-
-def _path_of(shared: Readable, job: Job) -> Path:
-    return (shared.derived / "shown" / job.id).absolute()
 
 
 def _copy_transcripts(source: Path, target: Path) -> None:

@@ -140,32 +140,37 @@ def named_model(settings: Settings, name: str, param: str) -> ModelSpec:
     return model if model.name else model.model_copy(update={"name": name})
 
 
+class _AnyOptions(BaseModel):
+    """The options of a benchmark that is not one of ours."""
+
+
+CUSTOM = Description(options=_AnyOptions, conditions={}, unnamed="", roles={})
+"""The description of a benchmark that is not one of ours: nothing is known of it."""
+
+
+def description(benchmark: str) -> Description:
+    """The options, conditions and roles of a benchmark."""
+    return describe(benchmark) if benchmark in TITLES else CUSTOM
+
+
 @cache
 def open_options(benchmark: str) -> frozenset[str]:
     """The options of one of our benchmarks that name no files; none of another benchmark."""
-    known = description(benchmark)
-    if known is None:
-        return frozenset()
-    return frozenset(known.options.model_fields) - file_options(known.options)
-
-
-def description(benchmark: str) -> Description | None:
-    """The options, conditions and roles of one of our benchmarks; None for another benchmark."""
-    return describe(benchmark) if benchmark in TITLES else None
+    known = description(benchmark).options
+    return frozenset(known.model_fields) - file_options(known)
 
 
 def _check_names(benchmark: str, request: RunRequest) -> None:
     """Refuse unknown roles and conditions."""
     if request.conditions == ():
         raise Problem(400, "conditions: name at least 1, or leave it out", param="conditions")
-    if (known := description(benchmark)) is None:
-        return
+    known = description(benchmark)
     for role in request.models:
-        if not known.has_role(role):
+        if known is not CUSTOM and not known.has_role(role):
             message = f"{benchmark} has no role {role!r}; there are: {', '.join(known.roles)}"
             raise Problem(400, message, param=f"models.{role}")
     for place, name in enumerate(request.conditions or ()):
-        if name not in known.conditions:
+        if known is not CUSTOM and name not in known.conditions:
             there = ", ".join(known.conditions)
             message = f"{benchmark} has no condition {name!r}; there are: {there}"
             raise Problem(400, message, param=f"conditions[{place}]")
@@ -348,12 +353,11 @@ def _faults(data: DataSpec) -> Iterator[str]:
     except ConfigError as error:
         yield f"benchmark: {error}"
         return
-    if (known := description(data.benchmark)) is None:
-        return
+    known = description(data.benchmark).options
     try:
-        known.options.model_validate(data.options)
+        known.model_validate(data.options)
     except ValidationError as error:
-        lines = describe_problems(error, known.options)
+        lines = describe_problems(error, known)
         for problem, line in zip(error.errors(), lines, strict=True):
             # A run's own options may add what is missing, or settle a rule between options.
             place = problem["loc"]
@@ -363,9 +367,7 @@ def _faults(data: DataSpec) -> Iterator[str]:
 
 
 def _missing_files(data: DataSpec) -> Iterator[str]:
-    if (known := description(data.benchmark)) is None:
-        return
-    files = file_options(known.options)
+    files = file_options(description(data.benchmark).options)
     for option, value in data.options.items():
         for path in value if isinstance(value, list | tuple) else [value]:
             if option in files and isinstance(path, str | Path) and not Path(path).exists():

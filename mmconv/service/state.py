@@ -31,7 +31,7 @@ from mmconv.engine.setup import build_benchmark, build_models, model_identity
 from mmconv.run_folder.layout import SPEC
 from mmconv.service.errors import Problem, no_model
 from mmconv.service.metrics import Meter, Metrics
-from mmconv.service.run_requests import RunRequest, description, name_run, resolve
+from mmconv.service.run_requests import CUSTOM, RunRequest, description, name_run, resolve
 from mmconv.service.settings import Settings
 from mmconv.store import Store
 from mmconv.store.connections import require_folder
@@ -174,7 +174,7 @@ class Service(Readable):
         """
         request = RunRequest.model_validate_json(job.spec)
         options = request.options
-        if (known := description(job.benchmark or "")) is not None:
+        if (known := description(job.benchmark or "")) is not CUSTOM:
             files = file_options(known.options)
             used = orjson.loads((folder / SPEC).read_bytes())["spec"]["options"]
             options = {
@@ -199,10 +199,9 @@ class Service(Readable):
 
         Raises `Problem` 404; `param` is the field of the request that named it.
         """
-        try:
-            return self.models.model(name)
-        except KeyError:
-            raise no_model(name, param) from None
+        if name not in self.models.roles:
+            raise no_model(name, param)
+        return self.models.roles[name]
 
     async def benchmark(self, spec: RunSpec) -> Benchmark[Any, Any]:
         """The benchmark of a run, its data read and checked. Raises `InputError`.
@@ -275,9 +274,6 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
         )
 
 
-log = logging.getLogger(__name__)
-
-
 class ModelPool:
     """Configured models by their public names; backends read images from `images`.
 
@@ -286,14 +282,10 @@ class ModelPool:
     """
 
     def __init__(self, specs: Mapping[str, ModelSpec], images: ImageSource) -> None:
-        self.specs = dict(specs)
+        self._specs = specs
         self._images = images
         self._sources: dict[str, _Source] = {}
-        self._roles = self.lend(RunSpec(benchmark="", models=specs))
-
-    def model(self, name: str) -> RoleModel:
-        """The role that synchronous requests share. Raises `KeyError`."""
-        return self._roles[name]
+        self.roles = self.lend(RunSpec(benchmark="", models=specs))
 
     def lend(self, spec: RunSpec) -> dict[str, RoleModel]:
         """Roles for one run, which may stop and close their models."""
@@ -301,7 +293,7 @@ class ModelPool:
 
     def load(self, names: Iterable[str]) -> tuple[str, ...]:
         """The models of these that are not loaded yet. Starts loading them, again if it failed."""
-        return tuple(name for name in names if not self._source(self.specs[name]).load())
+        return tuple(name for name in names if not self._source(self._specs[name]).load())
 
     async def aclose(self) -> None:
         """Close every open model and cancel loading; then raise the first error, if any."""

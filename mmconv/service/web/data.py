@@ -368,19 +368,15 @@ def _row(shared: Readable, job: Job) -> dict[str, Any]:
     folder = result_folder(shared, job)
     if folder is None:
         return row
-    # a run that is resumed has no tables, and one may be deleted at any time
-    with suppress(OSError, ConfigError):
-        times = [(folder / name).stat().st_mtime_ns for name in (SPEC, f"{TABLES}/{INDEX}")]
-        row |= _numbers_or_damage(folder, *times)
-    return row
-
-
-def _numbers_or_damage(folder: Path, specified: int, tabulated: int) -> dict[str, Any]:
     try:
-        return {"numbers": orjson.Fragment(_numbers(folder, specified, tabulated))}
+        times = [(folder / name).stat().st_mtime_ns for name in (SPEC, f"{TABLES}/{INDEX}")]
+        return row | {"numbers": orjson.Fragment(_numbers(folder, *times))}
     except DataError as error:
         log.warning("a run's numbers cannot be read: %s", error)
-        return {"error": describe_damage(error)}
+        return row | {"error": describe_damage(error)}
+    except (OSError, ConfigError):
+        # a run that is resumed has no tables, and one may be deleted at any time
+        return row
 
 
 @lru_cache(maxsize=CACHED)

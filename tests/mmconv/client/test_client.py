@@ -27,7 +27,6 @@ from mmconv.client import (
     ServiceError,
     StoredImage,
 )
-from mmconv.client.jobs import wait
 from mmconv.core.types import Score
 from mmconv.run_folder.transcripts import score_record
 from tests.images.pictures import encode, halves
@@ -373,10 +372,12 @@ def test_a_script_that_imports_it_loads_no_server_and_no_model_library() -> None
 def test_an_older_result_of_a_dialogue_that_failed_is_not_taken_for_the_new_one(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(look: Callable[[], QueuedDialogue], *, progress: bool) -> QueuedDialogue:
-        return replace(wait(look, progress=progress), state="failed", error="away")
+    end = Dialogue._end
 
-    monkeypatch.setattr("mmconv.client.jobs.wait", fail)
+    def fail(job: Dialogue, *, progress: bool) -> QueuedDialogue:
+        return replace(end(job, progress=progress), state="failed", error="away")
+
+    monkeypatch.setattr(Dialogue, "_end", fail)
     with pytest.raises(ServiceError, match="is failed: away"):
         client.dialogue("echo", LONG)
 

@@ -18,7 +18,6 @@ from mmconv.engine.garbage import collect_soon
 from mmconv.service.errors import (
     LONGEST,
     Problem,
-    in_one,
     presentable,
     validation_problem,
     without_commands,
@@ -218,25 +217,26 @@ CONTENT = "messages[0].content[0]"
         ({"tools": [{"type": "function"}]}, "tools", NOT_HERE),
         ({"frequency_penalty": 0.5}, "frequency_penalty", NOT_HERE),
         ({"logit_bias": {"5": 1}}, "logit_bias", NOT_HERE),
-        ({"messages": []}, "messages", "at least 1 must be given"),
-        ({"messages": {}}, "messages", "a list is needed"),
-        ({"max_tokens": "many"}, "max_tokens", "a whole number is needed"),
+        ({"messages": []}, "messages", "list should have at least 1 item after validation, not 0"),
+        ({"messages": {}}, "messages", "should be a valid list"),
+        ({"max_tokens": "many"}, "max_tokens", "should be a valid integer"),
         ({"temperature": 3}, "temperature", "should be less than or equal to 2"),
-        ({"n": 2}, "n", "1 is needed"),
+        ({"n": 2}, "n", "should be 1"),
         ({"stop": [""]}, "stop[0]", "should have at least 1 character"),
-        ({"stop": ""}, "stop", "should have at least 1 character"),
+        ({"stop": ""}, "stop", "should have at least 1 character or should be a valid list"),
         (
             {"messages": [{"role": "tool", "content": "x"}]},
             "messages[0]",
-            "'role' must be one of 'system', 'developer', 'user', 'assistant'",
+            "tag 'tool' found using 'role' does not match any of the expected tags: 'system', "
+            "'developer', 'user', 'assistant'",
         ),
-        ({"messages": [{"content": "x"}]}, "messages[0]", "'role' is needed and not there"),
+        ({"messages": [{"content": "x"}]}, "messages[0]", "'role' is missing"),
         (
             part(type="text", text="a", cache_control={}),
             f"{CONTENT}.cache_control",
             "no such field",
         ),
-        (part(type="text"), f"{CONTENT}.text", "is needed and not there"),
+        (part(type="text"), f"{CONTENT}.text", "field required"),
         (part(type="image_url", image_url={"url": "u"}, x=1), f"{CONTENT}.x", "no such field"),
         (
             part(type="image_url", image_url={"url": "u", "x": 1}),
@@ -263,15 +263,15 @@ async def test_the_wrong_field_of_a_chat_is_named(
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"turns": "What is it?"}, "turns: a list is needed"),
+        ({"turns": "What is it?"}, "turns: should be a valid tuple"),
         (
             {"turns": [{"instruction": ""}]},
             "turns[0].instruction: should have at least 1 character",
         ),
         (
             {"turns": [{"instruction": "Why?"}], "conditions": ["best"]},
-            "conditions[0]: one of 'free', 'perception' or 'reasoning', or a whole number is "
-            "needed",
+            "conditions[0]: should be 'free', 'perception' or 'reasoning' or should be a valid "
+            "integer",
         ),
     ],
 )
@@ -331,9 +331,3 @@ def test_who_chats_has_no_model_file() -> None:
     )
     failure = Failure(kind="rejected", message=info, attempts=1)
     assert problem_of_failure(failure).message == "no such role; go without a system message"
-
-
-def test_kinds_of_one_value_are_told_together() -> None:
-    info = ["one of 'a' or 'b' is needed", "a whole number is needed", "at most 3 are allowed"]
-    assert in_one(info) == "one of 'a' or 'b', or a whole number is needed"
-    assert in_one(info[::-1]) == "at most 3 are allowed"

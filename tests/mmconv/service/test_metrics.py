@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from prometheus_client import generate_latest
 
 from mmconv.core.errors import Refused, StoreError, Transient
 from mmconv.core.run_stats import RunStats
@@ -122,7 +123,7 @@ def test_a_tally_that_is_told_twice_is_counted_once() -> None:
         stats.model("candidate").count(outcome, cached=False)
         counted.update(stats)
         counted.update(stats)
-    page = metrics.page().decode()
+    page = generate_latest(metrics.registry).decode()
     assert 'mmconv_calls_total{model="echo",outcome="reply",token="ann",work="run"} 2.0' in page
     assert 'mmconv_calls_total{model="echo",outcome="timeout",token="ann",work="run"} 1.0' in page
     assert 'mmconv_tokens_total{direction="input",model="echo",token="ann",work="run"} 6.0' in page

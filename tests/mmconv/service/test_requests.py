@@ -148,7 +148,6 @@ async def test_all_pixels_of_a_request_have_one_bound(serve: Serve) -> None:
 def test_every_number_that_multiplies_calls_has_a_bound(benchmark: str) -> None:
     """All calls of a plan are in memory at once, and clients set these options."""
     known = description(benchmark)
-    assert known is not None
     numbers = {
         name: field.metadata
         for name, field in known.options.model_fields.items()

@@ -103,7 +103,7 @@ async def test_a_model_is_loaded_beforehand_and_again_if_that_failed(
         await asyncio.sleep(0)
     assert zoo.load(("slow",)) == ("slow",)
     await until(lambda: not zoo.load(("slow",)))
-    await ask(zoo.model("slow"))
+    await ask(zoo.roles["slow"])
     await zoo.aclose()
     assert opened == ["open", "close"]
 
@@ -114,7 +114,7 @@ async def test_a_model_is_opened_once_for_requests_and_runs(opened: list[str]) -
     assert opened == []
     lent = zoo.lend(run_spec(candidate=SLOW, judge=SLOW))
     assert lent["candidate"].model is lent["judge"].model
-    roles = [zoo.model("slow"), zoo.model("kind"), lent["candidate"]]
+    roles = [zoo.roles["slow"], zoo.roles["kind"], lent["candidate"]]
     await asyncio.gather(*map(ask, roles))
     assert opened == ["open"]
     await zoo.aclose()
@@ -154,12 +154,12 @@ async def test_a_model_is_loaded_though_all_who_asked_for_it_give_up(
 ) -> None:
     zoo = models(slow=SLOW)
     run = zoo.lend(run_spec(candidate=SLOW))["candidate"]
-    for role in (zoo.model("slow"), run, zoo.model("slow")):
+    for role in (zoo.roles["slow"], run, zoo.roles["slow"]):
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(ask(role), 0.01)
     run.model.stop()
     await run.model.aclose()
-    asking = asyncio.create_task(ask(zoo.model("slow")))
+    asking = asyncio.create_task(ask(zoo.roles["slow"]))
     loading.done.set()
     assert isinstance(await asking, Reply)
     assert opened == ["open"]
@@ -171,13 +171,13 @@ async def test_a_model_that_could_not_be_loaded_is_told_and_tried_again(
     zoo = models(slow=SLOW)
     loading.fault = ConfigError("too large")
     with pytest.raises(TimeoutError):
-        await asyncio.wait_for(ask(zoo.model("slow")), 0.01)
+        await asyncio.wait_for(ask(zoo.roles["slow"]), 0.01)
     loading.done.set()
     await until(lambda: "model slow cannot be opened: too large" in caplog.text)
     with pytest.raises(ConfigError, match="too large"):
-        await ask(zoo.model("slow"))
+        await ask(zoo.roles["slow"])
     loading.fault = None
-    assert isinstance(await ask(zoo.model("slow")), Reply)
+    assert isinstance(await ask(zoo.roles["slow"]), Reply)
     assert opened == ["open"] * 3
 
 
@@ -185,7 +185,7 @@ async def test_a_model_that_could_not_be_loaded_is_told_and_tried_again(
 async def test_what_still_loads_at_the_end_is_ended(opened: list[str]) -> None:
     zoo = models(slow=SLOW)
     with pytest.raises(TimeoutError):
-        await asyncio.wait_for(ask(zoo.model("slow")), 0.01)
+        await asyncio.wait_for(ask(zoo.roles["slow"]), 0.01)
     assert opened == ["open"]
     await zoo.aclose()
     assert opened == ["open", "ended"]
@@ -196,13 +196,13 @@ async def test_a_run_that_stops_and_closes_its_models_leaves_others_be(
 ) -> None:
     zoo = models(slow=SLOW)
     run, other = (zoo.lend(run_spec(candidate=SLOW))["candidate"] for _ in range(2))
-    asking = [asyncio.create_task(ask(role)) for role in (run, other, zoo.model("slow"))]
+    asking = [asyncio.create_task(ask(role)) for role in (run, other, zoo.roles["slow"])]
     await until(lambda: held.asked == 2)
     run.model.stop()
     await run.model.aclose()
     held.may_end.set()
     assert all(isinstance(outcome, Reply) for outcome in await asyncio.gather(*asking))
-    assert isinstance(await ask(zoo.model("slow")), Reply)
+    assert isinstance(await ask(zoo.roles["slow"]), Reply)
     assert opened == ["open"]
 
 
@@ -225,7 +225,7 @@ async def test_a_run_that_is_stopped_asks_nothing_that_waits_for_others(held: He
 
 
 async def test_a_guest_that_stops_leaves_those_be_who_wait_beside_it(held: Held) -> None:
-    role = models(slow=SLOW).model("slow")
+    role = models(slow=SLOW).roles["slow"]
     answered = [asyncio.create_task(ask(role, trial)) for trial in range(2)]
     await until(lambda: held.asked == 2)
     leaving, staying = (replace(role, model=role.model.guest()) for _ in range(2))
@@ -241,7 +241,7 @@ async def test_a_guest_that_stops_leaves_those_be_who_wait_beside_it(held: Held)
 
 async def test_all_borrowers_share_the_slots(held: Held) -> None:
     zoo = models(slow=SLOW)
-    roles = [zoo.model("slow"), zoo.lend(run_spec(candidate=SLOW))["candidate"]]
+    roles = [zoo.roles["slow"], zoo.lend(run_spec(candidate=SLOW))["candidate"]]
     asking = [asyncio.create_task(ask(role, trial)) for role in roles for trial in range(4)]
     await until(lambda: held.asked == 2)
     await asyncio.sleep(0.05)
@@ -261,7 +261,7 @@ def test_a_runs_sampling_goes_before_the_models_own() -> None:
         }
     )
     zoo = models(slow=spec)
-    assert zoo.model("slow").sampling == {"temperature": 0.5, "max_tokens": 7}
+    assert zoo.roles["slow"].sampling == {"temperature": 0.5, "max_tokens": 7}
     assert zoo.lend(run)["candidate"].sampling == {"temperature": 0.5, "max_tokens": 9}
 
 
@@ -270,7 +270,7 @@ def test_a_runs_seed_is_that_of_its_answers() -> None:
     zoo = models(slow=SLOW)
     drawn = Sampling(temperature=1.0)
     assert zoo.lend(run)["candidate"].prompt(HELLO, drawn)[1].seed == 5
-    assert zoo.model("slow").prompt(HELLO, drawn)[1].seed is None
+    assert zoo.roles["slow"].prompt(HELLO, drawn)[1].seed is None
 
 
 def test_options_are_checked_at_the_start(tmp_path: Path) -> None:
