@@ -31,7 +31,7 @@ from mmconv.core.types import Score
 from mmconv.run_folder.transcripts import score_record
 from tests.images.pictures import encode, halves
 from tests.mmconv.service.conftest import Servers
-from tests.mmconv.service.dialogues.samples import TURNS
+from tests.mmconv.service.dialogue_samples import TURNS
 from tests.mmconv.service.judged import KITES, REPLIES
 from tests.mmconv.service.tokens import token
 

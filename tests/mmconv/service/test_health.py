@@ -1,17 +1,28 @@
+"""Health, readiness and metrics."""
+
 from __future__ import annotations
 
 import asyncio
 import errno
+import re
 from io import BytesIO
+from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
+from prometheus_client import generate_latest
 
 from mmconv import __version__
-from mmconv.core.errors import StoreError
+from mmconv.core.errors import Refused, StoreError, Transient
+from mmconv.core.run_stats import RunStats
+from mmconv.core.types import Failure, Reply
+from mmconv.service.metrics import Metrics, RunnerMetrics
 from model_zoo.simulated import fake
-from tests.mmconv.service.conftest import Serve, Served
+from model_zoo.simulated.fake import FakeBackend
+from tests.mmconv.service.conftest import MODELS, Serve, Served
+from tests.mmconv.service.run_settings import CHAT, begun, drawn, ended, request
+from tests.mmconv.service.tokens import bearer, token
 
 
 async def test_a_process_that_lives_says_its_version(served: Served) -> None:
@@ -121,3 +132,144 @@ async def became(served: Served, status: int) -> httpx2.Response:
             if answer.status_code == status:
                 return answer
             await asyncio.sleep(0.01)
+
+
+TURNS = [{"instruction": "Turn 1"}, {"instruction": "Turn 2"}]
+
+
+async def values(served: Served, name: str) -> dict[str, float]:
+    """The metric's values by its labels, as `/metrics` tells them."""
+    page = (await served.client.get("/metrics")).text
+    found = re.findall(rf"^mmconv_{name}(?:_total)?\{{(.*)\}} (\S+)$", page, re.MULTILINE)
+    return {labels.replace('"', ""): float(value) for labels, value in found}
+
+
+async def start(served: Served, **fields: Any) -> str:
+    posted = await served.client.post("/v1/runs", json=request(**fields))
+    return str(posted.raise_for_status().json()["id"])
+
+
+async def test_calls_and_tokens_of_a_run_are_counted(serve: Serve, tmp_path: Path) -> None:
+    served = await serve(data=drawn(tmp_path))
+    progress = (await ended(served.client, await start(served)))["progress"]
+    calls = await values(served, "calls")
+    assert calls.keys() == {
+        "model=echo,outcome=reply,token=local,work=run",
+        "model=judge,outcome=reply,token=local,work=run",
+    }
+    assert sum(calls.values()) == progress["requested"] > 0
+    tokens = await values(served, "tokens")
+    for direction in ("input", "output"):
+        info = sum(value for name, value in tokens.items() if f"direction={direction}" in name)
+        assert info == progress[f"{direction}_tokens"] > 0
+    # what the store holds is not asked, and costs nothing
+    run = await start(served, limit=1)
+    assert (await ended(served.client, run))["progress"]["input_tokens"] == 0
+    assert await values(served, "calls") == calls
+
+
+async def test_failures_of_a_queued_dialogue_are_counted(serve: Serve) -> None:
+    options = {"rate": 1.0, "kinds": ["server"]}
+    failing = {"provider": "fake", "model": "echo", "options": options, "attempts": 1}
+    served = await serve(models={**MODELS, "failing": failing}, synchronous_calls=0)
+    asked = {"model": "failing", "turns": TURNS}
+    await served.client.post("/v1/dialogues?wait=20", json=asked)
+    calls = await values(served, "calls")
+    assert calls["model=failing,outcome=server,token=local,work=dialogue"] == 1
+
+
+@pytest.mark.parametrize(("calls", "work"), [(32, "dialogue"), (0, "dialogue"), (None, "chat")])
+async def test_what_each_token_has_spent_is_told(
+    serve: Serve, calls: int | None, work: str
+) -> None:
+    tokens = [token(name, "admin") for name in ("ada", "bob")]
+    served = await serve(tokens=tokens, synchronous_calls=calls or 0)
+    for name in ("ada", "bob"):
+        if work == "chat":
+            asked = await served.client.post(
+                "/v1/chat/completions", json=CHAT, headers=bearer(name)
+            )
+        else:
+            body = {"model": "echo", "turns": [{"instruction": f"I am {name}"}]}
+            asked = await served.client.post(
+                "/v1/dialogues?wait=20", json=body, headers=bearer(name)
+            )
+        assert asked.status_code == 200, asked.text
+    served.client.headers.update(bearer("ada"))
+    assert await values(served, "calls") == {
+        f"model=echo,outcome=reply,token={name},work={work}": 1 for name in ("ada", "bob")
+    }
+    spent = await values(served, "tokens")
+    for name in ("ada", "bob"):
+        assert spent[f"direction=input,model=echo,token={name},work={work}"] > 0
+
+
+async def test_tokens_of_a_chats_attempts_that_brought_no_reply_are_counted(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    errors = [
+        Transient("server", "broken off", retry_after=0.0, input_tokens=300, output_tokens=5),
+        Refused("filter", "held back", input_tokens=1000, output_tokens=7),
+    ]
+
+    async def fail(*_asked: object, **_how: object) -> Reply:
+        raise errors.pop(0)
+
+    monkeypatch.setattr(FakeBackend, "generate", fail)
+    served = await serve()
+    await served.client.post("/v1/chat/completions", json=CHAT)
+    assert (await values(served, "calls"))["model=echo,outcome=filter,token=local,work=chat"] == 1
+    assert await values(served, "tokens") == {
+        "direction=input,model=echo,token=local,work=chat": 1300,
+        "direction=output,model=echo,token=local,work=chat": 12,
+    }
+
+
+async def test_the_process_tells_of_its_memory(served: Served) -> None:
+    page = (await served.client.get("/metrics")).text
+    for name in ("resident_memory_bytes", "cpu_seconds_total", "open_fds"):
+        assert re.search(rf"^process_{name} [1-9]", page, re.MULTILINE), name
+
+
+def test_a_tally_that_is_told_twice_is_counted_once() -> None:
+    metrics, stats = Metrics(), RunStats()
+    counted = RunnerMetrics(metrics, "run", {"candidate": "echo"}, "ann")
+    reply = Reply(text="a", finish="stop", input_tokens=3, output_tokens=2)
+    for outcome in (reply, Failure(kind="timeout", message="", attempts=1), reply):
+        stats.model("candidate").count(outcome, cached=False)
+        counted.update(stats)
+        counted.update(stats)
+    page = generate_latest(metrics.registry).decode()
+    assert 'mmconv_calls_total{model="echo",outcome="reply",token="ann",work="run"} 2.0' in page
+    assert 'mmconv_calls_total{model="echo",outcome="timeout",token="ann",work="run"} 1.0' in page
+    assert 'mmconv_tokens_total{direction="input",model="echo",token="ann",work="run"} 6.0' in page
+
+
+async def test_the_queue_is_counted_while_its_database_answers(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served = await serve(data=drawn(tmp_path), runs_at_once=1)
+    assert (await values(served, "queue_jobs"))["state=queued,work=run"] == 0
+    roles = {"candidate": "slow", "judge": "judge"}
+    running = await start(served, models=roles)
+    await begun(served.client, running, replies=0)
+    while (await served.client.get(f"/v1/runs/{running}")).json()["state"] != "running":
+        pass
+    waiting = await start(served, models=roles, limit=1)
+    assert await values(served, "queue_jobs") == {
+        "state=queued,work=run": 1,
+        "state=running,work=run": 1,
+        "state=queued,work=dialogue": 0,
+        "state=running,work=dialogue": 0,
+    }
+    assert (await values(served, "queue_oldest_seconds"))["work=run"] > 0
+
+    async def fail(_self: object) -> None:
+        raise StoreError("no server")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("mmconv.store.queue.Queue.backlog", fail)
+        assert await values(served, "queue_jobs") == {}
+        assert await values(served, "requests") != {}
+    for run in (waiting, running):
+        await served.client.delete(f"/v1/runs/{run}")

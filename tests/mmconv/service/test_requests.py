@@ -14,7 +14,7 @@ from mmconv.service.requests import DEEPEST, read_json
 from mmconv.service.run_requests import description, open_options, resolve
 from tests.mmconv.service.conftest import Serve, Served
 from tests.mmconv.service.judged import TURN
-from tests.mmconv.service.runs.test_requests import asked, settings
+from tests.mmconv.service.test_runs import asked, settings
 from tests.pictures import picture
 
 

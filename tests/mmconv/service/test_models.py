@@ -1,6 +1,9 @@
+"""Models: loaded once, lent to runs, refused without a key, and what their failures stop."""
+
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -14,12 +17,16 @@ from mmconv.core.run_stats import ModelStats
 from mmconv.core.types import Message, Reply, Sampling, Text
 from mmconv.engine import RoleModel
 from mmconv.engine.limiter import Stopped
+from mmconv.service.openapi import EXAMPLES
 from mmconv.service.state import ModelPool
+from mmconv.store.jobs import Filter
 from model_zoo.openai_api.client import ChatClient
 from model_zoo.providers import provider_of
 from model_zoo.simulated import fake
-from tests.mmconv.service.conftest import Serve
-from tests.mmconv.service.run_settings import until
+from tests.mmconv.service.conftest import MODELS, Serve
+from tests.mmconv.service.dialogue_samples import TURNS
+from tests.mmconv.service.run_settings import drawn, ended, request, until
+from tests.mock_server import mock_server
 
 SLOW: dict[str, Any] = {
     "provider": "fake",
@@ -30,7 +37,7 @@ SLOW: dict[str, Any] = {
 HELLO = (Message(role="user", parts=(Text(text="hello"),)),)
 
 
-def models(**specs: dict[str, Any]) -> ModelPool:
+def pool(**specs: dict[str, Any]) -> ModelPool:
     return ModelPool(
         {name: ModelSpec.model_validate(spec) for name, spec in specs.items()}, ImageStore()
     )
@@ -95,7 +102,7 @@ async def test_a_model_is_loaded_beforehand_and_again_if_that_failed(
     async def fail(*_given: object) -> None:
         raise ConfigError("no memory")
 
-    zoo = models(slow=SLOW, other=SLOW | {"model": "echo"})
+    zoo = pool(slow=SLOW, other=SLOW | {"model": "echo"})
     with monkeypatch.context() as patch:
         patch.setattr(fake, "open_backend", fail)
         assert zoo.load(("slow",)) == ("slow",)
@@ -110,7 +117,7 @@ async def test_a_model_is_loaded_beforehand_and_again_if_that_failed(
 
 async def test_a_model_is_opened_once_for_requests_and_runs(opened: list[str]) -> None:
     paid = {"price": {"input": 1, "output": 2}}
-    zoo = models(slow=SLOW, kind=SLOW | {"name": "kind", "system": "Be kind."} | paid)
+    zoo = pool(slow=SLOW, kind=SLOW | {"name": "kind", "system": "Be kind."} | paid)
     assert opened == []
     lent = zoo.lend(run_spec(candidate=SLOW, judge=SLOW))
     assert lent["candidate"].model is lent["judge"].model
@@ -152,7 +159,7 @@ def loading(opened: list[str], monkeypatch: pytest.MonkeyPatch) -> Loading:
 async def test_a_model_is_loaded_though_all_who_asked_for_it_give_up(
     opened: list[str], loading: Loading
 ) -> None:
-    zoo = models(slow=SLOW)
+    zoo = pool(slow=SLOW)
     run = zoo.lend(run_spec(candidate=SLOW))["candidate"]
     for role in (zoo.roles["slow"], run, zoo.roles["slow"]):
         with pytest.raises(TimeoutError):
@@ -168,7 +175,7 @@ async def test_a_model_is_loaded_though_all_who_asked_for_it_give_up(
 async def test_a_model_that_could_not_be_loaded_is_told_and_tried_again(
     opened: list[str], loading: Loading, caplog: pytest.LogCaptureFixture
 ) -> None:
-    zoo = models(slow=SLOW)
+    zoo = pool(slow=SLOW)
     loading.fault = ConfigError("too large")
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(ask(zoo.roles["slow"]), 0.01)
@@ -183,7 +190,7 @@ async def test_a_model_that_could_not_be_loaded_is_told_and_tried_again(
 
 @pytest.mark.usefixtures("loading")
 async def test_what_still_loads_at_the_end_is_ended(opened: list[str]) -> None:
-    zoo = models(slow=SLOW)
+    zoo = pool(slow=SLOW)
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(ask(zoo.roles["slow"]), 0.01)
     assert opened == ["open"]
@@ -194,7 +201,7 @@ async def test_what_still_loads_at_the_end_is_ended(opened: list[str]) -> None:
 async def test_a_run_that_stops_and_closes_its_models_leaves_others_be(
     opened: list[str], held: Held
 ) -> None:
-    zoo = models(slow=SLOW)
+    zoo = pool(slow=SLOW)
     run, other = (zoo.lend(run_spec(candidate=SLOW))["candidate"] for _ in range(2))
     asking = [asyncio.create_task(ask(role)) for role in (run, other, zoo.roles["slow"])]
     await until(lambda: held.asked == 2)
@@ -208,7 +215,7 @@ async def test_a_run_that_stops_and_closes_its_models_leaves_others_be(
 
 async def test_a_run_that_is_stopped_asks_nothing_that_waits_for_others(held: Held) -> None:
     """Its calls have a slot of its own, and none of those that all borrowers share."""
-    zoo = models(slow=SLOW)
+    zoo = pool(slow=SLOW)
     busy, stopped = (zoo.lend(run_spec(candidate=SLOW))["candidate"] for _ in range(2))
     answered = [asyncio.create_task(ask(busy, trial)) for trial in range(2)]
     await until(lambda: held.asked == 2)
@@ -225,7 +232,7 @@ async def test_a_run_that_is_stopped_asks_nothing_that_waits_for_others(held: He
 
 
 async def test_a_guest_that_stops_leaves_those_be_who_wait_beside_it(held: Held) -> None:
-    role = models(slow=SLOW).roles["slow"]
+    role = pool(slow=SLOW).roles["slow"]
     answered = [asyncio.create_task(ask(role, trial)) for trial in range(2)]
     await until(lambda: held.asked == 2)
     leaving, staying = (replace(role, model=role.model.guest()) for _ in range(2))
@@ -240,7 +247,7 @@ async def test_a_guest_that_stops_leaves_those_be_who_wait_beside_it(held: Held)
 
 
 async def test_all_borrowers_share_the_slots(held: Held) -> None:
-    zoo = models(slow=SLOW)
+    zoo = pool(slow=SLOW)
     roles = [zoo.roles["slow"], zoo.lend(run_spec(candidate=SLOW))["candidate"]]
     asking = [asyncio.create_task(ask(role, trial)) for role in roles for trial in range(4)]
     await until(lambda: held.asked == 2)
@@ -260,14 +267,14 @@ def test_a_runs_sampling_goes_before_the_models_own() -> None:
             "sampling": {"candidate": {"max_tokens": 9}},
         }
     )
-    zoo = models(slow=spec)
+    zoo = pool(slow=spec)
     assert zoo.roles["slow"].sampling == {"temperature": 0.5, "max_tokens": 7}
     assert zoo.lend(run)["candidate"].sampling == {"temperature": 0.5, "max_tokens": 9}
 
 
 def test_a_runs_seed_is_that_of_its_answers() -> None:
     run = run_spec(candidate=SLOW).model_copy(update={"seed": 5})
-    zoo = models(slow=SLOW)
+    zoo = pool(slow=SLOW)
     drawn = Sampling(temperature=1.0)
     assert zoo.lend(run)["candidate"].prompt(HELLO, drawn)[1].seed == 5
     assert zoo.roles["slow"].prompt(HELLO, drawn)[1].seed is None
@@ -275,9 +282,9 @@ def test_a_runs_seed_is_that_of_its_answers() -> None:
 
 def test_options_are_checked_at_the_start(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no_such"):
-        models(bad={"provider": "fake", "model": "echo", "options": {"no_such": 1}})
+        pool(bad={"provider": "fake", "model": "echo", "options": {"no_such": 1}})
     with pytest.raises(ConfigError, match="no such folder"):
-        models(bad={"provider": "hf", "model": str(tmp_path / "missing")})
+        pool(bad={"provider": "hf", "model": str(tmp_path / "missing")})
 
 
 @pytest.mark.parametrize(
@@ -316,3 +323,94 @@ async def test_a_servers_model_gets_the_seed_that_the_client_sends_and_no_other(
         answered = await served.client.post("/v1/chat/completions", json=body)
         assert answered.status_code == 200, answered.text
     assert sent == [None, 3]
+
+
+KEYLESS = {"provider": "openai", "model": "x", "api_key_env": "MMCONV_NO_SUCH_KEY"}
+SAID = [{"role": "user", "content": "Hello"}]
+ONE_TURN = [{"instruction": "What is it?", "reference": "A kite."}]
+REQUESTS: list[tuple[str, dict[str, Any], str]] = [
+    ("chat/completions", {"model": "keyless", "messages": SAID}, "model"),
+    ("dialogues", {"model": "keyless", "turns": ONE_TURN}, "model"),
+    ("dialogues", {"model": "echo", "judge": "keyless", "turns": ONE_TURN}, "judge"),
+    (
+        "judgements",
+        {**next(iter(EXAMPLES["POST /v1/judgements"].values())), "judge": "keyless"},
+        "judge",
+    ),
+    (
+        "runs",
+        request(models={"candidate": "keyless", "judge": "judge"}),
+        "models.candidate",
+    ),
+]
+
+
+@pytest.mark.parametrize(("path", "body", "param"), REQUESTS)
+@pytest.mark.parametrize("calls", [0, 100])
+async def test_it_is_refused_by_name_and_nothing_is_queued(
+    serve: Serve, tmp_path: Path, path: str, body: dict[str, Any], param: str, calls: int
+) -> None:
+    models = {**MODELS, "keyless": KEYLESS}
+    served = await serve(models=models, data=drawn(tmp_path), synchronous_calls=calls)
+    refused = await served.client.post(f"/v1/{path}", json=body)
+    error = refused.json()["error"]
+    assert (refused.status_code, error["code"], error["param"]) == (409, "model_unusable", param)
+    assert "'keyless'" in error["message"]
+    assert "MMCONV_NO_SUCH_KEY" not in refused.text
+    assert await served.shared.queue.page(Filter()) == []
+
+
+async def test_it_is_marked_in_the_list(serve: Serve) -> None:
+    served = await serve(models={**MODELS, "keyless": KEYLESS})
+    listed = (await served.client.get("/v1/models")).json()["data"]
+    assert {card["id"]: card["usable"] for card in listed} == {
+        **dict.fromkeys(MODELS, True),
+        "keyless": False,
+    }
+    one = await served.client.get("/v1/models/keyless")
+    assert one.json()["usable"] is False
+
+
+TOLD = (
+    "candidate (lost) cannot answer: 3 calls failed in a row: "
+    "the model's server does not have the model"
+)
+DIALOGUE: dict[str, Any] = {"model": "lost", "turns": TURNS, "conditions": [0, 1, 2]}
+
+
+@pytest.fixture
+def models() -> Iterator[dict[str, Any]]:
+    """A judge, and a model that its server does not have at this address."""
+    with mock_server() as url:
+        address = url.replace("/v1", "/v2")
+        lost = {"provider": "openai", "model": "checkpoints/llava", "base_url": address}
+        yield {"lost": lost, "judge": {"provider": "fake", "model": "judge"}}
+
+
+async def test_a_run_fails_and_names_the_model(
+    serve: Serve, tmp_path: Path, models: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    served = await serve(data=drawn(tmp_path), models=models)
+    asked = request(models={"candidate": "lost", "judge": "judge"})
+    run = (await served.client.post("/v1/runs", json=asked)).json()["id"]
+    info = await ended(served.client, run)
+    assert (info["state"], info["error"]) == ("failed", TOLD)
+    assert "in a row: not_found after 1 attempt: HTTP 404" in caplog.text
+
+
+async def test_a_queued_dialogue_does_too(serve: Serve, models: dict[str, Any]) -> None:
+    served = await serve(models=models, synchronous_calls=1)
+    answer = await served.client.post("/v1/dialogues", json=DIALOGUE, params={"wait": 30})
+    assert answer.status_code == 202, answer.text
+    info = (await served.client.get(answer.headers["location"])).json()
+    assert (info["state"], info["error"]) == ("failed", TOLD)
+
+
+async def test_a_dialogue_that_is_answered_at_once_tells_it_as_chat_does(
+    serve: Serve, models: dict[str, Any]
+) -> None:
+    """The model is everybody's, so that it is asked as long as anybody asks."""
+    served = await serve(models=models)
+    for _ in range(2):
+        answer = await served.client.post("/v1/dialogues", json=DIALOGUE)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (502, "not_found")
