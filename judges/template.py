@@ -78,7 +78,7 @@ class Gap:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Template:
-    """One message of a prompt before its slots are filled."""
+    """A message with slots, before they are filled."""
 
     role: Role
     parts: tuple[Text | Gap, ...]
@@ -94,7 +94,7 @@ class Prompt:
 
     name: str
     digest: str
-    messages: tuple[Template, ...]
+    messages: tuple[Message | Template, ...]
     slots: frozenset[str]
 
     @property
@@ -111,16 +111,19 @@ class Prompt:
         if values.keys() != self.slots:
             problems = _differences(self.slots, frozenset(values))
             raise PromptError(f"prompt {self.name!r}: {problems}")
-        messages = []
-        for template in self.messages:
-            pieces: list[str | Part] = []
-            for part in template.parts:
-                if isinstance(part, Gap):
-                    pieces += self._encoded(part, values[part.name])
-                else:
-                    pieces.append(part)
-            messages.append(Message(role=template.role, parts=_without_empty(join_texts(pieces))))
-        return tuple(messages)
+        return tuple(
+            self._filled(each, values) if isinstance(each, Template) else each
+            for each in self.messages
+        )
+
+    def _filled(self, template: Template, values: Mapping[str, Slot]) -> Message:
+        pieces: list[str | Part] = []
+        for part in template.parts:
+            if isinstance(part, Gap):
+                pieces += self._encoded(part, values[part.name])
+            else:
+                pieces.append(part)
+        return Message(role=template.role, parts=_without_empty(join_texts(pieces)))
 
     def _encoded(self, gap: Gap, value: Slot) -> Sequence[str | Part]:
         """The value of a slot, piece by piece."""
@@ -198,7 +201,7 @@ class PromptSet:
 
 def parse_prompt(text: str, name: str) -> Prompt:
     """Read the text of a prompt file; raises `PromptError` naming the prompt and the line."""
-    messages: list[Template] = []
+    messages: list[Message | Template] = []
     role: Role | None = None
     left_out: set[str] = set()
     body: list[str] = []
@@ -210,14 +213,14 @@ def parse_prompt(text: str, name: str) -> Prompt:
                 left_out |= _left_out(line)
             continue
         if role is not None:
-            messages.append(Template(role=role, parts=_parts("\n".join(body), name)))
+            messages.append(_message(role, "\n".join(body), name))
         role, body = cast(Role, heading[1]), []
     if role is None:
         raise PromptError(
             f"prompt {name!r}, line 1: no role heading anywhere; "
             "a message starts below a line '# system', '# user' or '# assistant'"
         )
-    messages.append(Template(role=role, parts=_parts("\n".join(body), name)))
+    messages.append(_message(role, "\n".join(body), name))
     parts = [part for message in messages for part in message.parts]
     used = frozenset(part.name for part in parts if isinstance(part, Gap))
     return Prompt(
@@ -305,8 +308,13 @@ def _plain_line(line: str, name: str, number: int) -> str:
     return line[1:]
 
 
-def _parts(body: str, name: str) -> tuple[Text | Gap, ...]:
-    return _without_empty(join_texts(_pieces(body, name)))
+def _message(role: Role, body: str, prompt: str) -> Message | Template:
+    """A message of a prompt; a `Template` if it has slots."""
+    parts = _without_empty(join_texts(_pieces(body, prompt)))
+    texts = tuple(part for part in parts if isinstance(part, Text))
+    if len(texts) == len(parts):
+        return Message(role=role, parts=texts)
+    return Template(role=role, parts=parts)
 
 
 def _pieces(body: str, prompt: str) -> Iterator[str | Gap]:

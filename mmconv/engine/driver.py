@@ -191,11 +191,15 @@ class Runner:
         else:
             self._room.release()
 
-    async def outcome(self, plan: Plan, resolved: ResolvedCall, chain: int) -> tuple[Outcome, bool]:
+    async def outcome(
+        self, plan: Plan, resolved: ResolvedCall, chain: int, *, is_new: bool
+    ) -> tuple[Outcome, bool]:
         """The outcome of one resolved call, and whether it was free (cached, or an equal call's).
 
-        `chain` is the length of the longest chain of calls that begins with this one. Raises
-        `Stopped` if the run is stopped before the call was requested.
+        `chain` is the length of the longest chain of calls that begins with this one. A call that
+        `is_new` (a text in it was just generated) is not looked up: if it is cached nevertheless,
+        its claim finds the reply. Raises `Stopped` if the run is stopped before the call was
+        requested.
         """
         if self.offline:
             return await self._recall(resolved.key)
@@ -207,7 +211,7 @@ class Runner:
         flights[resolved.key] = landing = asyncio.get_running_loop().create_future()
         outcome: Outcome | None = None
         try:
-            reply = await self._store.get(resolved.key)
+            reply = None if is_new else await self._store.get(resolved.key)
             while reply is None:
                 try:
                     outcome = await self._ask(plan, resolved, chain)
@@ -360,8 +364,8 @@ class _OpenPlan:
     """A plan whose calls are tasks of `group`; `on_finished` gets it at its end.
 
     A call starts when everything that it refers to has a reply; a fallback starts when the reply
-    before it gives no complete verdict. `unmet` has the missing dependencies of each call,
-    `waiting` the calls that depend on it.
+    before it gives no complete verdict. `needs` has the dependencies of each call, `unmet` the
+    missing ones, `waiting` the calls that depend on it. The calls in `fresh` were not cached.
     """
 
     plan: Plan
@@ -371,7 +375,9 @@ class _OpenPlan:
     left: int = 0
     replies: dict[str, Reply] = field(default_factory=dict)
     outcomes: dict[str, Outcome] = field(default_factory=dict)
+    fresh: set[str] = field(default_factory=set)
     resolved: dict[str, ResolvedCall] = field(default_factory=dict)
+    needs: Mapping[str, frozenset[str]] = field(default_factory=dict)
     unmet: dict[str, set[str]] = field(default_factory=dict)
     waiting: dict[str, list[Call]] = field(default_factory=dict)
     chains: Mapping[str, int] = field(default_factory=dict)
@@ -385,11 +391,11 @@ class _OpenPlan:
             raise PlanError(f"{where}: {error}") from error
         self.left = len(calls)
         self.runner.stats.planned += len(calls)
-        needs = {call.id: dependencies(call) for call in calls}
-        self.chains = chain_lengths(needs)
+        self.needs = {call.id: dependencies(call) for call in calls}
+        self.chains = chain_lengths(self.needs)
         for call in calls:
-            self.unmet[call.id] = set(needs[call.id])
-            for need in needs[call.id]:
+            self.unmet[call.id] = set(self.needs[call.id])
+            for need in self.needs[call.id]:
                 self.waiting.setdefault(need, []).append(call)
         if not calls:
             self._finish()
@@ -420,7 +426,12 @@ class _OpenPlan:
         if (known := self.plan.replies.get(call.id)) is not None:
             outcome, cached = known, True
         else:
-            outcome, cached = await self.runner.outcome(self.plan, resolved, self.chains[root.id])
+            outcome, cached = await self.runner.outcome(
+                self.plan,
+                resolved,
+                self.chains[root.id],
+                is_new=not self.fresh.isdisjoint((root.id, *self.needs[root.id])),
+            )
         self.resolved[call.id] = resolved.as_cached() if cached else resolved
         self._settle(call, outcome, cached=cached)
         plan = self.plan
@@ -439,6 +450,8 @@ class _OpenPlan:
             self._skip_behind(call, outcome)
             return
         self.replies[call.id] = outcome
+        if not cached:
+            self.fresh.add(call.id)
         for dependent in self.waiting.get(call.id, ()):
             self.unmet[dependent.id].discard(call.id)
             if not self.unmet[dependent.id]:

@@ -12,7 +12,6 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from time import perf_counter
-from types import SimpleNamespace
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -73,7 +72,6 @@ class Session:
             cookie_jar=aiohttp.DummyCookieJar(),
             # Not `trust_env`: it uses a thread at every request, and sends ~/.netrc's passwords.
             proxy=find_proxy(endpoint.url),
-            trace_configs=[_trace_reuse()],
         )
 
     async def post(self, body: bytes) -> Answer:
@@ -109,15 +107,14 @@ class Session:
             raise Transient("timeout", f"no reply in {self._timeout:g} s") from error
 
     async def _send(self, method: str, path: str, body: bytes | None) -> Answer:
-        """Send a request; if the server hangs up at once on a reused connection, resend it.
+        """Send a request; resend it once if the server hangs up at once.
 
         A server may close an idle connection just when a request goes out on it. aiohttp itself
         resends only requests other than POST.
         """
         begun = perf_counter()
-        reuses: list[bool] = []
         try:
-            return await self._send_once(method, path, body, reuses)
+            return await self._send_once(method, path, body)
         except aiohttp.ClientConnectorError:
             raise
         except (
@@ -125,14 +122,11 @@ class Session:
             aiohttp.ClientOSError,
             aiohttp.ClientConnectionResetError,
         ):
-            if not reuses or perf_counter() - begun > _AT_ONCE:
+            if perf_counter() - begun > _AT_ONCE:
                 raise
-        return await self._send_once(method, path, body, reuses)
+        return await self._send_once(method, path, body)
 
-    async def _send_once(
-        self, method: str, path: str, body: bytes | None, reuses: list[bool]
-    ) -> Answer:
-        """Send a request; `reuses` gets an item if an earlier request used the connection."""
+    async def _send_once(self, method: str, path: str, body: bytes | None) -> Answer:
         begun = perf_counter()
         data = io.BytesIO(body) if body and len(body) > _LARGEST_PLAIN_BODY else body
         async with self._http.request(
@@ -141,7 +135,6 @@ class Session:
             params=self._endpoint.query or None,
             data=data,
             allow_redirects=False,
-            trace_request_ctx=reuses,
         ) as answer:
             read = bytearray()
             async for piece in answer.content.iter_any():
@@ -263,17 +256,6 @@ async def list_models(spec: ModelSpec, endpoint: Endpoint) -> tuple[str, ...]:
     if not 200 <= answer.status < 300:
         raise read_failure(answer.status, answer.headers, answer.data, endpoint)
     return read_model_names(answer.data, endpoint)
-
-
-def _trace_reuse() -> aiohttp.TraceConfig:
-    """Adds an item to the list that a request has as its context if its connection is reused."""
-
-    async def note(_session: object, context: SimpleNamespace, _parameters: object) -> None:
-        context.trace_request_ctx.append(True)
-
-    trace = aiohttp.TraceConfig()
-    trace.on_connection_reuseconn.append(note)
-    return trace
 
 
 def _headers(endpoint: Endpoint) -> dict[str, str]:
