@@ -47,7 +47,7 @@ RETRY_SECONDS = 0.5
 """Time between two attempts to reach a database that fails."""
 
 GATHER_SECONDS = 0.004
-"""How long a write waits for others that share its transaction: each one costs some 2 ms of CPU."""
+"""How long a read or write waits for others that share its query or transaction."""
 
 LOOK_SECONDS = 0.5
 """Time between two lookups of a call that another process requests."""
@@ -75,8 +75,7 @@ class Store:
         self._file = _File.of(url)
         self._reader = _Batcher(self._guarded(self._read_replies))
         self._failure_reader = _Batcher(self._guarded(self._read_failures))
-        write = self._guarded(self._write_outcomes)
-        self._writer = _Batcher(write, gather=GATHER_SECONDS)
+        self._writer = _Batcher(self._guarded(self._write_outcomes))
         self._unsaved: dict[str, _Answered] = {}
         self._changed: set[str] = set()
         self._claims = Claims()
@@ -365,18 +364,10 @@ class _File:
 
 
 class _Batcher(Generic[Item, Result]):
-    """Runs a function on its own thread, over all items that were submitted in the meantime.
+    """Runs a function on its own thread, over all items that were submitted in the meantime."""
 
-    The first item of a batch waits `gather` seconds for others.
-    """
-
-    def __init__(
-        self,
-        work: Callable[[Sequence[Item]], Sequence[Result]],
-        gather: float = 0.0,
-    ) -> None:
+    def __init__(self, work: Callable[[Sequence[Item]], Sequence[Result]]) -> None:
         self._work = work
-        self._gather = gather
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="mmconv-store")
         self._waiting: list[tuple[Item, asyncio.Future[Result]]] = []
         self._pump: asyncio.Task[None] | None = None
@@ -397,7 +388,7 @@ class _Batcher(Generic[Item, Result]):
     async def _drain(self) -> None:
         loop = asyncio.get_running_loop()
         while self._waiting:
-            await asyncio.sleep(self._gather)
+            await asyncio.sleep(GATHER_SECONDS)
             batch, self._waiting = self._waiting[:BATCH], self._waiting[BATCH:]
             try:
                 results = await loop.run_in_executor(
