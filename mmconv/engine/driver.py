@@ -197,9 +197,8 @@ class Runner:
         """The outcome of one resolved call, and whether it was free (cached, or an equal call's).
 
         `chain` is the length of the longest chain of calls that begins with this one. A call that
-        `is_new` (a text in it was just generated) is not looked up: if it is cached nevertheless,
-        its claim finds the reply. Raises `Stopped` if the run is stopped before the call was
-        requested.
+        `is_new` (a text in it was just generated) is not looked up; its claim would find a reply.
+        Raises `Stopped` if the run is stopped before the call was requested.
         """
         if self.offline:
             return await self._recall(resolved.key)
@@ -229,8 +228,7 @@ class Runner:
             landing.set_result(outcome)
 
     async def _recall(self, key: str) -> tuple[Outcome, bool]:
-        reply = await self._store.get(key)
-        if reply is not None:
+        if (reply := await self._store.get(key)) is not None:
             return reply, True
         failure = await self._store.last_failure(key)
         return failure or Skipped(because=UNASKED, reason="unrequested"), False
@@ -268,8 +266,7 @@ class Runner:
         if self._before_asking is not None:
             self._before_asking()
             self._before_asking = None
-        role = self._models[resolved.call.model]
-        model = role.model
+        model = self._models[resolved.call.model].model
         if id(model) not in self._slots:
             self._make_room(id(model), await model.open())
         stats = self.stats.model(resolved.call.model)
@@ -364,8 +361,8 @@ class _OpenPlan:
     """A plan whose calls are tasks of `group`; `on_finished` gets it at its end.
 
     A call starts when everything that it refers to has a reply; a fallback starts when the reply
-    before it gives no complete verdict. `needs` has the dependencies of each call, `unmet` the
-    missing ones, `waiting` the calls that depend on it. The calls in `fresh` were not cached.
+    before it gives no complete verdict. `unmet` has the missing dependencies of each call,
+    `waiting` the calls that depend on it.
     """
 
     plan: Plan
@@ -375,9 +372,7 @@ class _OpenPlan:
     left: int = 0
     replies: dict[str, Reply] = field(default_factory=dict)
     outcomes: dict[str, Outcome] = field(default_factory=dict)
-    fresh: set[str] = field(default_factory=set)
     resolved: dict[str, ResolvedCall] = field(default_factory=dict)
-    needs: Mapping[str, frozenset[str]] = field(default_factory=dict)
     unmet: dict[str, set[str]] = field(default_factory=dict)
     waiting: dict[str, list[Call]] = field(default_factory=dict)
     chains: Mapping[str, int] = field(default_factory=dict)
@@ -391,11 +386,11 @@ class _OpenPlan:
             raise PlanError(f"{where}: {error}") from error
         self.left = len(calls)
         self.runner.stats.planned += len(calls)
-        self.needs = {call.id: dependencies(call) for call in calls}
-        self.chains = chain_lengths(self.needs)
+        needs = {call.id: dependencies(call) for call in calls}
+        self.chains = chain_lengths(needs)
         for call in calls:
-            self.unmet[call.id] = set(self.needs[call.id])
-            for need in self.needs[call.id]:
+            self.unmet[call.id] = set(needs[call.id])
+            for need in needs[call.id]:
                 self.waiting.setdefault(need, []).append(call)
         if not calls:
             self._finish()
@@ -426,12 +421,9 @@ class _OpenPlan:
         if (known := self.plan.replies.get(call.id)) is not None:
             outcome, cached = known, True
         else:
-            outcome, cached = await self.runner.outcome(
-                self.plan,
-                resolved,
-                self.chains[root.id],
-                is_new=not self.fresh.isdisjoint((root.id, *self.needs[root.id])),
-            )
+            is_new = not all(self.resolved[need].cached for need in dependencies(call))
+            chain = self.chains[root.id]
+            outcome, cached = await self.runner.outcome(self.plan, resolved, chain, is_new=is_new)
         self.resolved[call.id] = resolved.as_cached() if cached else resolved
         self._settle(call, outcome, cached=cached)
         plan = self.plan
@@ -450,8 +442,6 @@ class _OpenPlan:
             self._skip_behind(call, outcome)
             return
         self.replies[call.id] = outcome
-        if not cached:
-            self.fresh.add(call.id)
         for dependent in self.waiting.get(call.id, ()):
             self.unmet[dependent.id].discard(call.id)
             if not self.unmet[dependent.id]:
