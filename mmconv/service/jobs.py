@@ -230,7 +230,10 @@ class Worker:
         begun = time.monotonic()
         beating = asyncio.create_task(self._beat(job, work))
         try:
-            ending = await _execute(job, work)
+            try:
+                ending = await _execute(job, work)
+            finally:
+                beating.cancel()
             _log_end(job, work, ending, time.monotonic() - begun)
             if ending is None:
                 await self._queue.give_back(job.id, self.name, work.progress())
@@ -243,8 +246,6 @@ class Worker:
             _log_end(job, work, None, time.monotonic() - begun)
             await self._queue.give_back(job.id, self.name, work.progress())
             raise
-        finally:
-            beating.cancel()
 
     async def _beat(self, job: Job, work: Work) -> None:
         """Renew the lease. Stop the work on request, or when the lease is lost."""
