@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import Annotated, Any, Final
 
@@ -114,7 +115,7 @@ async def add_dialogue(
     length = check_bounds(asked, shared.settings.sizes)
     judged = 0 if asked.judge is None else len(asked.gradings) + (asked.order == "both")
     check_volume(length, len(asked.given) * len(asked.turns) * (1 + judged), "turns")
-    made = await while_connected(request, _hold_and_wait(shared, caller, asked, seconds))
+    made = await while_connected(request, _hold(shared, caller, asked, seconds))
     if isinstance(made, DialogueResult):
         return json_response(made)
     if made.state == "done":
@@ -162,21 +163,10 @@ async def stop_dialogue(
     return json_response(_queued_dialogue(await shared.queue.stop(job.id) or job), 202)
 
 
-async def _hold_and_wait(
+async def _hold(
     shared: Service, caller: Caller, asked: DialogueRequest, seconds: float
 ) -> DialogueResult | Job:
-    made = await _hold(shared, caller, asked)
-    if isinstance(made, DialogueResult) or not made.is_active or not seconds:
-        return made
-    try:
-        return await wait(shared, caller, made, seconds)
-    except Problem:
-        # It is queued all the same, though too many requests of the caller's wait already.
-        return made
-
-
-async def _hold(shared: Service, caller: Caller, asked: DialogueRequest) -> DialogueResult | Job:
-    """The result of a small dialogue, the job that a larger one becomes; raises `Problem`."""
+    """The result of a small dialogue, or the job that a larger one becomes; raises `Problem`."""
     role = shared.model(asked.model)
     chosen = asked.sampling.model_dump(exclude_unset=True)
     roles = {CANDIDATE: replace(role, sampling={**role.sampling, **chosen})}
@@ -186,12 +176,17 @@ async def _hold(shared: Service, caller: Caller, asked: DialogueRequest) -> Dial
         dialogue = await build_dialogue(shared, asked, images)
         plans = await asyncio.to_thread(dialogue.plans)
         calls = sum(len(plan.calls) for plan in plans)
-        if calls > min(shared.settings.synchronous_calls, caller.limits.queued_calls):
-            return await _submit(shared, caller, dialogue, calls)
-        _require_keys(shared, asked)
-        finished = await run_plans(shared, caller, roles, asked.models, plans, DIALOGUE)
-    check_answered(finished)
-    return dialogue.result(finished)
+        if calls <= min(shared.settings.synchronous_calls, caller.limits.queued_calls):
+            _require_keys(shared, asked)
+            finished = await run_plans(shared, caller, roles, asked.models, plans, DIALOGUE)
+            check_answered(finished)
+            return dialogue.result(finished)
+        job = await _submit(shared, caller, dialogue, calls)
+    if job.is_active and seconds:
+        # It is queued all the same, though too many requests of the caller's wait already.
+        with suppress(Problem):
+            return await wait(shared, caller, job, seconds)
+    return job
 
 
 async def _submit(shared: Service, caller: Caller, dialogue: DialogueRun, calls: int) -> Job:

@@ -1,8 +1,8 @@
 """The files of a finished run as the API serves them: pages of scores, samples, tables.
 
-Files are read in pieces, so memory does not grow with a run. What a failure's message says of this
-machine is removed. These functions block, and raise what `mmconv.run_folder.saved_run` does. Routes
-call them through `read_in_thread`.
+Files are read in pieces; of Parquet only the chosen rows are in memory. What a failure's message
+says of this machine is removed. These functions block, and raise what `mmconv.run_folder.saved_run`
+does. Routes call them through `read_in_thread`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import asyncio
 import logging
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -58,6 +58,15 @@ class Span:
     conditions: dict[str, None] = field(default_factory=dict)
     replies: int = 0
     failures: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Index:
+    """The samples of a file of scores or transcripts, and the conditions and metrics, in order."""
+
+    spans: dict[str, Span] = field(default_factory=dict)
+    conditions: dict[str, None] = field(default_factory=dict)
+    metrics: dict[str, None] = field(default_factory=dict)
 
 
 async def read_in_thread(
@@ -132,14 +141,14 @@ def _is_chosen(score: Mapping[str, Any], chosen: Mapping[str, Any]) -> bool:
 
 def check_chosen(folder: Path, chosen: Mapping[str, str]) -> None:
     """Raise `Problem` 400 for a value that no score of the run has."""
-    path = folder / SCORES
-    status = file_status(path)
-    known = _read_values(path, status.st_mtime_ns, status.st_size)
+    index = _index_of(folder / SCORES)
+    known: Mapping[str, Collection[str]] = {
+        "sample": index.spans,
+        "condition": index.conditions,
+        "metric": index.metrics,
+    }
     for name, value in chosen.items():
-        if name == "sample":
-            if value not in _spans(path):
-                raise Problem(400, "sample: no score is of a sample of this name", param=name)
-        elif value not in known[name]:
+        if value not in known[name]:
             there = ", ".join(known[name]) or "none"
             message = f"{name}: no score has {value!r}; there are: {there}"
             raise Problem(400, message, param=name)
@@ -186,16 +195,6 @@ def _filter_parquet(source: Path, target: IO[bytes], chosen: Mapping[str, str]) 
     parquet.write_table(rows, target, compression="zstd")
 
 
-@lru_cache(maxsize=INDEXES)
-def _read_values(path: Path, _changed: int, _size: int) -> Mapping[str, tuple[str, ...]]:
-    """The conditions and metrics of a run's scores, in order of appearance."""
-    known: dict[str, dict[str, None]] = {"condition": {}, "metric": {}}
-    for line in read_lines(path):
-        for name, values in known.items():
-            values[line.record[name]] = None
-    return {name: tuple(values) for name, values in known.items()}
-
-
 def sample_page(
     folder: Path, after: str | None, limit: int
 ) -> tuple[list[dict[str, Any]], str | None]:
@@ -203,7 +202,7 @@ def sample_page(
 
     Raises `Problem` 400 for an unknown `after`.
     """
-    spans = _spans(folder / TRANSCRIPTS)
+    spans = _index_of(folder / TRANSCRIPTS).spans
     names = [*spans]
     part, following = part_of(names, after, limit)
     samples = [
@@ -287,29 +286,32 @@ def render_tables(folder: Path, name: str | None, form: str) -> str:
 
 
 def _lines(path: Path, sample: str) -> list[dict[str, Any]]:
-    span = _spans(path).get(sample)
+    span = _index_of(path).spans.get(sample)
     if span is None:
         return []
     return [line.record for line in islice(read_lines(path, span.begin), span.lines)]
 
 
-def _spans(path: Path) -> Mapping[str, Span]:
+def _index_of(path: Path) -> Index:
     status = file_status(path)
-    return _read_spans(path, status.st_mtime_ns, status.st_size)
+    return _read_index(path, status.st_mtime_ns, status.st_size)
 
 
 @lru_cache(maxsize=INDEXES)
-def _read_spans(path: Path, _changed: int, _size: int) -> Mapping[str, Span]:
-    """The span of each sample's lines."""
-    spans: dict[str, Span] = {}
+def _read_index(path: Path, _changed: int, _size: int) -> Index:
+    index = Index()
     for line in read_lines(path):
-        span = spans.setdefault(line.record["sample"], Span(begin=line.begin))
+        record = line.record
+        span = index.spans.setdefault(record["sample"], Span(begin=line.begin))
         span.lines += 1
-        span.conditions[line.record["condition"]] = None
-        state = line.record.get("state")
+        span.conditions[record["condition"]] = None
+        state = record.get("state")
         span.replies += state == "reply"
         span.failures += state == "failure"
-    return spans
+        index.conditions[record["condition"]] = None
+        if "metric" in record:
+            index.metrics[record["metric"]] = None
+    return index
 
 
 OPEN_PLANS = 8

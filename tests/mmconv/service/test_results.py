@@ -129,7 +129,7 @@ async def test_a_file_holds_the_scores_that_are_chosen(served: Served) -> None:
     [
         ("metric", "there are: truncated, filtered, empty, tokens, rating, win"),
         ("condition", "there are: free, perception, reasoning"),
-        ("sample", "no score is of a sample of this name"),
+        ("sample", "there are: 1"),
     ],
 )
 async def test_what_no_score_can_be_chosen_by_is_told(
