@@ -15,10 +15,10 @@ ENV PIP_NO_CACHE_DIR=1 \
     NVIDIA_VISIBLE_DEVICES=all \
     NVIDIA_DRIVER_CAPABILITIES=compute,utility
 
-# Triton compiles kernels when a model is first used.
+# Triton compiles kernels when a model is first used; KubeRay asks with wget whether Ray is up.
 # hadolint ignore=DL3008
 RUN apt-get update \
-    && apt-get install --yes --no-install-recommends gcc libc6-dev \
+    && apt-get install --yes --no-install-recommends gcc libc6-dev wget \
     && rm -rf /var/lib/apt/lists/*
 
 WORKDIR /opt/mmconv
@@ -26,7 +26,7 @@ WORKDIR /opt/mmconv
 COPY docker/cuda.constraints.txt pyproject.toml ./
 RUN mkdir configs images judges model_zoo mmconv \
     && touch README.md LICENSE \
-    && pip install -c cuda.constraints.txt '.[hf,quant,vllm,serve,postgres,arena,perturb]'
+    && pip install -c cuda.constraints.txt '.[hf,quant,vllm,serve,postgres,arena,perturb]' 'ray[default]'
 COPY README.md LICENSE ./
 COPY configs ./configs
 COPY images ./images

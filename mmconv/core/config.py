@@ -160,6 +160,8 @@ class RayOptions(_Frozen):
     """Copies of the model; auto: as many as the GPUs of Ray's cluster allow."""
     gpus: float | None = Field(default=None, ge=0)
     """GPUs of each replica."""
+    detached: bool = False
+    """Whether other processes share the replicas."""
     options: Mapping[str, Any] = Field(default_factory=dict)
     """What that provider takes."""
 
@@ -201,6 +203,9 @@ class ModelSpec(_Frozen):
     gpus: float | None = Field(default=None, ge=0)
     """GPUs of each replica, such as 0.5; default: as many as vLLM's parallel sizes need, else 1 for
     a model that has weights, and 0 if Ray's cluster has none."""
+    detached: bool = False
+    """Whether all processes that open the model on Ray's cluster share its replicas, which end a
+    minute after the last of these processes. A server's always do."""
     price: PriceSpec | None = None
     """Dollars per million tokens, `input` and `output`."""
     sampling: SamplingSpec | None = None
@@ -218,7 +223,7 @@ class ModelSpec(_Frozen):
         except ValidationError as error:
             problems = describe_problems(error, RayOptions)
             raise ValueError("; ".join(f"options.{problem}" for problem in problems)) from error
-        spread = {"replicas": ray.replicas, "gpus": ray.gpus}
+        spread = {"replicas": ray.replicas, "gpus": ray.gpus, "detached": ray.detached}
         return {**spread, **value, "provider": ray.provider, "options": ray.options}
 
     @property

@@ -30,6 +30,7 @@ OPERATIONAL = frozenset(
         "max_concurrency",  # how soon it comes
         "replicas",
         "gpus",
+        "detached",
         # whether it comes: the same run requests failed calls again
         "timeout",
         "attempts",

@@ -20,7 +20,7 @@ from images import Facts, ImageStore
 from images.uploads import Uploads
 from mmconv.benchmarks.base import Benchmark
 from mmconv.benchmarks.options import file_options
-from mmconv.core.config import ModelSpec, RunSpec
+from mmconv.core.config import ModelSpec, RunSpec, ray_address
 from mmconv.core.errors import ConfigError, ImageError
 from mmconv.core.protocols import Backend, ImageSource
 from mmconv.engine import Model, RoleModel
@@ -305,7 +305,10 @@ class ModelPool:
     def _source(self, spec: ModelSpec) -> _Source:
         same = model_identity(spec)
         if same not in self._sources:
-            self._sources[same] = _Source(spec, self._images)
+            # servers on one cluster share its replicas
+            detached = spec.detached or ray_address() != "local"
+            own = spec.model_copy(update={"detached": detached})
+            self._sources[same] = _Source(own, self._images)
         return self._sources[same]
 
 

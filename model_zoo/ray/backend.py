@@ -10,6 +10,8 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+import threading
+import time
 from collections import Counter, OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -34,6 +36,9 @@ CLOSING_SECONDS = 30.0
 
 MOST_CRASHES = 3
 """How often in a row a replica may end while it loads its model."""
+
+LEFT_SECONDS = 60.0
+"""How long a detached replica waits for a process that needs it."""
 
 CALLS = 100_000
 """The bound on an actor's calls; those under way are bounded here."""
@@ -73,10 +78,11 @@ class ReceivedImages:
 class Replica:
     """An actor: one copy of the model. It returns mmconv's errors, which Ray would wrap.
 
-    `folder` and `path` are the driver's working directory and Python path.
+    `folder` and `path` are the driver's working directory and Python path. A detached one ends
+    itself once no driver has called `start` for `patience` seconds.
     """
 
-    def __init__(self, spec: ModelSpec, folder: str, path: Sequence[str]) -> None:
+    def __init__(self, spec: ModelSpec, folder: str, path: Sequence[str], patience: float) -> None:
         if Path(folder).is_dir():
             os.chdir(folder)
         sys.path += [place for place in path if place not in sys.path]
@@ -84,9 +90,13 @@ class Replica:
         self._images = ReceivedImages()
         self._opening = asyncio.Lock()
         self._backend: Backend | None = None
+        self._needed = time.monotonic()
+        if spec.detached:
+            threading.Thread(target=self._end_when_left, args=(patience,), daemon=True).start()
 
     async def start(self) -> None:
-        """Show that the actor runs."""
+        """Show that the actor runs, and that it is needed."""
+        self._needed = time.monotonic()
 
     async def open(self) -> int | MmconvError:
         """Load the model if it is not loaded; returns its maximum concurrency."""
@@ -119,6 +129,12 @@ class Replica:
         """Close the model, and end what it started."""
         if self._backend is not None:
             await self._backend.aclose()
+
+    def _end_when_left(self, patience: float) -> None:
+        while (left := self._needed + patience - time.monotonic()) > 0:
+            time.sleep(left)
+        # what the model started ends with the actor's process
+        ray.kill(ray.get_runtime_context().current_actor)
 
 
 @dataclass(slots=True, eq=False)
@@ -156,9 +172,12 @@ class RayBackend:
         self._each = 1
         remote: Any = ray.remote
         kind = remote(max_restarts=-1, max_task_retries=0, max_concurrency=CALLS)(Replica)
-        own = (spec, str(Path.cwd()), tuple(sys.path))
+        own = (spec, str(Path.cwd()), tuple(sys.path), LEFT_SECONDS)
+        self._is_detached = spec.detached
         self._members = [_Member(kind.options(**place).remote(*own)) for place in places]
         self._attending = [asyncio.create_task(self._attend(member)) for member in self._members]
+        if spec.detached:
+            self._attending.append(asyncio.create_task(self._need()))
 
     @property
     def max_concurrency(self) -> int:
@@ -207,21 +226,32 @@ class RayBackend:
         return reply
 
     async def aclose(self) -> None:
-        """Close the replicas that answer, end all actors, and leave Ray. Safe to call twice."""
+        """Close the replicas that answer, end all actors, and leave Ray. Safe to call twice.
+
+        Detached replicas go on.
+        """
         for task in self._attending:
             task.cancel()
         members, self._members = self._members, []
         if not members:
             return
-        closing = [member.actor.close.remote() for member in members if member.is_placed]
-        if closing:
-            # a replica that is being lost never closes
-            await asyncio.to_thread(
-                ray.wait, closing, num_returns=len(closing), timeout=CLOSING_SECONDS
-            )
-        for member in members:
-            ray.kill(member.actor)
+        if not self._is_detached:
+            closing = [member.actor.close.remote() for member in members if member.is_placed]
+            if closing:
+                # a replica that is being lost never closes
+                await asyncio.to_thread(
+                    ray.wait, closing, num_returns=len(closing), timeout=CLOSING_SECONDS
+                )
+            for member in members:
+                ray.kill(member.actor)
         await asyncio.to_thread(disconnect)
+
+    async def _need(self) -> None:
+        """Keep detached replicas from ending."""
+        while True:
+            await asyncio.sleep(LEFT_SECONDS / 4)
+            for member in self._members:
+                member.actor.start.remote()
 
     async def _attend(self, member: _Member) -> None:
         """Put a replica to work whenever its model is open, until that cannot be opened."""

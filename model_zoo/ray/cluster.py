@@ -13,10 +13,14 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from mmconv.core.config import ModelSpec
 from mmconv.core.errors import ConfigError
+from mmconv.core.keys import hash_json
 from model_zoo.ray import gpus_of
 
 Place: TypeAlias = dict[str, Any]
-"""The options of an actor that decide on which node and GPUs it runs."""
+"""The options of an actor that decide on which node and GPUs it runs, and how long."""
+
+NAMESPACE = "mmconv"
+"""Where the names of detached replicas are unique in Ray's cluster."""
 
 placing_seconds = 60.0
 """How long no replica may have a node before the run ends, if `wait_for_server` is not set."""
@@ -79,16 +83,48 @@ def place_replicas(spec: ModelSpec) -> tuple[ModelSpec, list[Place]]:
     alive.sort(key=lambda node: -node["Resources"].get("GPU", 0.0))
     gpus = [node["Resources"].get("GPU", 0.0) for node in alive]
     share = gpus_of(spec, sum(gpus))
-    count = count_replicas(spec, share, gpus, state.available_resources().get("GPU", 0.0))
     own = one_replica(spec)
+    # those that other processes have started hold the GPUs that `auto` would count
+    count = count_running(own) if spec.detached and spec.replicas == "auto" else 0
+    if not count:
+        available = state.available_resources().get("GPU", 0.0)
+        count = count_replicas(spec, share, gpus, available)
+    lives = [_life(own, number) for number in range(count)]
     if 0 < share <= gpus[0]:
-        return own, [{"num_gpus": share, "num_cpus": 0, "scheduling_strategy": "SPREAD"}] * count
+        place = {"num_gpus": share, "num_cpus": 0, "scheduling_strategy": "SPREAD"}
+        return own, [place | life for life in lives]
     if share:
         # vLLM has to start on a node that has a GPU; it reserves its own, in a placement group
         own = over_nodes(own, ray.get_runtime_context().gcs_address)
     # Ray spreads only what needs something of a node
     homes = [node["NodeID"] for node in alive if node["Resources"].get("CPU")] or [None]
-    return own, [_on_node(homes[number % len(homes)]) for number in range(count)]
+    return own, [_on_node(homes[number % len(homes)]) | life for number, life in enumerate(lives)]
+
+
+def _life(own: ModelSpec, number: int) -> Place:
+    """For a detached replica: its name, by which other processes find it."""
+    if not own.detached:
+        return {}
+    name = f"{_shared_name(own)}/{number}"
+    return {
+        "name": name,
+        "namespace": NAMESPACE,
+        "lifetime": "detached",
+        "get_if_exists": True,
+    }
+
+
+def _shared_name(own: ModelSpec) -> str:
+    return f"{own.label}-{hash_json(own.model_dump(mode='json'))[:16]}"
+
+
+def count_running(own: ModelSpec) -> int:
+    """The detached replicas of this model in the cluster."""
+    named: Any = ray.util.list_named_actors(all_namespaces=True)
+    beginning = f"{_shared_name(own)}/"
+    return sum(
+        each["namespace"] == NAMESPACE and each["name"].startswith(beginning) for each in named
+    )
 
 
 def one_replica(spec: ModelSpec) -> ModelSpec:

@@ -9,6 +9,7 @@ import asyncio
 import signal
 import sqlite3
 import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -313,6 +314,35 @@ async def test_ray_can_be_left_and_joined_again(nodes: Nodes) -> None:
     for _ in range(2):
         async with aclosing(await open_model(replicas=1, gpus=0)) as backend:
             assert await say(backend)
+
+
+@in_module
+async def test_processes_share_detached_replicas_which_end_after_the_last_of_them(
+    nodes: Nodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "LEFT_SECONDS", 10.0)
+    async with aclosing(await open_model(**SHARED)) as backend:
+        answers = await everywhere(backend)
+        script = "from tests.model_zoo.test_ray import show_shared; show_shared()"
+        other = await asyncio.to_thread(
+            subprocess.run, [sys.executable, "-c", script], capture_output=True, check=True
+        )
+        assert orjson.loads(other.stdout) == sorted(answers)
+        assert await everywhere(backend) == answers
+    wait_until_gone({int(text.split()[0]) for text in answers}, RAY_SECONDS)
+
+
+SHARED: dict[str, Any] = {"replicas": "auto", "gpus": 1, "detached": True}
+
+
+def show_shared() -> None:
+    """Print what each of the shared replicas answers to this process."""
+
+    async def answers() -> list[str]:
+        async with aclosing(await open_model(**SHARED)) as backend:
+            return sorted(await everywhere(backend))
+
+    sys.stdout.buffer.write(orjson.dumps(asyncio.run(answers())))
 
 
 @in_module
