@@ -182,7 +182,7 @@ AUTHORS = "authors: "
 
 MEANS_NOTE = (
     "A mean over tasks is missing if a task has no scored sample; the authors leave such a task "
-    f"out. It has no interval if a task has fewer than {FEWEST_CLUSTERS} samples or equal scores. "
+    f"out. It has no interval if a task has fewer than {FEWEST_CLUSTERS} samples. "
     "The authors round shares as stored: at ties the columns may be 0.01 apart."
 )
 

@@ -295,7 +295,8 @@ class Cell:
     `n` counts the values, `missing` those that are not there, by reason; `low` and `high` are the
     95 % interval where there is one. A cell of text (a label, an authors' convention) has no n.
     Positive numbers of a `signed` cell, a change, have their sign. With `to`, the number is only
-    known to be between `value` and `to`; `low` and `high` then are the limits of these two.
+    known to be between `value` and `to`; `low` and `high` then are the limits of these two. Readers
+    see the `digits` of the table, or fewer ones of the cell.
     """
 
     value: float | str | None
@@ -305,6 +306,7 @@ class Cell:
     high: float | None = None
     signed: bool = False
     to: float | None = None
+    digits: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

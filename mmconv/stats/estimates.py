@@ -1,15 +1,16 @@
 """Estimates with 95 % intervals that hold when scores come in clusters and some are missing.
 
 Everything follows from one formula, for the sum over columns k of w_k * mean_k. Let column k have
-n_k numbers of G_k clusters, and u_g be the sum, over the columns and the rows i of cluster g, of
-w_k * sqrt(G_k / (G_k - 1)) * (x_ik - mean_k) / n_k. The standard error is sqrt(sum_g u_g^2). For
-one column it is the usual cluster-robust one, s / sqrt(n) where each row is a cluster; for columns
-without a common cluster it is that of a stratified mean. The interval uses Student's t, with G - 1
-degrees of freedom over the same G clusters, otherwise Satterthwaite's (`mmconv.stats.spread`).
+n_k numbers of G_k clusters, of which cluster g has n_gk, and u_g be the sum, over the columns and
+the rows i of cluster g, of w_k * sqrt((G_k - 1) / G_k) * (x_ik - mean_k) / (n_k - n_gk). The
+standard error is sqrt(sum_g u_g^2), the jackknife's over clusters. For one column it is s / sqrt(n)
+where each row is a cluster; for columns without a common cluster it is that of a stratified mean.
+`mmconv.stats.spread` has the degrees of freedom of Student's t.
 
-Equal values and few clusters do not show how precise a mean is, so they get no interval. Shares and
-their changes are bounded, so they have their own intervals; `mmconv.stats.ratios` has those of
-ratios. `INTERVALS` explains them to readers. Missing rows are counted and left out, not imputed.
+Few clusters do not show how precise a mean is, so they get no interval. Means on a scale with two
+ends and changes of shares are bounded, so they have their own intervals; `mmconv.stats.ratios` has
+those of ratios. `INTERVALS` explains them to readers. Missing rows are counted and left out, not
+imputed.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import numpy as np
 
 from mmconv.core.types import UNPAIRED, Cell, Summary, Table
 from mmconv.stats.column import Column
-from mmconv.stats.spread import find_spread
+from mmconv.stats.spread import cluster_shares, degrees_of_freedom, find_spread
 from mmconv.stats.student_t import NORMAL, t_quantile
 
 FEWEST_CLUSTERS = 5
@@ -38,17 +39,17 @@ ROUNDING = 1e-12
 _BRACKETS = "Brackets hold "
 
 INTERVALS = (
-    f"{_BRACKETS}95 % intervals, cut at the ends of the scale: Wilson's for shares, Agresti and "
-    "Min's for paired differences of shares, Fieller's for net shares, Student's t for the rest. "
-    "Scores of one image, or of one sample with its trials, are a cluster. Where each cluster has "
-    "one score of 0 or 1, or all scores are equal, Wilson's is the usual one over the clusters; "
-    "else it is over the effective number of scores, with Student's t (formulas: "
-    f"mmconv/stats/estimates.py). There is none over fewer than {FEWEST_CLUSTERS} clusters, nor by "
-    "Student's t of equal values, nor of a net share of very few failures."
+    f"{_BRACKETS}95 % intervals: Wilson's for means on a scale with two ends, Agresti and Min's "
+    "for paired differences of shares, Fieller's for ratios of failures, Student's t for the rest, "
+    "cut at the ends of the scale. Scores of one image, or of one sample with its trials, are a "
+    "cluster, and errors the jackknife's over clusters (formulas: mmconv/stats/estimates.py). "
+    f"There is none over fewer than {FEWEST_CLUSTERS} clusters, for differences that are all "
+    "equal, or for a ratio over very few failures."
 )
 """The rules for all intervals but bootstrap ones, as a note of tables."""
 
-_ADDED_PAIRS = 2
+_ADDED = 2
+"""How many values are added where those at hand may not show all that there are."""
 
 
 def summarise(column: Column) -> Summary:
@@ -60,32 +61,33 @@ def summarise(column: Column) -> Summary:
     return _estimate(((column, 1.0),), int(column.present.sum()), column.missing)
 
 
-def summarise_share(column: Column) -> Summary:
-    """The mean of values in [0, 1] with a Wilson interval, which never leaves [0, 1].
+def summarise_share(column: Column, lowest: float = 0.0, highest: float = 1.0) -> Summary:
+    """The mean of values on a scale, with Wilson's interval for a share of the scale.
 
-    Where each row is a cluster of its own and 0 or 1, or nothing varies, the interval is the
-    textbook's: for G clusters, with the normal quantile. Otherwise the error is estimated: it is
-    for the effective sample size p(1 - p) / stderr^2 (Franco et al., Journal of Survey Statistics
-    and Methodology 7, 2019), with Student's t for G - 1 degrees of freedom. That size is at most
-    the number of rows, unless some are means of several zeros and ones, and each worth more.
-    Raises `ValueError` for values outside [0, 1].
+    Where each row is a cluster of its own and 0 or 1, the interval is the textbook's: for G
+    clusters, with the normal quantile. Otherwise it is for as many zeros and ones as have the
+    error of these values (Franco et al., Journal of Survey Statistics and Methodology 7, 2019),
+    with Student's t. The error allows for rare values that did not occur: it is that with one
+    value added at each end of the scale. Raises `ValueError` for values off the scale.
     """
-    numbers = column.numbers[column.present]
+    span = highest - lowest
+    numbers = (column.numbers[column.present] - lowest) / span
     if ((numbers < 0) | (numbers > 1)).any():
-        raise ValueError("a share is taken of values from 0 to 1")
+        raise ValueError(f"a share of the scale is taken of values from {lowest:g} to {highest:g}")
     summary = summarise(column)
-    groups = count_clusters(column)
-    if summary.mean is None or summary.stderr is None or groups < FEWEST_CLUSTERS:
+    shares = cluster_shares(column)
+    if summary.mean is None or summary.stderr is None or len(shares) < FEWEST_CLUSTERS:
         return summary
-    if not summary.stderr or (column.is_binary and groups == summary.n):
+    share, variance = float(numbers.mean()), float(numbers.var())
+    freedom = degrees_of_freedom(shares)
+    if not summary.stderr or (column.is_binary and len(shares) == summary.n):
         # no error is estimated: that of independent values follows from their mean
-        low, high = _wilson(summary.mean, groups, NORMAL)
+        size, quantile = freedom + 1, NORMAL
     else:
-        variance = summary.mean * (1 - summary.mean)
-        most = summary.n if column.is_binary else math.inf
-        effective = effective_size(variance, summary, groups, most)
-        low, high = _wilson(summary.mean, effective, t_quantile(groups - 1))
-    return replace(summary, low=low, high=high)
+        size = effective_size(variance * span**2, summary, freedom)
+        quantile = t_quantile(freedom)
+    low, high = _wilson(share, _count_binary(share, variance, size), quantile)
+    return replace(summary, low=lowest + span * low, high=lowest + span * high)
 
 
 def pair(left: Column, right: Column, names: tuple[str, str] | None = None) -> Column:
@@ -133,15 +135,16 @@ def summarise_share_change(column: Column) -> Summary:
     if (np.abs(changes) > 1).any():
         raise ValueError("a share changes by -1 to 1")
     summary = summarise(column)
-    groups = count_clusters(column)
-    if summary.mean is None or summary.stderr is None or groups < FEWEST_CLUSTERS:
+    shares = cluster_shares(column)
+    if summary.mean is None or summary.stderr is None or len(shares) < FEWEST_CLUSTERS:
         return summary
-    effective = effective_size(float(changes.var()), summary, groups, summary.n)
+    freedom = degrees_of_freedom(shares)
+    effective = effective_size(float(changes.var()), summary, freedom)
     square = float(changes @ changes) / summary.n
-    size = effective + _ADDED_PAIRS
+    size = effective + _ADDED
     centre = effective * summary.mean / size
-    variance = (effective * square + _ADDED_PAIRS / 2) / size - centre**2
-    half = t_quantile(groups - 1) * math.sqrt(variance / size)
+    variance = (effective * square + _ADDED / 2) / size - centre**2
+    half = t_quantile(freedom) * math.sqrt(variance / size)
     return replace(summary, low=centre - half, high=centre + half)
 
 
@@ -168,19 +171,14 @@ def combine(columns: Mapping[str, Column], weights: Mapping[str, float]) -> Summ
     return _estimate(terms, len(samples) - len(lacking), Counter(lacking.values()))
 
 
-def count_clusters(column: Column) -> int:
-    """How many clusters have a number in the column."""
-    return len({column.clusters[row] for row in np.flatnonzero(column.present).tolist()})
+def effective_size(variance: float, summary: Summary, freedom: float) -> float:
+    """How many independent values of this variance have the summary's error, at most its n.
 
-
-def effective_size(variance: float, summary: Summary, groups: int, most: float) -> float:
-    """How many independent values of this variance have the summary's error, at most `most`.
-
-    If all values are equal, the number of clusters.
+    If all values are equal, the number of clusters, as far as they have the same size.
     """
     if not summary.stderr:
-        return float(groups)
-    return min(variance / summary.stderr**2, most)
+        return freedom + 1
+    return min(variance / summary.stderr**2, summary.n)
 
 
 def bounded(summary: Summary, lowest: float | None = None, highest: float | None = None) -> Summary:
@@ -198,8 +196,13 @@ def bounded(summary: Summary, lowest: float | None = None, highest: float | None
     return replace(summary, low=low, high=high)
 
 
-def as_cell(summary: Summary, scale: float = 1.0, *, signed: bool = False) -> Cell:
-    """A summary as a table's cell, its numbers times `scale` (100 for percent)."""
+def as_cell(
+    summary: Summary, scale: float = 1.0, *, signed: bool = False, share: bool = False
+) -> Cell:
+    """A summary as a table's cell, its numbers times `scale` (100 for percent).
+
+    A `share` of fewer than 100 in percent has no decimals: one of them is more than a percent.
+    """
 
     def scaled(number: float | None) -> float | None:
         return None if number is None else number * scale
@@ -211,6 +214,7 @@ def as_cell(summary: Summary, scale: float = 1.0, *, signed: bool = False) -> Ce
         low=scaled(summary.low),
         high=scaled(summary.high),
         signed=signed,
+        digits=0 if share and scale == 100 and summary.n < 100 else None,
     )
 
 
@@ -245,7 +249,7 @@ def _estimate(terms: Sequence[tuple[Column, float]], n: int, missing: Mapping[st
     stderr = math.sqrt(spread.variance)
     if stderr <= ROUNDING * size:
         return replace(none, mean=mean, stderr=0.0)
-    if min(count_clusters(column) for column, _ in terms) < FEWEST_CLUSTERS:
+    if min(len(cluster_shares(column)) for column, _ in terms) < FEWEST_CLUSTERS:
         return replace(none, mean=mean, stderr=stderr)
     half = t_quantile(spread.freedom) * stderr
     return replace(none, mean=mean, stderr=stderr, low=mean - half, high=mean + half)
@@ -283,6 +287,14 @@ def _row_of(column: Column) -> dict[str, int]:
     if len(rows) < len(column):
         raise ValueError("a sample has several rows; take Column.per_sample before pairing")
     return rows
+
+
+def _count_binary(share: float, variance: float, size: float) -> float:
+    """How many zeros and ones have the error of so many values, with one added at each end."""
+    whole = size + _ADDED
+    centre = (size * share + _ADDED / 2) / whole
+    square = (size * (variance + share**2) + _ADDED / 2) / whole
+    return size * centre * (1 - centre) / (square - centre**2)
 
 
 def _wilson(share: float, n: float, quantile: float) -> tuple[float, float]:

@@ -16,6 +16,7 @@ import numpy as np
 from mmconv.core.types import Summary
 from mmconv.stats.column import Codes, Column, Numbers, number_names
 from mmconv.stats.estimates import FEWEST_CLUSTERS, effective_size, summarise
+from mmconv.stats.spread import degrees_of_freedom, find_influences
 from mmconv.stats.student_t import t_quantile
 
 LARGEST_ERROR = math.sqrt(0.5)
@@ -56,18 +57,19 @@ def summarise_ratio(
     )
     if len(names) < FEWEST_CLUSTERS:
         return summary
-    size = effective_size(float(off[over.present].var()), linear, len(names), linear.n)
-    errors = _covariance(pairs, codes, len(names))
+    freedom = degrees_of_freedom(np.bincount(codes) / n)
+    size = effective_size(float(off[over.present].var()), linear, freedom)
+    errors = _covariance(pairs, codes)
     means, errors = _with_added(pairs.mean(axis=0), errors, size, np.array(possible))
-    ends = _fieller(means, errors, t_quantile(len(names) - 1))
+    ends = _fieller(means, errors, t_quantile(freedom))
     return replace(summary, low=ends[0], high=ends[1]) if ends else summary
 
 
-def _covariance(pairs: Numbers, codes: Codes, groups: int) -> Numbers:
-    """The cluster-robust covariance of the two means; shape (2, 2)."""
-    sums = np.zeros((groups, 2))
-    np.add.at(sums, codes, (pairs - pairs.mean(axis=0)) / len(pairs))
-    covariance: Numbers = groups / (groups - 1) * (sums.T @ sums)
+def _covariance(pairs: Numbers, codes: Codes) -> Numbers:
+    """The covariance of the two means, by the jackknife over clusters; shape (2, 2)."""
+    sums = np.zeros((codes.max() + 1, 2))
+    np.add.at(sums, codes, np.stack([find_influences(each, codes) for each in pairs.T], axis=1))
+    covariance: Numbers = sums.T @ sums
     return covariance
 
 

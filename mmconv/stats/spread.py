@@ -1,7 +1,9 @@
 """How far a weighted sum of means varies: its variance, and how much is known of that.
 
-The variance is the cluster-robust one of `mmconv.stats.estimates`, the degrees of freedom are
-Satterthwaite's (Biometrics Bulletin 2, 1946, 110-114). No interval is made here.
+The variance is the jackknife's over clusters (`mmconv.stats.estimates`). If cluster g has the share
+s_g of a column's rows, the column has 1 / sum_g s_g^2 - 1 degrees of freedom: the clusters less one
+if they have the same size, and few if one of them has most rows. Those of several columns are
+combined by Satterthwaite's rule (Biometrics Bulletin 2, 1946, 110-114). No interval is made here.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from mmconv.stats.column import Codes, Column, Numbers, number_names
 class Spread:
     """The variance of a weighted sum of means, and the degrees of freedom that it was found with.
 
-    `freedom` need not be whole, and is at least 1.
+    `freedom` need not be whole.
     """
 
     variance: float
@@ -30,10 +32,9 @@ class Spread:
 def find_spread(terms: Sequence[tuple[Column, float]]) -> Spread | None:
     """The spread of sum_k w_k * mean_k over columns with their weights.
 
-    Columns that share clusters, by themselves or through others, are one group, whose degrees of
-    freedom are the clusters of its smallest column less one: a mean is not more precise than
-    its part with the fewest clusters. None without columns, and where a column has numbers of fewer
-    than two clusters.
+    Columns that share clusters, by themselves or through others, are one group. It has the degrees
+    of freedom of the column with the fewest: a mean is not more precise than its least certain
+    part. None without columns, and where a column has numbers of fewer than two clusters.
     """
     present = [np.flatnonzero(column.present) for column, _ in terms]
     codes, _ = number_names(
@@ -43,24 +44,45 @@ def find_spread(terms: Sequence[tuple[Column, float]]) -> Spread | None:
     )
     ends = np.cumsum([len(rows) for rows in present])[:-1]
     of_columns = np.split(codes, ends)
-    sizes = [len(np.unique(each)) for each in of_columns]
-    if not terms or min(sizes) < 2:
+    if not terms or min(len(np.unique(each)) for each in of_columns) < 2:
         return None
+    freedom = [degrees_of_freedom(np.bincount(each) / len(each)) for each in of_columns]
     influences = [
-        weight * math.sqrt(size / (size - 1)) * _deviations(column.numbers[rows])
-        for (column, weight), rows, size in zip(terms, present, sizes, strict=True)
+        weight * find_influences(column.numbers[rows], each)
+        for (column, weight), rows, each in zip(terms, present, of_columns, strict=True)
     ]
     squares = np.bincount(codes, weights=np.concatenate(influences)) ** 2
     return _satterthwaite(
-        (float(squares[there].sum()), min(sizes[place] for place in group) - 1)
+        (float(squares[there].sum()), min(freedom[place] for place in group))
         for group, there in _sharing(of_columns, len(squares))
     )
 
 
-def _deviations(numbers: Numbers) -> Numbers:
-    """What each number adds to the error of their mean."""
-    deviations: Numbers = (numbers - numbers.mean()) / len(numbers)
-    return deviations
+def find_influences(numbers: Numbers, clusters: Codes) -> Numbers:
+    """What each number adds to the error of their mean; shape (rows,), as both arguments.
+
+    The squares of the clusters' sums add up to the jackknife's variance: without cluster g the mean
+    is off by the sum of its deviations / (n * (1 - s_g)).
+    """
+    sizes = np.bincount(clusters)
+    groups = np.count_nonzero(sizes)
+    factor = math.sqrt((groups - 1) / groups) / (len(numbers) - sizes[clusters])
+    influences: Numbers = factor * (numbers - numbers.mean())
+    return influences
+
+
+def cluster_shares(column: Column) -> Numbers:
+    """The share of the column's numbers that each cluster has; shape (clusters,)."""
+    codes, names = number_names(
+        cluster for cluster, here in zip(column.clusters, column.present, strict=True) if here
+    )
+    shares: Numbers = np.bincount(codes, minlength=len(names)) / max(len(codes), 1)
+    return shares
+
+
+def degrees_of_freedom(shares: Numbers) -> float:
+    """The degrees of freedom of a mean over clusters with these shares of the rows."""
+    return float(1 / (shares @ shares) - 1)
 
 
 def _sharing(
@@ -82,12 +104,12 @@ def _sharing(
     return groups
 
 
-def _satterthwaite(groups: Iterable[tuple[float, int]]) -> Spread:
+def _satterthwaite(groups: Iterable[tuple[float, float]]) -> Spread:
     """The sum of independent variances, each with its degrees of freedom."""
     known = list(groups)
     variance = math.fsum(each for each, _ in known)
     if variance == 0:
-        return Spread(variance=0.0, freedom=float(sum(freedom for _, freedom in known)))
+        return Spread(variance=0.0, freedom=math.fsum(freedom for _, freedom in known))
     return Spread(
         variance=variance,
         freedom=1 / math.fsum((each / variance) ** 2 / freedom for each, freedom in known),

@@ -11,9 +11,10 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
+from statistics import fmean
 from typing import Literal, TypeAlias
 
-from mmconv.benchmarks.base.metrics import Delta, Mean, Metric
+from mmconv.benchmarks.base.metrics import Delta, Mean, MeanOf, Metric
 from mmconv.core.types import Cell, Table
 from mmconv.stats import ScoreFrame
 
@@ -46,6 +47,12 @@ Build: TypeAlias = Callable[[ScoreFrame], Table]
 
 CONTROL = "control"
 """The begin of the titles of columns that check others; no chart has them."""
+
+IF_MISSING = ", missing lowest to highest"
+"""The end of the titles of columns with bounds of means with missing scores."""
+
+MANY_MISSING = 0.02
+"""The share of missing scores above which a mean has such bounds."""
 
 MEANING = "meaning"
 """The column that says what a metric is."""
@@ -206,12 +213,35 @@ def _cells(
             for metric in chosen:
                 cell = metric.measure(cut)
                 if cell is not None:
-                    yield (
-                        _row(layout, metric, row, candidate),
-                        _column(layout, metric, column),
-                        metric,
-                        cell,
-                    )
+                    names = _row(layout, metric, row, candidate), _column(layout, metric, column)
+                    yield *names, metric, cell
+                    if layout.columns == "group" and (bounds := if_missing(metric, cut, cell)):
+                        yield names[0], f"{names[1]}{IF_MISSING}", metric, bounds
+
+
+def if_missing(metric: Metric, frame: ScoreFrame, cell: Cell) -> Cell | None:
+    """The mean if all of its missing scores were the lowest, to that if all were the highest.
+
+    None unless more than `MANY_MISSING` are, for a scale without two ends, and for metrics that are
+    no means or that runs are not compared by.
+    """
+    lost = sum(cell.missing.values())
+    is_mean = isinstance(metric, Mean | MeanOf) and metric.compare is not None
+    if not is_mean or lost <= MANY_MISSING * (lost + (cell.n or 0)):
+        return None
+    lowest, highest, factor = metric.group.lowest, metric.group.highest, metric.group.factor
+    if lowest is None or highest is None:
+        return None
+    means = [metric] if isinstance(metric, Mean) else metric.of
+    columns = [column for mean in means if len(column := mean.of(frame))]
+    low, high = (
+        factor
+        * fmean(
+            fmean(end if value is None else value for value in column.values) for column in columns
+        )
+        for end in (lowest, highest)
+    )
+    return replace(cell, value=low, to=high, n=None, missing={}, low=None, high=None)
 
 
 def _choose(layout: Layout, metrics: Sequence[Metric]) -> list[Metric]:
@@ -252,7 +282,12 @@ def _label(label: str, metric: Metric, values: Values) -> str:
 def _column_names(layout: Layout, chosen: Sequence[Metric], frame: ScoreFrame) -> Iterator[str]:
     """The columns in the layout's order, whether any row has them or not."""
     parts = [{}] if isinstance(layout.columns, str) else _combinations(layout.columns, frame)
-    return (_column(layout, metric, values) for values in parts for metric in chosen)
+    return (
+        f"{_column(layout, metric, values)}{end}"
+        for values in parts
+        for metric in chosen
+        for end in ("", IF_MISSING)
+    )
 
 
 def _split(split: str | Split | Parts, frame: ScoreFrame) -> Iterator[tuple[Values, ScoreFrame]]:

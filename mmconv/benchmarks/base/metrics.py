@@ -68,6 +68,10 @@ class Group:
             return float("inf")
         return self.highest - self.lowest
 
+    def cell(self, summary: Summary, *, signed: bool = False) -> Cell:
+        """The number as a table prints it."""
+        return as_cell(summary, self.factor, signed=signed, share=self.share)
+
 
 def share(title: str, *, factor: float = 100.0) -> Group:
     """Shares, in percent."""
@@ -203,13 +207,14 @@ class Mean:
     def measure(self, frame: ScoreFrame) -> Cell | None:
         """The mean with its interval."""
         column = self.of(frame)
-        return as_cell(self.summarise(column), self.group.factor) if len(column) else None
+        return self.group.cell(self.summarise(column)) if len(column) else None
 
     def summarise(self, column: Column) -> Summary:
         """The mean of the column, with the interval that suits the group."""
-        if self.group.share:
-            return summarise_share(column)
-        return bounded(summarise(column), self.group.lowest, self.group.highest)
+        lowest, highest = self.group.lowest, self.group.highest
+        if lowest is not None and highest is not None:
+            return summarise_share(column, lowest, highest)
+        return bounded(summarise(column), lowest, highest)
 
     def quantity(self, frame: ScoreFrame) -> Quantity | None:
         """What runs are compared in."""
@@ -252,7 +257,7 @@ class MeanOf:
         own = {part.name: part.summarise(columns[part.name]) for part in self._parts(columns)}
         summary = combine_parts(columns, own, dict.fromkeys(columns, 1 / len(columns)))
         summary = bounded(summary, self.group.lowest, self.group.highest)
-        return as_cell(summary, self.group.factor)
+        return self.group.cell(summary)
 
     def quantity(self, frame: ScoreFrame) -> Quantity | None:
         """What runs are compared in."""
@@ -304,7 +309,7 @@ class Delta:
             return None
         column, reach = self.column(frame), self.group.reach
         summary = summarise_share_change(column) if self.group.share else summarise(column)
-        return as_cell(bounded(summary, -reach, reach), self.group.factor, signed=self.signed)
+        return self.group.cell(bounded(summary, -reach, reach), signed=self.signed)
 
     def column(self, frame: ScoreFrame) -> Column:
         """The difference of each sample."""
@@ -370,7 +375,7 @@ class Ratio:
             return as_cell(replace(summary, mean=None, low=None, high=None))
         lows, values, highs = zip(*shown, strict=True)
         outer = replace(summary, mean=min(values), low=min(lows), high=min(max(highs), most))
-        cell = as_cell(outer, self.group.factor)
+        cell = as_cell(outer, self.group.factor, share=True)
         return replace(cell, to=min(max(values), most) * self.group.factor) if ends[1:] else cell
 
     def _other(self, frame: ScoreFrame) -> tuple[float, float, float] | None:
@@ -460,35 +465,28 @@ def default_metrics(
 def quantities(metrics: Iterable[Metric], frame: ScoreFrame) -> Iterator[Quantity]:
     """What runs are compared in, sample by sample, as far as the run has it."""
     compared = (metric for metric in metrics if isinstance(metric, Mean | MeanOf | Delta))
-    for tags, group in groupby(compared, key=_tags):
+    for tags, group in groupby(compared, key=lambda metric: getattr(metric, "tags", ())):
         with_these_tags = [*group]
         for values in product(*map(frame.distinct, tags)):
             where = dict(zip(tags, values, strict=True))
             part = frame.only(turn=None, **where) if tags else frame
             for metric in with_these_tags:
-                quantity = _named(metric, where).quantity(part)
+                named = replace(metric, name=metric.name.format(**where)) if where else metric
+                quantity = named.quantity(part)
                 if quantity is not None:
                     yield quantity
-
-
-def _tags(metric: Mean | MeanOf | Delta) -> tuple[str, ...]:
-    return metric.tags if isinstance(metric, Mean) else ()
-
-
-def _named(metric: Mean | MeanOf | Delta, where: Mapping[str, str]) -> Mean | MeanOf | Delta:
-    """The metric with the values of its tags in its name."""
-    return replace(metric, name=metric.name.format(**where)) if where else metric
 
 
 def _counted(over: Column, under: Column) -> tuple[Column, Column]:
     """The rows that a ratio counts: with both numbers, or with an event and no `over`."""
     events = dict(zip(under.samples, under.values, strict=True))
+    present = over.present.tolist()
     rows = [
         row
-        for row, (sample, here) in enumerate(zip(over.samples, over.present.tolist(), strict=True))
+        for row, (sample, here) in enumerate(zip(over.samples, present, strict=True))
         if events.get(sample) is not None and (here or events[sample])
     ]
-    numbers = [events[over.samples[row]] if over.present[row] else None for row in rows]
+    numbers = [events[over.samples[row]] if present[row] else None for row in rows]
     return over.rows(rows), replace(over.rows(rows), numbers=np.array(numbers, dtype=np.float64))
 
 

@@ -106,7 +106,7 @@ def _scores(grading: Grading, condition: str, turn: int) -> Select:
 
 
 def _overall(means: Mapping[str, Mean], grading: Grading) -> Iterator[Mean]:
-    """R1 and R2. A mean of wins in several turns is not a share: Student's t gives its interval."""
+    """R1 and R2. A mean of wins in several turns is not a share: its change has Student's t."""
     group = replace(grading.group, share=False)
     for name in MEANS:
         yield Mean(name, of=_together(name, means), group=group, meaning=MEANINGS[name])

@@ -36,6 +36,9 @@ FEW = 20
 FEWEST = 5
 """With fewer ratings, nothing is."""
 
+UNITS = 50
+"""With fewer units, a table says how uncertain a kappa is."""
+
 
 def read_scale(file: Path) -> Scale:
     """The scale of a run's scores, by its benchmark; None for other files, and if it is unknown.
@@ -121,6 +124,12 @@ def agreement_table(
     agreements = rows["agreement"].values()
     if any(cell.value in (0, 1) and cell.low is not None for cell in agreements):
         notes.append("An agreement of 0 or 1 has Wilson's interval for shares: no draw varies.")
+    kappas = [cell for name, row in rows.items() if "kappa" in name for cell in row.values()]
+    if 0 < (units := min((cell.n or 0 for cell in kappas), default=0)) < UNITS:
+        notes.append(
+            f"Few units: a kappa of 0.6 over {units} of them is uncertain by "
+            f"{1.96 * 0.8 / math.sqrt(units):.1g} either way, for two ratings of one frequency."
+        )
     name = re.sub(r"[^\w.-]+", "-", matched.metric).strip("-.")
     return Table(
         name="-".join(filter(None, ("agreement", name))),

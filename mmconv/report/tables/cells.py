@@ -150,7 +150,8 @@ def cell_parts(
     """The printed value, interval and counts of a cell; each may be empty."""
     if cell is None:
         return "", "", ""
-    table = replace(table, signed=table.signed or cell.signed)
+    digits = table.digits if cell.digits is None else min(cell.digits, table.digits)
+    table = replace(table, signed=table.signed or cell.signed, digits=digits)
     if cell.value is None:
         value = NONE
     elif isinstance(cell.value, str):

@@ -142,7 +142,7 @@ def to_json(table: Table) -> str:
     """One object: the table's own fields, and rows -> row -> column -> cell.
 
     A cell has value, n, missing (reason -> count), low and high; a change in a table that is not
-    `signed` has `signed` too, and a number within bounds `to`.
+    `signed` has `signed` too, a number within bounds `to`, and one with fewer digits `digits`.
     """
     check_table(table)
     document = {
@@ -173,6 +173,7 @@ def _json_cell(cell: Cell) -> dict[str, Any]:
         "high": cell.high,
         **({"signed": True} if cell.signed else {}),
         **({} if cell.to is None else {"to": cell.to}),
+        **({} if cell.digits is None else {"digits": cell.digits}),
     }
 
 

@@ -45,11 +45,48 @@ def test_a_share_of_clusters_that_are_each_of_one_kind_is_over_as_many_values() 
         assert abs(end - p) == pytest.approx(t * math.sqrt(end * (1 - end) / n))
 
 
-def test_a_share_of_ties_is_over_the_number_of_clusters() -> None:
+def test_equal_values_between_the_ends_allow_for_one_at_each_end() -> None:
     summary = summarise_share(Column.of([0.5] * 50))
     z = 1.959964
+    size = 50 * 0.25 / (2 * 0.25 / 52)  # so many zeros and ones have that error
     assert summary.stderr == 0.0
-    assert summary.high == pytest.approx(0.5 + z / 2 / math.sqrt(50 + z**2))
+    assert summary.high == pytest.approx(0.5 + z / 2 / math.sqrt(size + z**2))
+
+
+def test_equal_ratings_at_the_end_of_the_scale_have_an_interval() -> None:
+    best = summarise_share(Column.of([10.0] * 80), 1, 10)
+    assert best.low == pytest.approx(1 + 9 * 80 / (80 + 1.959964**2))
+    assert (best.mean, best.high) == (10.0, 10.0)
+    # one rating a little lower makes it neither much wider nor much narrower
+    nearly = summarise_share(Column.of([10.0] * 79 + [9.0]), 1, 10)
+    assert best.low is not None and nearly.low is not None
+    assert 9.5 < nearly.low < 9.7
+
+
+def test_a_cluster_with_most_rows_leaves_little_certainty() -> None:
+    """Of 20 clusters one has 60 % of the rows: as certain as 2.7 clusters."""
+    labels = ["most"] * 30 + [f"{row}" for row in range(20)]
+    all_won = summarise_share(Column.of([1.0] * 50, clusters=labels))
+    effective = 1 / (0.6**2 + 20 * 0.02**2)
+    assert all_won.low == pytest.approx(effective / (effective + 1.959964**2))
+
+
+@pytest.mark.parametrize(
+    "ratings",
+    [
+        {2: 0.02, 10: 0.98},
+        {2: 0.02, 9: 0.2, 10: 0.78},
+        {2: 0.05, 8: 0.1, 9: 0.3, 10: 0.55},
+        {1: 0.98, 9: 0.02},
+        {5: 0.1, 6: 0.2, 7: 0.4, 8: 0.3},
+    ],
+)
+def test_intervals_of_ratings_near_an_end_hold_the_true_mean(ratings: dict[int, float]) -> None:
+    random = np.random.default_rng(21)
+    truth = sum(rating * rate for rating, rate in ratings.items())
+    draws = random.choice([*ratings], p=[*ratings.values()], size=(800, 80)).astype(float)
+    held = [_holds(summarise_share(Column.of(row), 1, 10), truth) for row in draws.tolist()]
+    assert np.mean(held) > 0.93
 
 
 @pytest.mark.parametrize("value", [0.0, 1.0])
@@ -90,8 +127,12 @@ def test_means_of_two_verdicts_are_worth_more_than_one_each() -> None:
     t, p = float(stdtrit(99, 0.975)), 0.4
     assert judged.stderr == pytest.approx(math.sqrt(0.12 / 99))
     assert judged.low is not None and judged.high is not None
+    centre = (99 * p + 1) / 101
+    variance = (99 * (0.12 + p**2) + 1) / 101 - centre**2
+    size = 99 * centre * (1 - centre) / variance
+    assert 190 < size < 198
     for end in (judged.low, judged.high):
-        assert abs(end - p) == pytest.approx(t * math.sqrt(end * (1 - end) / (0.24 / 0.12 * 99)))
+        assert abs(end - p) == pytest.approx(t * math.sqrt(end * (1 - end) / size))
 
 
 def test_a_share_of_wins_is_over_no_more_than_the_number_of_rows() -> None:
