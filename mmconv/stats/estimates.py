@@ -39,10 +39,10 @@ ROUNDING = 1e-12
 _BRACKETS = "Brackets hold "
 
 INTERVALS = (
-    f"{_BRACKETS}95 % intervals: Wilson's for means on a scale with two ends, Agresti and Min's "
-    "for paired differences of shares, Fieller's for ratios of failures, Student's t for the rest, "
-    "cut at the ends of the scale. Scores of one image, or of one sample with its trials, are a "
-    "cluster, and errors the jackknife's over clusters (formulas: mmconv/stats/estimates.py). "
+    f"{_BRACKETS}95 % intervals: Wilson's for means of scores on a scale with two ends, Agresti "
+    "and Min's for paired differences of shares, Fieller's for ratios of failures, Student's t for "
+    "the rest, cut at the ends of the scale. Scores of one image, or of one sample with its "
+    "trials, are a cluster. Errors are the jackknife's (formulas: mmconv/stats/estimates.py). "
     f"There is none over fewer than {FEWEST_CLUSTERS} clusters, for differences that are all "
     "equal, or for a ratio over very few failures."
 )

@@ -222,23 +222,21 @@ def _cells(
 def if_missing(metric: Metric, frame: ScoreFrame, cell: Cell) -> Cell | None:
     """The mean if all of its missing scores were the lowest, to that if all were the highest.
 
-    None unless more than `MANY_MISSING` are, for a scale without two ends, and for metrics that are
-    no means or that runs are not compared by.
+    None unless more than `MANY_MISSING` are. None for scales without two ends, for differences and
+    ratios, and for means that runs are not compared by.
     """
     lost = sum(cell.missing.values())
-    is_mean = isinstance(metric, Mean | MeanOf) and metric.compare is not None
-    if not is_mean or lost <= MANY_MISSING * (lost + (cell.n or 0)):
+    if lost <= MANY_MISSING * (lost + (cell.n or 0)):
+        return None
+    if not isinstance(metric, Mean | MeanOf) or metric.compare is None:
         return None
     lowest, highest, factor = metric.group.lowest, metric.group.highest, metric.group.factor
     if lowest is None or highest is None:
         return None
     means = [metric] if isinstance(metric, Mean) else metric.of
-    columns = [column for mean in means if len(column := mean.of(frame))]
+    values = [column.values for mean in means if len(column := mean.of(frame))]
     low, high = (
-        factor
-        * fmean(
-            fmean(end if value is None else value for value in column.values) for column in columns
-        )
+        factor * fmean(fmean(end if each is None else each for each in part) for part in values)
         for end in (lowest, highest)
     )
     return replace(cell, value=low, to=high, n=None, missing={}, low=None, high=None)

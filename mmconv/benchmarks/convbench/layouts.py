@@ -50,17 +50,18 @@ FIXED = (
 )
 BOUNDS = (
     "Of all failures: judges fail right answers too, at an unknown rate. So this is known within "
-    "bounds only. Brackets add the sampling error."
+    "bounds only, which hold if the judge errs alike under all conditions. Brackets add the "
+    "sampling error."
 )
 CONTROL = (
     "Control: the same change among samples whose own turn was already clearly right ({clear}) "
-    "before the perfect one replaced it. A model gains nothing there, so it should be near 0. "
-    "Three controls are tested together at the 5 % level."
+    "before the perfect one replaced it. There a right turn replaces a right one, so the change "
+    "should be near 0. Three controls are tested together at the 5 % level."
 )
 UNSURE = (
     "WARNING: perfect turns also change samples whose own turn was clearly right, so these changes "
-    "overstate the model's faults: {deltas}. The judge may be kinder after reference turns, or may "
-    "have passed wrong turns."
+    "may overstate the model's faults: {deltas}. The judge may be kinder after reference turns, or "
+    "may have passed wrong turns."
 )
 UNSHOWN = (
     f"No share is shown for fewer than {FEWEST_CLUSTERS} failures, without an interval, or with "
@@ -73,11 +74,11 @@ NOT_CITED = (
 )
 SCORED = (
     "n counts failures with a score under every condition; the others are missing. The shares hold "
-    "for them too if their scores are missing at random."
+    "for all failures if no outcome makes a score more likely to be missing."
 )
 ADD_UP = (
-    "The rows of a failed level add up to its first row. Only samples with a score under every "
-    "condition count. Below 0, perfect turns add failures."
+    "The rows of a failed level add up to its first row, but for rounding. Only samples with a "
+    "score under every condition count. Below 0, perfect turns add failures."
 )
 REFERENCES_COUNT = (
     "In S0_hat and S0_tilde the judged conversation contains reference turns, which raise it."

@@ -106,10 +106,9 @@ def _scores(grading: Grading, condition: str, turn: int) -> Select:
 
 
 def _overall(means: Mapping[str, Mean], grading: Grading) -> Iterator[Mean]:
-    """R1 and R2. A mean of wins in several turns is not a share: its change has Student's t."""
-    group = replace(grading.group, share=False)
+    """R1 and R2."""
     for name in MEANS:
-        yield Mean(name, of=_together(name, means), group=group, meaning=MEANINGS[name])
+        yield Mean(name, of=_together(name, means), group=grading.group, meaning=MEANINGS[name])
 
 
 def _together(name: str, means: Mapping[str, Mean]) -> ColumnOf:

@@ -362,7 +362,7 @@ def _differences(
         for other in others:
             for key in (key for key in keys if key[0] == name and key in other.contrasts):
                 difference = other.contrasts[key]
-                cell = as_cell(difference.summary, first.quantities[key].scale)
+                cell = as_cell(difference.summary, first.quantities[key].scale, share=True)
                 rows.setdefault(_row(name, other, others), {})[key[1]] = cell
     significant = [key for key in tests.significant if key[0] in rows]
     for row in dict.fromkeys(row for row, _ in significant):

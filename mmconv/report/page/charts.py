@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from html import escape
 from itertools import cycle
 from typing import NamedTuple, TypeAlias, TypeVar
@@ -21,6 +22,7 @@ from mmconv.core.types import Cell, Table
 from mmconv.report.comparison.differences import DIFFERS, SCORE_DIFFERENCES, Comparison, Named
 from mmconv.report.findings import has_interval, is_estimate, is_signed, split_row
 from mmconv.report.page.grids import Grid, column_digits, grid
+from mmconv.report.tables.cells import round_number
 from mmconv.report.tables.text import fold_anywhere
 
 COLOURS = ("series-1", "series-2", "series-3", "series-4", "series-5")
@@ -184,13 +186,14 @@ class Chart:
 
     def _plot(self, drawn: Sequence[str], height: float, note: str = "") -> Plot:
         series = dict.fromkeys(name for _, name in self.points)
+        write = partial(round_number, table=replace(self.table, signed=False))
         return Plot(
             title=self.title,
             svg=f'<svg class="plot" viewBox="0 0 {WIDTH:.0f} {height + 18:.0f}" '
             f'aria-hidden="true" focusable="false">{"".join(drawn)}</svg>',
             words="; ".join(
-                f"{name}, {place}: {value:.2f}"
-                + ("" if low is None else f" ({low:.2f} to {high:.2f})")
+                f"{name}, {place}: {write(value)}"
+                + ("" if low is None or high is None else f" ({write(low)} to {write(high)})")
                 for (place, name), (value, low, high) in self.points.items()
             ),
             note=note,
