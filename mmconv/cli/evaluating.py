@@ -57,7 +57,7 @@ def run_command(target: str, out: Path, store: str, shard: str, **values: Any) -
     reference, the human references of the data are evaluated as if a model had written them.
     """
     spec, where, part = read_spec(target, values), place(out, store), Shard.parse(shard)
-    budget = None if values["max_cost"] is None else Budget(spec, values["max_cost"])
+    budget = None if values["max_cost"] is None else Budget(values["max_cost"], spec)
     if values["dry_run"]:
         asyncio.run(_forecast(spec, where, part))
         return

@@ -14,7 +14,7 @@ import click
 
 from mmconv.cli.comparing import for_readers, write_page
 from mmconv.cli.shared.basics import FILE, visible
-from mmconv.cli.shared.costs import make_forecast
+from mmconv.cli.shared.costs import MAX_COST, Budget, make_forecast
 from mmconv.cli.shared.options import PLACE_OPTIONS, RAY, with_options
 from mmconv.cli.shared.progress import counted
 from mmconv.cli.shared.run_folders import open_new, place
@@ -29,10 +29,11 @@ from mmconv.cli.shared.session import (
 )
 from mmconv.cli.shared.table_output import folded, print_result, print_tables
 from mmconv.cli.sweep_progress import print_change, show_progress
-from mmconv.core.config import CANDIDATE, ModelSpec
+from mmconv.core.config import CANDIDATE, ModelSpec, RunSpec
 from mmconv.core.errors import MmconvError
 from mmconv.core.types import Cell as TableCell
 from mmconv.core.types import Table
+from mmconv.engine import Runner
 from mmconv.engine.matrix import Cell, read_sweep
 from mmconv.engine.run import Place
 from mmconv.engine.sweep import CellState, Sweep
@@ -60,6 +61,7 @@ COLUMNS = ("GPUs", "calls", "cached", "to request", "input tokens", "output toke
     help="Set a field of the run file of all cells, such as limit=10.",
 )
 @click.option("--dry-run", is_flag=True, help="Print the matrix with its costs; send no request.")
+@MAX_COST
 @click.option("--page/--no-page", default=True, help="Write the pages of runs and comparisons.")
 @click.option(
     "--max-failures",
@@ -76,6 +78,7 @@ def sweep_command(  # noqa: PLR0913 - one parameter for each option
     overrides: Sequence[str],
     *,
     dry_run: bool,
+    max_cost: float | None,
     page: bool,
     max_failures: float,
 ) -> None:
@@ -89,7 +92,8 @@ def sweep_command(  # noqa: PLR0913 - one parameter for each option
     if dry_run:
         asyncio.run(_forecast(cells, where))
         return
-    states = asyncio.run(_run(cells, where, page=page, max_failures=max_failures))
+    budget = None if max_cost is None else Budget(max_cost, *(cell.spec for cell in cells))
+    states = asyncio.run(_run(cells, where, budget, page=page, max_failures=max_failures))
     folder = out / f"sweep-{target.stem}"
     is_stopped = any(state.status in ("stopped", "waiting") for state in states)
     names = () if is_stopped else dict.fromkeys(state.cell.benchmark for state in states)
@@ -101,11 +105,22 @@ def sweep_command(  # noqa: PLR0913 - one parameter for each option
 
 
 async def _run(
-    cells: Sequence[Cell], where: Place, *, page: bool, max_failures: float
+    cells: Sequence[Cell],
+    where: Place,
+    budget: Budget | None,
+    *,
+    page: bool,
+    max_failures: float,
 ) -> list[CellState]:
     favour_requests()
+
+    def watch(spec: RunSpec, runner: Runner) -> None:
+        if budget is not None:
+            budget.count(spec, runner.stats)
+            runner.enough = budget.spent
+
     shortfall = partial(find_shortfall, max_failures=max_failures)
-    sweep = Sweep(cells, where, page=page, shortfall=shortfall, report=print_change)
+    sweep = Sweep(cells, where, page=page, shortfall=shortfall, report=print_change, watch=watch)
     async with show_progress(sweep):
         with stopped_by_interrupt(sweep):
             await sweep.run()

@@ -90,7 +90,7 @@ class Runner:
         self._before_asking = before_asking
         self._goes_on = goes_on
         self._breaker = CircuitBreaker()
-        self.enough: Callable[[RunStats], str | None] | None = None
+        self.enough: Callable[[], str | None] | None = None
         self._errors: list[Exception] = []
         self._under_way = 0
         self._extra_plans = 0
@@ -166,7 +166,7 @@ class Runner:
         """Update the reason with the calls that were under way when the run was stopped."""
         if self.stats.stop_reason is None or self._is_unable() or self.enough is None:
             return
-        if reason := self.enough(self.stats):
+        if reason := self.enough():
             self.stats.stop_reason = StopReason(reason=reason)
 
     def _unanswered(self) -> StopReason | None:
@@ -318,7 +318,7 @@ class Runner:
     def count(self, role: str, outcome: Outcome, *, cached: bool) -> None:
         """Count an outcome; stop if `enough` gives a reason."""
         self.stats.model(role).count(outcome, cached=cached)
-        if self.enough is not None and not cached and (reason := self.enough(self.stats)):
+        if self.enough is not None and not cached and (reason := self.enough()):
             self._stop_because(StopReason(reason=reason))
 
     def _stop_because(self, stop_reason: StopReason) -> None:

@@ -17,7 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal, Protocol, TypeVar
 
-from mmconv.core.config import CANDIDATE, ModelSpec, ray_address
+from mmconv.core.config import CANDIDATE, ModelSpec, RunSpec, ray_address
 from mmconv.core.errors import ConfigError, MmconvError
 from mmconv.core.protocols import Backend, ImageSource
 from mmconv.core.run_stats import RunStats
@@ -176,7 +176,8 @@ class Sweep:
     """The cells of a sweep, and how far they are.
 
     `shortfall` gives the reason why a complete run counts as failed. `report` is called when the
-    status of a cell changes.
+    status of a cell changes, `watch` before a cell's first request: if it sets `enough` of the
+    runner, a reason to stop is one for the sweep.
     """
 
     def __init__(
@@ -187,6 +188,7 @@ class Sweep:
         page: bool,
         shortfall: Callable[[Result], str | None],
         report: Callable[[CellState], None],
+        watch: Callable[[RunSpec, Runner], None] = lambda _spec, _runner: None,
     ) -> None:
         self.cells = [CellState(cell=cell) for cell in cells]
         self.placement = Placement(1.0)
@@ -195,6 +197,7 @@ class Sweep:
         self._page = page
         self._shortfall = shortfall
         self._report = report
+        self._watch = watch
         self._is_stopping = False
         self._runners: set[Runner] = set()
         self._models: dict[str, SharedModel] = {}
@@ -358,11 +361,14 @@ class Sweep:
             _LOGGER.warning("%s", change)
         runner = evaluation.runner()
         state.stats = runner.stats
+        self._watch(state.cell.spec, runner)
         self._runners.add(runner)
         try:
             if self._is_stopping:
                 runner.stop()
             result = await evaluation.run(runner, page=self._page)
+            if runner.enough is not None and runner.enough():
+                self.stop()
         finally:
             self._runners.discard(runner)
         state.end(result, self._shortfall(result) if result.complete else None)

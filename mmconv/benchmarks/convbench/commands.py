@@ -214,7 +214,7 @@ async def _annotate(args: SimpleNamespace) -> int:
     if args.out.resolve() == args.data.resolve():
         raise ConfigError(f"--out {args.out}: this is the data file; name another file")
     spec = _spec(args)
-    budget = None if args.max_cost is None else Budget(spec, args.max_cost)
+    budget = None if args.max_cost is None else Budget(args.max_cost, spec)
     annotator = Annotator(
         prompts=PromptSet(args.benchmark, args.prompts), sampling=Sampling(max_tokens=MAX_TOKENS)
     )
@@ -251,11 +251,12 @@ async def _draft(
     drafts.copy_whole()
     runner = resources.runner(before_asking=partial(check_keys, resources.spec, [ROLE]))
     if budget is not None:
+        budget.count(resources.spec, runner.stats)
         runner.enough = budget.spent
     async with progress(resources.spec, runner.stats, len(drafts.missing)):
         with stopped_by_interrupt(runner):
             complete = await runner.run(drafts.plans(annotator), drafts.finish)
-    if complete and budget is not None and (spent := budget.spent(runner.stats)):
+    if complete and budget is not None and (spent := budget.spent()):
         click.echo(spent, err=True)
     click.echo(line(resources.spec, runner.stats, time.monotonic() - started))
     drafts.sort()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import islice
 
 import click
@@ -17,16 +16,18 @@ from mmconv.core.run_stats import RunStats
 from mmconv.engine import Runner
 from mmconv.report.costs import Forecast, cost, format_dollars, session_cost
 
+MAX_COST = click.option(
+    "--max-cost",
+    type=click.FloatRange(0),
+    metavar="DOLLARS",
+    help="Stop when this session has cost more; every model's file needs a price.",
+)
+
 COST_OPTIONS = (
     click.option(
         "--dry-run", is_flag=True, help="Count calls, tokens and dollars; send no request."
     ),
-    click.option(
-        "--max-cost",
-        type=click.FloatRange(0),
-        metavar="DOLLARS",
-        help="Stop when this session has cost more; every model's file needs a price.",
-    ),
+    MAX_COST,
 )
 
 BATCH = 500
@@ -55,22 +56,21 @@ async def make_forecast(spec: RunSpec, runner: Runner, plans: Iterator[Plan]) ->
     return forecast
 
 
-@dataclass(frozen=True, slots=True)
 class Budget:
-    """The US dollars that the calls of one session may cost.
+    """The US dollars that the calls of one session may cost, in all its runs together.
 
-    Raises `ConfigError` that names every model without a price.
+    `specs` are the runs. Raises `ConfigError` that names every model without a price.
     """
 
-    spec: RunSpec
-    dollars: float
-
-    def __post_init__(self) -> None:
-        unpriced = [
+    def __init__(self, dollars: float, *specs: RunSpec) -> None:
+        self._dollars = dollars
+        self._sessions: list[tuple[RunSpec, RunStats]] = []
+        unpriced = dict.fromkeys(
             f"{role} ({model.label})"
-            for role, model in self.spec.models.items()
+            for spec in specs
+            for role, model in spec.models.items()
             if model.price is None
-        ]
+        )
         if unpriced:
             raise ConfigError(
                 f"--max-cost: no price for {', '.join(unpriced)}; add `price: {{input: 2.5, "
@@ -78,20 +78,26 @@ class Budget:
                 "is free)"
             )
 
-    def spent(self, stats: RunStats) -> str | None:
-        """The reason why a run must stop; None if it may go on."""
-        for role, counts in stats.models.items():
-            model = self.spec.models[role]
-            if counts.unmetered and cost(model, 1, 1):
-                return (
-                    f"--max-cost: the cost of {role} ({model.label}) is unknown, since its replies "
-                    "do not report their tokens; leave out --max-cost, or write `price: {input: 0, "
-                    "output: 0}` into the model's file if it is free"
-                )
-        dollars = session_cost(self.spec, stats) or 0.0
-        if dollars <= self.dollars:
+    def count(self, spec: RunSpec, stats: RunStats) -> None:
+        """Count what this run costs from now on."""
+        self._sessions.append((spec, stats))
+
+    def spent(self) -> str | None:
+        """The reason why every run must stop; None if they may go on."""
+        dollars = 0.0
+        for spec, stats in self._sessions:
+            for role, counts in stats.models.items():
+                model = spec.models[role]
+                if counts.unmetered and cost(model, 1, 1):
+                    return (
+                        f"--max-cost: the cost of {role} ({model.label}) is unknown, since its "
+                        "replies do not report their tokens; leave out --max-cost, or write "
+                        "`price: {input: 0, output: 0}` into the model's file if it is free"
+                    )
+            dollars += session_cost(spec, stats) or 0.0
+        if dollars <= self._dollars:
             return None
         return (
-            f"--max-cost {self.dollars:g}: the calls of this session have cost "
+            f"--max-cost {self._dollars:g}: the calls of this session have cost "
             f"${format_dollars(dollars)}"
         )

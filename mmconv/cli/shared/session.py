@@ -80,6 +80,7 @@ async def evaluate(
     favour_requests()
     runner = evaluation.runner(offline=offline)
     if budget is not None:
+        budget.count(evaluation.spec, runner.stats)
         runner.enough = budget.spent
     async with progress(evaluation.spec, runner.stats, evaluation.plan_count):
         with stopped_by_interrupt(runner), _advised(evaluation, runner.stats):
@@ -88,7 +89,7 @@ async def evaluate(
         print_result(result.tables, evaluation.notes, result.folder)
     for message in _losses(result):
         click.echo(message, err=True)
-    if result.complete and budget is not None and (spent := budget.spent(result.stats)):
+    if result.complete and budget is not None and (spent := budget.spent()):
         click.echo(spent, err=True)
     usage = f"{line(evaluation.spec, result.stats, result.seconds)}; {result.seconds:.1f} s"
     if result.complete:

@@ -139,8 +139,10 @@ def test_a_model_without_a_price_is_refused_a_budget() -> None:
 def test_a_model_that_counts_no_tokens_ends_a_budget_unless_it_is_free() -> None:
     def told_of(price: PriceSpec) -> str | None:
         model = ModelSpec(provider="openai", model="m", price=price)
-        budget = Budget(RunSpec(benchmark="riddles", models={"candidate": model}), 5)
-        return budget.spent(RunStats(models={"candidate": ModelStats(requested=1, unmetered=1)}))
+        spec = RunSpec(benchmark="riddles", models={"candidate": model})
+        budget = Budget(5, spec)
+        budget.count(spec, RunStats(models={"candidate": ModelStats(requested=1, unmetered=1)}))
+        return budget.spent()
 
     assert told_of(PriceSpec(input=0, output=0)) is None
     told = told_of(PriceSpec(input=0, output=1))

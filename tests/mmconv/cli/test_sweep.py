@@ -109,6 +109,23 @@ def test_a_signal_ends_it_and_the_same_command_resumes_it(tmp_path: Path) -> Non
     assert len(answered) == len(set(answered))
 
 
+def test_it_stops_when_all_cells_together_cost_more(tmp_path: Path) -> None:
+    with mock_server() as url:
+        price = {"price": {"input": 10, "output": 10}}
+        models = tuple({**mock_model(url), **price, "name": name} for name in "ab")
+        sweep = write_sweep(tmp_path, url, models=models)
+        unpriced = typed(*words(sweep, tmp_path / "runs"), "--max-cost", "0.1")
+        assert "--max-cost: no price for judge (judge)" in str(unpriced.exception)
+        judged = yaml.safe_load(sweep.read_text()) | {"judge": {**mock_model(url), **price}}
+        sweep.write_text(yaml.safe_dump(judged))
+        ended = typed(*words(sweep, tmp_path / "runs"), "--max-cost", "0.1")
+        assert ended.exit_code == 130, ended.output
+        assert "failed: --max-cost 0.1: the calls of this session have cost $" in ended.stderr
+        assert "\n0 of 8 cells are done\n" in ended.stdout
+        whole = typed(*words(sweep, tmp_path / "runs"), "--max-cost", "100")
+    assert whole.exit_code == 0, whole.output
+
+
 def test_a_model_that_fails_is_named_with_its_reason(tmp_path: Path) -> None:
     missing = f"hf/{tmp_path}/missing"
     sweep = write_sweep(tmp_path, models=("fake/echo", missing))

@@ -334,8 +334,8 @@ async def test_it_stops_as_soon_as_it_is_told_that_it_is_enough(store: Store) ->
                 await told.wait()
         return await generate(messages, sampling, affinity=affinity)
 
-    def enough(stats: RunStats) -> str | None:
-        if stats.requested < 7:
+    def enough() -> str | None:
+        if runner.stats.requested < 7:
             return None
         told.set()
         return "seven are enough"
@@ -383,7 +383,7 @@ async def test_a_run_that_is_stopped_with_its_last_call_is_whole(
     last = chain_of_two()
     backend = Scripted(lambda *_: Reply(text="yes"))
     runner = Runner({"candidate": model_for(backend)}, store)
-    runner.enough = lambda stats: "two are enough" if stats.requested >= 2 else None
+    runner.enough = lambda: "two are enough" if runner.stats.requested >= 2 else None
     assert await runner.run([last], lambda _: None)
     assert runner.stats.stop_reason is None
     again = Runner({"candidate": model_for(backend)}, store, offline=offline)
@@ -393,7 +393,7 @@ async def test_a_run_that_is_stopped_with_its_last_call_is_whole(
 async def test_what_was_enough_is_told_with_the_calls_under_way(store: Store) -> None:
     backend = Gathering(lambda *_: Reply(text="yes"), most=8)
     runner = Runner({"candidate": model_for(backend)}, store)
-    runner.enough = lambda stats: f"asked {stats.requested}" if stats.requested else None
+    runner.enough = lambda: f"asked {runner.stats.requested}" if runner.stats.requested else None
     assert not await runner.run(PLANS, lambda _: None)
     assert runner.stats.requested >= 8
     assert runner.stats.stop_reason == StopReason(reason=f"asked {runner.stats.requested}")

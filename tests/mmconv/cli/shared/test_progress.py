@@ -97,8 +97,9 @@ def test_little_money_has_as_many_digits_as_it_takes(tokens: int, spent: str) ->
     model = MODEL.model_copy(update={"price": PriceSpec(input=0, output=1)})
     spec = RunSpec(benchmark="riddles", models={"candidate": model})
     stats = RunStats(models={"candidate": ModelStats(requested=24, output_tokens=tokens)})
-    reason = Budget(spec, 0.000001).spent(stats)
-    assert reason == f"--max-cost 1e-06: the calls of this session have cost {spent}"
+    budget = Budget(0.000001, spec)
+    budget.count(spec, stats)
+    assert budget.spent() == f"--max-cost 1e-06: the calls of this session have cost {spent}"
     assert line(spec, stats, 1.0).endswith(f", {spent}")
 
 
