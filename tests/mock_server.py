@@ -30,6 +30,8 @@ from typing import Any, Literal, get_args
 
 import orjson
 
+from tests.server_limits import LimitedServer, Limits
+
 Failing = Literal["429", "500", "drop", "hang", "malformed"]
 FAILURES: tuple[Failing, ...] = get_args(Failing)
 
@@ -42,7 +44,9 @@ _REASONS = {200: "OK", 404: "Not Found", 429: "Too Many Requests", 500: "Interna
 class Behaviour:
     """How the server behaves; times in seconds, `failure_rate` as a share of all requests.
 
-    A hang ends in a dropped connection after `hang`. `model` is the only name served.
+    A hang ends in a dropped connection after `hang`. `model` is the only name served. `limits` are
+    kept beside the failures: what they refuse is refused at once, and a request's tokens are those
+    of its usage.
     """
 
     latency: float = 0.0
@@ -52,6 +56,7 @@ class Behaviour:
     hang: float = 2.0
     retry_after: float = 0.05
     model: str = "mock"
+    limits: Limits | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -69,10 +74,14 @@ class Ledger:
     answered: int = 0
     under_way: int = 0
     peak: int = 0
+    limited: LimitedServer | None = None
+    first: float = 0.0
+    last: float = 0.0
 
     def acknowledge(self, digest: bytes) -> None:
         """Count a request that was answered in full, and log it."""
         self.answered += 1
+        self.last = asyncio.get_running_loop().time()
         if self.log is not None:
             os.write(self.log, digest.hex().encode() + b"\n")
 
@@ -93,13 +102,15 @@ class Ledger:
         return self.behaviour.failures[chance[8] % len(self.behaviour.failures)]
 
     def stats(self) -> bytes:
-        """Counts of requests, how many are under way, the most of them, and the CPU seconds."""
+        """Counts of requests, the seconds from the first one to the last answer, CPU seconds."""
         return orjson.dumps(
             {
                 "requests": self.seen.total(),
                 "answered": self.answered,
                 "under_way": self.under_way,
                 "peak": self.peak,
+                "seconds": self.last - self.first,
+                "refused": self.limited.refused if self.limited is not None else 0,
                 "cpu_seconds": time.process_time(),
             }
         )
@@ -226,13 +237,25 @@ class Connection(asyncio.BufferedProtocol):
 
     def _complete(self, body: bytes, size: int) -> None:
         ledger = self.ledger
+        ledger.first = ledger.first or self.arrived
+        digest = hashlib.sha256(body).digest()
+        reply = completion(orjson.loads(body), size, digest)
+        headers: list[str] = []
+        if ledger.limited is not None:
+            # the reply ends with its usage, the total last
+            tokens = int(reply.rsplit(b":", 1)[1].rstrip(b"}"))
+            is_admitted = ledger.limited.admit(self.arrived, tokens)
+            headers = ledger.limited.headers(self.arrived)
+            if not is_admitted:
+                wait = ledger.limited.limits.retry_after
+                headers += [] if wait is None else [f"Retry-After: {wait}"]
+                self.transport.write(response(429, error("too many requests"), *headers))
+                return
         ledger.under_way += 1
         ledger.peak = max(ledger.peak, ledger.under_way)
-        digest = hashlib.sha256(body).digest()
         failing = ledger.failure(digest)
         if failing is None:
-            reply = completion(orjson.loads(body), size, digest)
-            self._later(ledger.behaviour.latency, response(200, reply), digest)
+            self._later(ledger.behaviour.latency, response(200, reply, *headers), digest)
         elif failing == "drop":
             self._later(ledger.behaviour.latency, b"")
         elif failing == "hang":
@@ -260,6 +283,8 @@ class Connection(asyncio.BufferedProtocol):
             ledger.held.append(lambda: self._finish(data, digest))
             return
         ledger.under_way -= 1
+        if ledger.limited is not None:
+            ledger.limited.finish()
         if not data:
             self.transport.abort()
         elif not self.transport.is_closing():
@@ -272,7 +297,8 @@ async def serve(behaviour: Behaviour, port: int, log: Path | None) -> None:
     """Serve on the loopback interface until killed; prints the base URL first."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
     descriptor = os.open(log, flags, 0o644) if log else None
-    ledger = Ledger(behaviour=behaviour, log=descriptor)
+    limited = LimitedServer(behaviour.limits) if behaviour.limits is not None else None
+    ledger = Ledger(behaviour=behaviour, log=descriptor, limited=limited)
     server = await asyncio.get_running_loop().create_server(
         lambda: Connection(ledger), "127.0.0.1", port, backlog=4096
     )
@@ -316,6 +342,7 @@ def _arguments(behaviour: Behaviour) -> list[str]:
         f"--hang={behaviour.hang}",
         f"--retry-after={behaviour.retry_after}",
         f"--model={behaviour.model}",
+        *([f"--limits={orjson.dumps(behaviour.limits).decode()}"] if behaviour.limits else []),
     ]
 
 
@@ -332,6 +359,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--hang", type=float, default=default.hang)
     parser.add_argument("--retry-after", type=float, default=default.retry_after)
     parser.add_argument("--model", default=default.model)
+    parser.add_argument("--limits", type=lambda text: Limits(**orjson.loads(text)), default=None)
     given = vars(parser.parse_args(arguments))
     port, log = given.pop("port"), given.pop("log")
     names = given.pop("failures").split(",")

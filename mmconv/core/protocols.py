@@ -4,15 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Literal, Protocol, TypeVar
 
 from mmconv.core.types import Image, Message, Reply, Sampling
 
 Spec = TypeVar("Spec", contravariant=True)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerLimit:
+    """What a server says of one of its limits: `remaining` of `limit` units are left.
+
+    `reset` are the seconds until all are there again; they come back evenly.
+    """
+
+    unit: Literal["requests", "tokens"]
+    limit: float
+    remaining: float
+    reset: float
+
+
 class Backend(Protocol):
-    """Turns resolved messages into a reply; never retries, never truncates, never sees a `Ref`."""
+    """Turns resolved messages into a reply; never retries, never truncates, never sees a `Ref`.
+
+    A backend may also have `limits`: the `ServerLimit`s in the answer that `generate` has just
+    read, whether it was a reply or a failure. They decide when the next calls go out.
+    """
 
     @property
     def max_concurrency(self) -> int:

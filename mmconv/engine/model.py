@@ -10,6 +10,7 @@ import random
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from mmconv.core.errors import ImageError, Refused, Transient
@@ -18,6 +19,7 @@ from mmconv.core.run_stats import ModelStats
 from mmconv.core.turns import without_oldest
 from mmconv.core.types import Failure, Message, Reply, Sampling, Text
 from mmconv.engine.limiter import LONGEST_WAIT, ConcurrencyLimiter, Stopped, longest_delay
+from mmconv.engine.limits import Slot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +54,34 @@ class RoleModel:
         return messages, sampling
 
 
+@dataclass(slots=True)
+class TokenEstimate:
+    """Estimates the tokens of calls by their characters, as the usage of others shows.
+
+    Images count as if they were spread over the characters.
+    """
+
+    characters: int = 0
+    tokens: int = 0
+
+    def estimate(self, messages: tuple[Message, ...]) -> float:
+        """The tokens of a call and its reply; four characters a token before the first reply."""
+        ratio = self.tokens / self.characters if self.characters else 0.25
+        return ratio * _characters(messages)
+
+    def count(self, messages: tuple[Message, ...], reply: Reply) -> None:
+        """Count the usage of an answered call."""
+        if reply.input_tokens is not None:
+            self.characters += _characters(messages)
+            self.tokens += reply.input_tokens + (reply.output_tokens or 0)
+
+
+def _characters(messages: tuple[Message, ...]) -> int:
+    return sum(
+        [len(part.text) for message in messages for part in message.parts if isinstance(part, Text)]
+    )
+
+
 class Model:
     """A model with its slots and retries, opened at the first call that is really asked.
 
@@ -77,6 +107,7 @@ class Model:
         self._opening = asyncio.Lock()
         self._stopping = asyncio.Event()
         self._limiter = ConcurrencyLimiter()
+        self._tokens = TokenEstimate()
         self._begun = 0
         self._under_way: dict[object, int] = {}
         # Jitter spreads retries over time; it decides no result, so it needs no seed.
@@ -114,16 +145,9 @@ class Model:
         with self._listed() as call:
             while True:
                 attempt += 1
-                epoch, claim = await self._slot(priority, call, claim), None
+                slot, claim = await self._slot(priority, call, messages, claim), None
                 try:
-                    try:
-                        reply = await self._generate(backend, messages, sampling, affinity)
-                    except Transient as error:
-                        # before the slot is released, or another call would be refused too
-                        waits = self._limiter.note_failure(epoch, error)
-                        raise
-                    finally:
-                        self._limiter.release()
+                    reply = await self._send(backend, slot, messages, sampling, affinity)
                 except ImageError as error:
                     return Failure(kind="image", message=str(error), attempts=attempt)
                 except Refused as error:
@@ -138,10 +162,8 @@ class Model:
                     if (failure := self._last(error, attempt, refused)) is not None:
                         return failure
                     stats.count_retry(error.kind, str(error))
-                    if not waits:
-                        await self._wait(self._delay(error, attempt, refused))
+                    await self._wait(self._delay(error, attempt, refused))
                 else:
-                    self._limiter.grow()
                     return replace(reply, dropped=dropped) if dropped else reply
 
     def has_under_way(self, first: int) -> bool:
@@ -158,12 +180,17 @@ class Model:
             self._under_way.pop(call, None)
 
     async def _slot(
-        self, priority: int, call: object, claim: Callable[[], Awaitable[None]] | None
-    ) -> int:
-        """Wait for a slot; returns its epoch. The first slot numbers the call."""
+        self,
+        priority: int,
+        call: object,
+        messages: tuple[Message, ...],
+        claim: Callable[[], Awaitable[None]] | None,
+    ) -> Slot:
+        """Wait for a slot. The first slot numbers the call."""
         if self._stopping.is_set():
             raise Stopped
-        epoch = await self._limiter.acquire(priority, self)
+        estimate = partial(self._tokens.estimate, messages)
+        slot = await self._limiter.acquire(priority, self, estimate)
         if claim is not None:
             try:
                 await claim()
@@ -173,7 +200,31 @@ class Model:
         if call not in self._under_way:
             self._begun += 1
             self._under_way[call] = self._begun
-        return epoch
+        return slot
+
+    async def _send(
+        self,
+        backend: Backend,
+        slot: Slot,
+        messages: tuple[Message, ...],
+        sampling: Sampling,
+        affinity: str,
+    ) -> Reply:
+        """Send one request in this slot, release it, and note what it shows of the limits."""
+        try:
+            reply = await self._generate(backend, messages, sampling, affinity)
+            self._limiter.answered(slot)
+            self._limiter.report(slot, getattr(backend, "limits", ()))
+            self._tokens.count(messages, reply)
+            return reply
+        except Transient as error:
+            # before the slot is released, or another call would be refused too
+            self._limiter.report(slot, getattr(backend, "limits", ()))
+            if error.overloaded and (error.retry_after or 0.0) <= LONGEST_WAIT:
+                self._limiter.refused(slot, error)
+            raise
+        finally:
+            self._limiter.release()
 
     async def _generate(
         self,

@@ -19,10 +19,10 @@ import aiohttp
 
 from mmconv.core.config import ModelSpec
 from mmconv.core.errors import Refused, Transient
-from mmconv.core.protocols import ImageSource
+from mmconv.core.protocols import ImageSource, ServerLimit
 from mmconv.core.types import Message, Reply, Sampling, SeenImage
 from model_zoo.openai_api.endpoint import Endpoint, find_proxy
-from model_zoo.openai_api.replies import read_failure, read_model_names, read_reply
+from model_zoo.openai_api.replies import read_failure, read_limits, read_model_names, read_reply
 from model_zoo.openai_api.request import DataUris, OpenAIOptions, encode_request
 
 _DEFAULT_CONCURRENCY = 64
@@ -158,6 +158,7 @@ class ChatClient:
         self._wait = spec.wait_for_server
         self._first_contact: asyncio.Task[None] | None = None
         self._is_reached = False
+        self.limits: tuple[ServerLimit, ...] = ()
 
     @property
     def max_concurrency(self) -> int:
@@ -213,7 +214,12 @@ class ChatClient:
         self._is_reached = True
 
     async def _request(self, body: bytes, seen: tuple[SeenImage, ...]) -> Reply:
-        status, headers, data, seconds = await self._session.post(body)
+        try:
+            status, headers, data, seconds = await self._session.post(body)
+        except Transient:
+            self.limits = ()
+            raise
+        self.limits = read_limits(headers)
         if not 200 <= status < 300:
             raise read_failure(status, headers, data, self._endpoint)
         return read_reply(data, self._endpoint, seconds=seconds, seen=seen)

@@ -14,11 +14,12 @@ from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from math import isfinite
 from time import time
-from typing import Any
+from typing import Any, Literal
 
 import orjson
 
 from mmconv.core.errors import BackendError, FailureKind, Refused, Transient
+from mmconv.core.protocols import ServerLimit
 from mmconv.core.types import BY_HOST, FINGERPRINT, Finish, Reply, SeenImage
 from model_zoo.openai_api.endpoint import Endpoint
 from model_zoo.reasoning import split_reasoning
@@ -215,6 +216,47 @@ def _advice(kind: FailureKind, status: int, endpoint: Endpoint) -> str:
     if kind == "rejected" and status == 413:
         return " (the request has more bytes than the server takes)"
     return ""
+
+
+_UNITS: tuple[Literal["requests", "tokens"], ...] = ("requests", "tokens")
+_LIMITS = tuple(
+    (
+        unit,
+        tuple(pattern.format(unit=unit, value=value) for value in ("limit", "remaining", "reset")),
+    )
+    for unit in _UNITS
+    for pattern in ("x-ratelimit-{value}-{unit}", "anthropic-ratelimit-{unit}-{value}")
+)
+"""A unit and the headers of its limit: OpenAI, Azure, Groq and others; Anthropic."""
+
+_DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m(?!s))?(?:([\d.]+)s)?(?:([\d.]+)ms)?")
+
+
+def read_limits(headers: Mapping[str, str]) -> tuple[ServerLimit, ...]:
+    """What an answer says of the server's limits; what is incomplete is left out."""
+    return tuple(
+        ServerLimit(unit=unit, limit=limit, remaining=remaining, reset=reset)
+        for unit, names in _LIMITS
+        if (limit := _number(headers.get(names[0]))) is not None
+        and (remaining := _number(headers.get(names[1]))) is not None
+        and (reset := _seconds_until(headers.get(names[2]))) is not None
+    )
+
+
+def _seconds_until(text: str | None) -> float | None:
+    """Seconds: a number, a duration such as "6m0s" or "20ms", or a moment in RFC 3339."""
+    if text is None:
+        return None
+    if (seconds := _number(text)) is not None:
+        return seconds
+    if text and (match := _DURATION.fullmatch(text)):
+        with suppress(ValueError):
+            numbers = [float(number or 0) for number in match.groups()]
+            units = (86400.0, 3600.0, 60.0, 1.0, 0.001)
+            return sum(number * unit for number, unit in zip(numbers, units, strict=True))
+    with suppress(ValueError, TypeError):
+        return max(0.0, (datetime.fromisoformat(text) - datetime.now(UTC)).total_seconds())
+    return None
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:

@@ -12,7 +12,7 @@ import pytest
 
 from mmconv.core.errors import BackendError, FailureKind, Refused, Transient
 from model_zoo.openai_api.endpoint import Endpoint
-from model_zoo.openai_api.replies import read_failure
+from model_zoo.openai_api.replies import read_failure, read_limits
 from tests.model_zoo.openai_support import ENDPOINT
 
 
@@ -267,3 +267,46 @@ def test_the_wait_until_openrouter_s_moment() -> None:
     found = failure(429, {"error": {"message": "Free.", "metadata": {"headers": headers}}})
     assert isinstance(found, Transient)
     assert found.retry_after == pytest.approx(60, abs=5)
+
+
+@pytest.mark.parametrize(
+    ("headers", "expected"),
+    [
+        ({}, []),
+        ({"x-ratelimit-limit-requests": "60", "x-ratelimit-remaining-requests": "59"}, []),
+        (
+            {
+                "x-ratelimit-limit-requests": "60",
+                "x-ratelimit-remaining-requests": "58",
+                "x-ratelimit-reset-requests": "1m30.5s",
+                "x-ratelimit-limit-tokens": "150000",
+                "x-ratelimit-remaining-tokens": "149984",
+                "x-ratelimit-reset-tokens": "6ms",
+            },
+            [("requests", 60, 58, 90.5), ("tokens", 150000, 149984, 0.006)],
+        ),
+        (
+            {
+                "anthropic-ratelimit-tokens-limit": "100",
+                "anthropic-ratelimit-tokens-remaining": "0",
+                "anthropic-ratelimit-tokens-reset": "2020-01-01T00:00:00Z",
+            },
+            [("tokens", 100, 0, 0)],
+        ),
+        (
+            {
+                "x-ratelimit-limit-requests": "60",
+                "x-ratelimit-remaining-requests": "58",
+                "x-ratelimit-reset-requests": "soon",
+            },
+            [],
+        ),
+    ],
+)
+def test_the_limits_in_headers_are_read(
+    headers: dict[str, str], expected: list[tuple[str, float, float, float]]
+) -> None:
+    found = [
+        (limit.unit, limit.limit, limit.remaining, limit.reset) for limit in read_limits(headers)
+    ]
+    assert found == expected

@@ -1,4 +1,4 @@
-"""A model's slots and retries, one at a time: what shrinks them, what wins them back, who waits."""
+"""A model's slots and retries, one at a time: who gets a slot, and who waits."""
 
 from __future__ import annotations
 
@@ -69,10 +69,6 @@ def answer(future: asyncio.Future[Reply]) -> None:
     future.set_result(Reply(text="yes"))
 
 
-def limit(future: asyncio.Future[Reply]) -> None:
-    future.set_exception(Transient("rate_limit", "429", retry_after=0.0))
-
-
 def ask(
     model: Model, name: str, pinned: str | None = None, stats: ModelStats | None = None
 ) -> asyncio.Task[Reply | Failure]:
@@ -99,32 +95,6 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
     monkeypatch.setattr(Model, "_wait", wait)
     return waited
-
-
-@pytest.mark.usefixtures("without_jitter")
-async def test_a_burst_of_rate_limits_halves_the_slots_once_and_answers_win_them_back() -> None:
-    backend = Held(8)
-    model = Model("held", backend.open, attempts=99)
-    calls = [ask(model, str(number)) for number in range(60)]
-    await turns()
-    assert await backend.settle(limit) == 8
-    rounds = [await backend.settle(answer) for _ in range(9)]
-    assert rounds == [4, 4, 5, 6, 7, 8, 8, 8, 8]
-    while not all(call.done() for call in calls):
-        await backend.settle(answer)
-    assert all(isinstance(call.result(), Reply) for call in calls)
-
-
-@pytest.mark.usefixtures("without_jitter")
-async def test_a_later_burst_halves_them_again_if_something_was_answered_in_between() -> None:
-    backend = Held(12)
-    model = Model("held", backend.open, attempts=99)
-    calls = [ask(model, str(number)) for number in range(60)]
-    await turns()
-    assert [await backend.settle(limit) for _ in range(3)] == [12, 6, 6]
-    assert [await backend.settle(end) for end in (answer, limit, answer)] == [6, 6, 4]
-    while not all(call.done() for call in calls):
-        await backend.settle(answer)
 
 
 async def test_a_slot_given_to_a_call_that_is_cancelled_goes_to_the_next() -> None:
