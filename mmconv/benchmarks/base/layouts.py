@@ -222,11 +222,11 @@ def _cells(
 def if_missing(metric: Metric, frame: ScoreFrame, cell: Cell) -> Cell | None:
     """The mean if all of its missing scores were the lowest, to that if all were the highest.
 
-    None unless more than `MANY_MISSING` are. None for scales without two ends, for differences and
-    ratios, and for means that runs are not compared by.
+    None unless more than `MANY_MISSING` are, and some are not. None for scales without two ends,
+    for differences and ratios, and for means that runs are not compared by.
     """
     lost = sum(cell.missing.values())
-    if lost <= MANY_MISSING * (lost + (cell.n or 0)):
+    if cell.value is None or lost <= MANY_MISSING * (lost + (cell.n or 0)):
         return None
     if not isinstance(metric, Mean | MeanOf) or metric.compare is None:
         return None
