@@ -82,7 +82,7 @@ async def test_what_a_server_leaves_has_time_to_clean_up_and_is_waited_for(
     started = children() - before
     await running.stop()
     assert cleaned.exists()
-    assert not alive(started)
+    wait_until_gone(started, 10)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
@@ -97,7 +97,7 @@ async def test_a_guard_that_is_ended_ends_the_server_and_is_waited_for(
     os.kill(guard_of(started), number)
     await running.stop()
     assert cleaned.exists()
-    assert not alive(started)
+    wait_until_gone(started, 10)
 
 
 async def test_a_log_without_an_exception_is_shown_to_its_end(tmp_path: Path) -> None:
