@@ -11,15 +11,23 @@ import os
 import secrets
 import socket
 from collections.abc import Collection, Iterable, Sequence
+from functools import cache
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
-from sqlalchemy import Connection, delete, select, update
+from sqlalchemy import Connection, bindparam, delete, select, update
 
 from mmconv.store.schema import claims, now_of
 
 LEASE_SECONDS = 60.0
 """How long a claim is valid without being renewed."""
+
+
+# built once, as `_taking` is: building a statement takes as long as running it
+_RELEASING = delete(claims).where(
+    claims.c.key.in_(bindparam("keys", expanding=True)), claims.c.owner == bindparam("by")
+)
 
 
 class Claims:
@@ -31,25 +39,14 @@ class Claims:
 
     def take(self, connection: Connection, keys: Iterable[str]) -> set[str]:
         """Claim the keys without a valid claim of another process; returns the claimed ones."""
-        now = now_of(connection).timestamp()
-        dialect = import_module(f"sqlalchemy.dialects.{connection.dialect.name}")
-        insert = dialect.insert(claims)
+        expires = now_of(connection).timestamp() + LEASE_SECONDS
         # sorted, so that two processes never wait for each other's rows
-        rows = [
-            {"key": key, "owner": self._owner, "expires": now + LEASE_SECONDS}
-            for key in sorted({*keys})
-        ]
-        taking = insert.on_conflict_do_update(
-            index_elements=[claims.c.key],
-            set_={"owner": insert.excluded.owner, "expires": insert.excluded.expires},
-            where=(claims.c.expires < now) | (claims.c.owner == self._owner),
-        )
-        return set(connection.scalars(taking.returning(claims.c.key), rows))
+        rows = [{"key": key, "owner": self._owner, "expires": expires} for key in sorted({*keys})]
+        return set(connection.scalars(_taking(connection.dialect.name), rows))
 
     def release(self, connection: Connection, keys: Collection[str]) -> None:
         """Give back this process's claims to these keys."""
-        own = claims.c.owner == self._owner
-        connection.execute(delete(claims).where(claims.c.key.in_(keys), own))
+        connection.execute(_RELEASING, {"keys": [*keys], "by": self._owner})
 
     def release_all(self, connection: Connection) -> None:
         """Give all claims of this process back."""
@@ -86,6 +83,18 @@ class Claims:
         except OSError:
             pass
         return False
+
+
+@cache
+def _taking(dialect_name: str) -> Any:
+    """Inserts claims, in place of own and expired ones, and returns the keys."""
+    insert = import_module(f"sqlalchemy.dialects.{dialect_name}").insert(claims)
+    new = insert.excluded
+    return insert.on_conflict_do_update(
+        index_elements=[claims.c.key],
+        set_={"owner": new.owner, "expires": new.expires},
+        where=(claims.c.expires < new.expires - LEASE_SECONDS) | (claims.c.owner == new.owner),
+    ).returning(claims.c.key)
 
 
 def _find_place() -> str:

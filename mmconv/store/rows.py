@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from datetime import UTC, datetime
+from functools import cache
 from hashlib import blake2b
 from importlib import import_module
 from typing import Any
@@ -33,12 +34,15 @@ _CHOSEN_REPLIES = select(
 
 def insert_new(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> int:
     """Insert the rows whose primary key is new; returns their number."""
+    return len(connection.execute(_inserting(connection.dialect.name, table), list(rows)).all())
+
+
+@cache
+def _inserting(dialect_name: str, table: Table) -> Any:
+    """Inserts rows with new keys; returns the keys: not all drivers count the rows."""
     # imported by name, since PostgreSQL's takes a while
-    dialect = import_module(f"sqlalchemy.dialects.{connection.dialect.name}")
-    statement = dialect.insert(table).on_conflict_do_nothing()
-    # not all drivers count the rows of many inserts, but all return columns
-    new = connection.execute(statement.returning(*table.primary_key.columns), list(rows))
-    return len(new.all())
+    dialect = import_module(f"sqlalchemy.dialects.{dialect_name}")
+    return dialect.insert(table).on_conflict_do_nothing().returning(*table.primary_key.columns)
 
 
 def read_replies(
