@@ -116,8 +116,7 @@ async def _run(
 
     def watch(spec: RunSpec, runner: Runner) -> None:
         if budget is not None:
-            budget.count(spec, runner.stats)
-            runner.enough = budget.spent
+            budget.watch(spec, runner)
 
     shortfall = partial(find_shortfall, max_failures=max_failures)
     sweep = Sweep(cells, where, page=page, shortfall=shortfall, report=print_change, watch=watch)

@@ -12,12 +12,12 @@ import secrets
 import socket
 from collections.abc import Collection, Iterable, Sequence
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, delete, select, update
 
+from mmconv.store.rows import dialect_insert
 from mmconv.store.schema import claims, now_of
 
 LEASE_SECONDS = 60.0
@@ -88,7 +88,7 @@ class Claims:
 @cache
 def _taking(dialect_name: str) -> Any:
     """Inserts claims, in place of own and expired ones, and returns the keys."""
-    insert = import_module(f"sqlalchemy.dialects.{dialect_name}").insert(claims)
+    insert = dialect_insert(dialect_name, claims)
     new = insert.excluded
     return insert.on_conflict_do_update(
         index_elements=[claims.c.key],

@@ -40,9 +40,14 @@ def insert_new(connection: Connection, table: Table, rows: Sequence[Mapping[str,
 @cache
 def _inserting(dialect_name: str, table: Table) -> Any:
     """Inserts rows with new keys; returns the keys: not all drivers count the rows."""
+    insert = dialect_insert(dialect_name, table)
+    return insert.on_conflict_do_nothing().returning(*table.primary_key.columns)
+
+
+def dialect_insert(dialect_name: str, table: Table) -> Any:
+    """The insert of SQLite or PostgreSQL, which can say what to do on a conflict."""
     # imported by name, since PostgreSQL's takes a while
-    dialect = import_module(f"sqlalchemy.dialects.{dialect_name}")
-    return dialect.insert(table).on_conflict_do_nothing().returning(*table.primary_key.columns)
+    return import_module(f"sqlalchemy.dialects.{dialect_name}").insert(table)
 
 
 def read_replies(

@@ -251,8 +251,7 @@ async def _draft(
     drafts.copy_whole()
     runner = resources.runner(before_asking=partial(check_keys, resources.spec, [ROLE]))
     if budget is not None:
-        budget.count(resources.spec, runner.stats)
-        runner.enough = budget.spent
+        budget.watch(resources.spec, runner)
     async with progress(resources.spec, runner.stats, len(drafts.missing)):
         with stopped_by_interrupt(runner):
             complete = await runner.run(drafts.plans(annotator), drafts.finish)

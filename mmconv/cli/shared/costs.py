@@ -82,6 +82,11 @@ class Budget:
         """Count what this run costs from now on."""
         self._sessions.append((spec, stats))
 
+    def watch(self, spec: RunSpec, runner: Runner) -> None:
+        """Count what this run costs, and stop it when too much is spent."""
+        self.count(spec, runner.stats)
+        runner.enough = self.spent
+
     def spent(self) -> str | None:
         """The reason why every run must stop; None if they may go on."""
         dollars = 0.0

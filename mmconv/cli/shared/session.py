@@ -80,8 +80,7 @@ async def evaluate(
     favour_requests()
     runner = evaluation.runner(offline=offline)
     if budget is not None:
-        budget.count(evaluation.spec, runner.stats)
-        runner.enough = budget.spent
+        budget.watch(evaluation.spec, runner)
     async with progress(evaluation.spec, runner.stats, evaluation.plan_count):
         with stopped_by_interrupt(runner), _advised(evaluation, runner.stats):
             result = await evaluation.run(runner, page=page)

@@ -138,7 +138,7 @@ TURNS = [{"instruction": "Turn 1"}, {"instruction": "Turn 2"}]
 
 
 async def values(served: Served, name: str) -> dict[str, float]:
-    """The metric's values by its labels, as `/metrics` tells them."""
+    """The metric's values by its labels, as `/metrics` shows them."""
     page = (await served.client.get("/metrics")).text
     found = re.findall(rf"^mmconv_{name}(?:_total)?\{{(.*)\}} (\S+)$", page, re.MULTILINE)
     return {labels.replace('"', ""): float(value) for labels, value in found}
