@@ -181,9 +181,6 @@ def _number(condition: Condition) -> int:
     return count_given(condition) if isinstance(condition, str) else condition
 
 
-_Grading: TypeAlias = Literal["direct", "pairwise"]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DialogueRun:
     """A run of the benchmark with the one sample that a request holds."""
@@ -312,8 +309,8 @@ def _deltas(conditions: Sequence[ConditionResult]) -> Iterator[Delta]:
             )
 
 
-def _by_turn(result: ConditionResult) -> Mapping[tuple[_Grading, int], Sequence[JudgedTurn]]:
-    turns: dict[tuple[_Grading, int], list[JudgedTurn]] = {}
+def _by_turn(result: ConditionResult) -> Mapping[tuple[GradingName, int], Sequence[JudgedTurn]]:
+    turns: dict[tuple[GradingName, int], list[JudgedTurn]] = {}
     judgements = ((turn.turn, turn.judgements) for turn in result.turns)
     for number, judged in [*judgements, (OVERALL, result.overall)]:
         for each in judged:
