@@ -58,7 +58,7 @@ def summarise(column: Column) -> Summary:
     Fewer than two clusters leave the error None; fewer than `FEWEST_CLUSTERS`, and values that are
     all equal, the interval.
     """
-    return _estimate(((column, 1.0),), int(column.present.sum()), column.missing)
+    return estimate_terms(((column, 1.0),), int(column.present.sum()), column.missing)
 
 
 def summarise_share(column: Column, lowest: float = 0.0, highest: float = 1.0) -> Summary:
@@ -168,7 +168,7 @@ def combine(columns: Mapping[str, Column], weights: Mapping[str, float]) -> Summ
             if reason is not None:
                 lacking.setdefault(sample, reason)
     terms = [(column, weights[name]) for name, column in columns.items()]
-    return _estimate(terms, len(samples) - len(lacking), Counter(lacking.values()))
+    return estimate_terms(terms, len(samples) - len(lacking), Counter(lacking.values()))
 
 
 def effective_size(variance: float, summary: Summary, freedom: float) -> float:
@@ -233,7 +233,9 @@ def _lacks_rule(table: Table) -> bool:
     return not has_rule and any(cell.low is not None for cell in cells)
 
 
-def _estimate(terms: Sequence[tuple[Column, float]], n: int, missing: Mapping[str, int]) -> Summary:
+def estimate_terms(
+    terms: Sequence[tuple[Column, float]], n: int, missing: Mapping[str, int]
+) -> Summary:
     """The weighted sum of the columns' means, by the module's formula."""
     none = Summary(mean=None, stderr=None, low=None, high=None, n=n, missing=dict(missing))
     if not all(column.present.any() for column, _ in terms):

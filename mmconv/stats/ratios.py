@@ -60,8 +60,8 @@ def summarise_ratio(
     freedom = degrees_of_freedom(np.bincount(codes) / n)
     size = effective_size(float(off[over.present].var()), linear, freedom)
     errors = _covariance(pairs, codes)
-    means, errors = _with_added(pairs.mean(axis=0), errors, size, np.array(possible))
-    ends = _fieller(means, errors, t_quantile(freedom))
+    means, errors = with_added(pairs.mean(axis=0), errors, size, np.array(possible))
+    ends = find_fieller(means, errors, t_quantile(freedom))
     return replace(summary, low=ends[0], high=ends[1]) if ends else summary
 
 
@@ -73,7 +73,7 @@ def _covariance(pairs: Numbers, codes: Codes) -> Numbers:
     return covariance
 
 
-def _with_added(
+def with_added(
     means: Numbers, errors: Numbers, size: float, possible: Numbers
 ) -> tuple[Numbers, Numbers]:
     """Means and their covariance after two samples are added to so many effective ones."""
@@ -84,7 +84,7 @@ def _with_added(
     return (size * means + _ADDED * centre) / whole, (size**2 * errors + spread) / whole**2
 
 
-def _fieller(means: Numbers, errors: Numbers, quantile: float) -> tuple[float, float] | None:
+def find_fieller(means: Numbers, errors: Numbers, quantile: float) -> tuple[float, float] | None:
     """Where (over - r * under)^2 is quantile^2 times its variance; None if it has no useful end."""
     over, under = means
     square = quantile**2
