@@ -116,7 +116,7 @@ def summarise_corrections(
 ) -> Summary:
     """The weighted sum of corrected means with its interval; n counts the labels.
 
-    There is no interval over fewer than `FEWEST_CLUSTERS` labelled clusters. A single correction of
+    Fewer than `FEWEST_CLUSTERS` labelled clusters have no interval. A single correction of
     a share has as `possible` a sample's values. As Agresti and Min do, two samples are then added,
     spread evenly over these: few labels do not show all errors of a good judge.
     """
