@@ -6,7 +6,7 @@ A provider is imported when it is first used. A custom one is named by its modul
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from inspect import iscoroutinefunction
 from typing import Any
@@ -72,6 +72,7 @@ class ProviderFunctions:
     check_ready: Callable[[ModelSpec], None] = _check_nothing
     metadata: Callable[[ModelSpec], Mapping[str, str]] = lambda _spec: {}
     guides_output: Callable[[ModelSpec], bool] = lambda _spec: False
+    extra_fields: Callable[[ModelSpec], Collection[str]] = lambda _spec: ()
     open_renderer: Callable[[ModelSpec, ImageSource], Renderer | None] = lambda _spec, _images: None
     probe: Callable[[ModelSpec], Awaitable[tuple[str, ...] | None]] = _probe_nothing
     options: tuple[type[BaseModel], ...] = ()

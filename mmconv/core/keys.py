@@ -59,7 +59,7 @@ def content_key(
     body: list[Any] = [
         KEY_VERSION,
         fingerprint,
-        [[message.role, [_part(part) for part in message.parts]] for message in messages],
+        [_message(message) for message in messages],
         [
             sampling.temperature,
             sampling.top_p,
@@ -72,7 +72,15 @@ def content_key(
     ]
     if pinned is not None:
         body.append(pinned)
-    return hash_bytes(orjson.dumps(body))
+    if sampling.extra:
+        # a mapping, so that it is not mistaken for `pinned`
+        body.append(sampling.extra)
+    return hash_bytes(orjson.dumps(body, option=orjson.OPT_SORT_KEYS))
+
+
+def _message(message: Message) -> list[Any]:
+    parts = [_part(part) for part in message.parts]
+    return [message.role, parts] if message.name is None else [message.role, parts, message.name]
 
 
 def _part(part: Part) -> list[str]:

@@ -93,6 +93,7 @@ class Provider(Protocol[Spec]):
     - `check_ready(spec)` raises it for what is seen, unloaded, to keep the model from opening;
     - `metadata(spec)` is a mapping of texts that the run's manifest records with the fingerprint;
     - `guides_output(spec)`: whether replies are constrained to a call's JSON schema;
+    - `extra_fields(spec)`: the names of fields in `Sampling.extra` that have an effect;
     - `open_renderer(spec, images)` loads what writes prompts and no weights; it blocks, downloads
       nothing, and gives a `Renderer`, or None for a model whose prompts are written elsewhere; it
       raises `ConfigError` where the checkpoint's files are not on this machine, or cannot be read;

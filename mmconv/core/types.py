@@ -11,7 +11,7 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from mmconv.core.errors import FailureKind
 
@@ -77,10 +77,14 @@ Part: TypeAlias = Text | Image | Ref
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """One message of a prompt. Resolved messages hold no `Ref`."""
+    """One message of a prompt. Resolved messages hold no `Ref`.
+
+    `name` is the speaker's, for servers that show it to the model; others ignore it.
+    """
 
     role: Role
     parts: tuple[Part, ...]
+    name: str | None = None
 
     @property
     def text(self) -> str:
@@ -100,7 +104,8 @@ class Sampling:
     `temperature` and `top_p` None leave the server's own default in force. `max_tokens` counts
     generated tokens. `trial` numbers repetitions of the same request. `schema` is a JSON schema,
     as text, that the reply shall obey where the server can guide its output; `ANY_OBJECT` is the
-    JSON mode of hosted servers.
+    JSON mode of hosted servers. `extra` has further fields by the names that servers use, such as
+    `top_k`; only those that the model's provider lists (`Provider.extra_fields`) have an effect.
     """
 
     temperature: float | None = 0.0
@@ -110,6 +115,7 @@ class Sampling:
     stop: tuple[str, ...] = ()
     trial: int = 0
     schema: str | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,6 +193,7 @@ class Reply:
     request that succeeded; `dropped` counts messages left out of an overflowing prompt; tokens
     are None if the backend does not report them. `answered_by` is the model as the server names
     it, with `BY_HOST` and `FINGERPRINT` if it names those; None if it names no model.
+    `logprobs` are those of its tokens, as the server sends them, if requested; they are not cached.
     """
 
     text: str
@@ -198,6 +205,7 @@ class Reply:
     dropped: int = 0
     seen: tuple[SeenImage, ...] = ()
     answered_by: str | None = None
+    logprobs: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

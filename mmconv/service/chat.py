@@ -1,6 +1,6 @@
 """`/v1/chat/completions` and `/v1/models`: every configured model, in OpenAI's protocol.
 
-Backends return whole replies, so a stream sends its head early and the text in one piece. Nothing
+Backends return whole replies, so a stream sends its head early and each text in one piece. Nothing
 is stored: the request's messages hold what was said before.
 """
 
@@ -11,17 +11,18 @@ import random
 import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any
 from uuid import uuid4
 
 import orjson
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 from starlette.responses import Response, StreamingResponse
 
 from mmconv.core.keys import content_key
 from mmconv.core.types import Message, Part, Reply, Sampling, Text
 from mmconv.service.access import Asker, Caller, Chatter, Shared
 from mmconv.service.chat_protocol import (
+    NEUTRAL,
     ChatCompletion,
     ChatMessage,
     ChatRequest,
@@ -73,7 +74,11 @@ async def get_model(model: str, shared: Shared, _caller: Asker) -> Response:
     responses=documented(404, 409, 502, 503, 504) | {200: {"content": {"text/event-stream": {}}}},
 )
 async def complete_chat(
-    asked: ChatRequest, request: Request, shared: Shared, caller: Chatter
+    asked: ChatRequest,
+    request: Request,
+    shared: Shared,
+    caller: Chatter,
+    _version: Annotated[str | None, Query(alias="api-version")] = None,
 ) -> Response:
     """Answer a conversation, whole or as a stream of server-sent events.
 
@@ -84,18 +89,19 @@ async def complete_chat(
         id=f"chatcmpl-{uuid4().hex}",
         created=int(time.time()),
         model=asked.model,
+        choices=asked.n or 1,
         fingerprint=shared.model(asked.model).model.fingerprint,
     )
     work = answer(shared, caller, asked)
     if asked.stream:
         with_usage = asked.stream_options is not None and asked.stream_options.include_usage
         return await _stream(request, asyncio.ensure_future(work), head, with_usage)
-    reply = await while_connected(request, work)
-    return json_response(head.completion(reply).model_dump())
+    replies = await while_connected(request, work)
+    return json_response(head.completion(replies).model_dump())
 
 
-async def answer(shared: Service, caller: Caller, asked: ChatRequest) -> Reply:
-    """Call the model with the request's messages. Raises `Problem`."""
+async def answer(shared: Service, caller: Caller, asked: ChatRequest) -> list[Reply]:
+    """Call the model with the request's messages, once for each choice. Raises `Problem`."""
     role = shared.model(asked.model)
     spec = shared.settings.models[asked.model]
     require_key(spec, asked.model, "model")
@@ -119,7 +125,17 @@ async def answer(shared: Service, caller: Caller, asked: ChatRequest) -> Reply:
         )
         messages, _ = role.prompt(messages, sampling)
         affinity = asked.conversation or content_key("", messages[:2], Sampling())
-        return await ask(shared, caller, asked.model, messages, sampling, affinity)
+        calls = [
+            asyncio.ensure_future(
+                ask(shared, caller, asked.model, messages, replace(sampling, trial=n), affinity)
+            )
+            for n in range(asked.n or 1)
+        ]
+        try:
+            return await asyncio.gather(*calls)
+        finally:
+            for call in calls:
+                call.cancel()
 
 
 def _chosen(shared: Service, asked: ChatRequest) -> dict[str, Any]:
@@ -140,26 +156,40 @@ def _chosen(shared: Service, asked: ChatRequest) -> dict[str, Any]:
         if not provider_of(spec).guides_output(spec):
             raise Problem(400, "this model cannot be held to a schema", param="response_format")
         chosen["schema"] = orjson.dumps(asked.output_schema).decode()
+    if extra := _extra(shared, asked):
+        chosen["extra"] = extra
     return {name: value for name, value in chosen.items() if value is not None}
+
+
+def _extra(shared: Service, asked: ChatRequest) -> dict[str, Any]:
+    """The fields that go to the model as they are. Raises `Problem` 400 if it does not take one."""
+    spec = shared.settings.models[asked.model]
+    extra, known = asked.extra(), provider_of(spec).extra_fields(spec)
+    for name, value in extra.items():
+        if name not in known and value not in NEUTRAL[name]:
+            raise Problem(400, f"{name}: this model does not take it; leave it out", param=name)
+    length = {"chat_template_kwargs": orjson.dumps(extra.get("chat_template_kwargs")).decode()}
+    check_bounds(length, shared.settings.sizes)
+    return {name: value for name, value in extra.items() if name in known}
 
 
 async def _message(message: ChatMessage, param: str, images: RequestImages) -> Message:
     """The message as a value, its images checked and held. Raises `Problem`."""
     role = "system" if isinstance(message, SystemMessage) else message.role
-    if isinstance(message.content, str):
-        return Message(role=role, parts=(Text(text=message.content),))
     parts: list[Part] = []
+    if message.content is None or isinstance(message.content, str):
+        return Message(role=role, parts=(Text(text=message.content or ""),), name=message.name)
     for number, part in enumerate(message.content):
         if isinstance(part, ImagePart):
             place = f"{param}[{number}].image_url.url"
             parts.append(await images.image(part.image_url.url, place))
         else:
             parts.append(Text(text=part.text))
-    return Message(role=role, parts=tuple(parts))
+    return Message(role=role, parts=tuple(parts), name=message.name)
 
 
 async def _stream(
-    request: Request, work: asyncio.Future[Reply], head: CompletionHead, with_usage: bool
+    request: Request, work: asyncio.Future[list[Reply]], head: CompletionHead, with_usage: bool
 ) -> Response:
     """A stream of the reply. Raises `Problem` if the work fails before the head must be sent."""
     leaving = asyncio.ensure_future(gone(request))
@@ -179,17 +209,21 @@ async def _stream(
 
 
 async def _events(
-    work: asyncio.Future[Reply], head: CompletionHead, with_usage: bool
+    work: asyncio.Future[list[Reply]], head: CompletionHead, with_usage: bool
 ) -> AsyncIterator[bytes]:
-    """The reply as events. If the client leaves, Starlette cancels the stream."""
+    """The replies as events. If the client leaves, Starlette cancels the stream."""
     try:
-        yield _event(head.first_chunk())
+        for index in range(head.choices):
+            yield _event(head.first_chunk(index))
         while not work.done():
             await asyncio.wait((work,), timeout=PATIENCE_SECONDS)
             if not work.done():
                 yield b": at work\n\n"
-        for chunk in head.chunks(work.result(), with_usage=with_usage):
-            yield _event(chunk)
+        for index, reply in enumerate(work.result()):
+            for chunk in head.chunks(index, reply):
+                yield _event(chunk)
+        if with_usage:
+            yield _event(head.usage_chunk(work.result()))
     except Problem as problem:
         # The status has been sent. Clients of the protocol look for this.
         yield _event(problem.body)

@@ -1,21 +1,28 @@
 """OpenAI's chat protocol as data: requests and completions.
 
-Every field of OpenAI's is either honoured or refused by name. Unsupported fields (tools, several
-choices, penalties) are accepted with their neutral value, since clients send it. Sizes are checked
-in `http.requests`: they are settings.
+Every field of OpenAI's is honoured, passed on, ignored because it cannot change an answer, or
+refused by name. Tools are accepted only if they may not be called, since clients send them so.
+Sizes are checked in `requests`: they are settings.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeAlias
 
 import orjson
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from mmconv.core.types import ANY_OBJECT, Finish, Reply
-from mmconv.service.requests import HOTTEST
+from mmconv.service.requests import HOTTEST, Word
 
 FINISHES: Mapping[Finish, str] = {
     "stop": "stop",
@@ -29,16 +36,24 @@ Nothing: TypeAlias = Annotated[list[Any], Field(max_length=0)]
 """A list that must be empty."""
 
 
-def _no_other(value: float) -> float:
-    if value:
-        raise ValueError("not supported here: leave it out")
-    return value
+Penalty: TypeAlias = Annotated[float, Field(ge=-2, le=2)]
+"""A penalty on tokens that were said before."""
 
-
-Zero: TypeAlias = Annotated[
-    float, AfterValidator(_no_other), WithJsonSchema({"type": "number", "const": 0})
-]
-"""A number that must be 0."""
+NEUTRAL: Mapping[str, tuple[Any, ...]] = {
+    "reasoning_effort": (),
+    "verbosity": (),
+    "top_k": (0, -1),
+    "min_p": (0,),
+    "repetition_penalty": (1,),
+    "chat_template_kwargs": ({},),
+    "frequency_penalty": (0,),
+    "presence_penalty": (0,),
+    "logit_bias": ({},),
+    "logprobs": (False,),
+    "top_logprobs": (0,),
+}
+"""Fields for models that take them -> the values that every model does, since they change nothing.
+"""
 
 Stop: TypeAlias = Annotated[str, Field(min_length=1)]
 """A text at which an answer ends. An empty one would end it before it begins."""
@@ -48,8 +63,14 @@ class _Shape(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-class TextPart(_Shape):
-    """Text of a message."""
+class _Cacheable(_Shape):
+    """What Anthropic's clients mark for its cache. It changes no answer and is ignored."""
+
+    cache_control: dict[str, Any] | None = None
+
+
+class TextPart(_Cacheable):
+    """Text of a message. `cache_control` is ignored."""
 
     type: Literal["text"]
     text: str
@@ -65,35 +86,39 @@ class ImageUrl(_Shape):
     detail: Literal["auto", "high"] | None = None
 
 
-class ImagePart(_Shape):
-    """An image of a message."""
+class ImagePart(_Cacheable):
+    """An image of a message. `cache_control` is ignored."""
 
     type: Literal["image_url"]
     image_url: ImageUrl
 
 
-class SystemMessage(_Shape):
+class _Message(_Cacheable):
+    name: str | None = None
+
+
+class SystemMessage(_Message):
     """Instructions. "developer" is a newer word for "system"."""
 
     role: Literal["system", "developer"]
     content: str | list[TextPart]
 
 
-class UserMessage(_Shape):
-    """Text and images of the user."""
+class UserMessage(_Message):
+    """Text and images of the user. `name` goes to servers of OpenAI's protocol."""
 
     role: Literal["user"]
     content: str | list[Annotated[TextPart | ImagePart, Field(discriminator="type")]]
 
 
-class AssistantMessage(_Shape):
+class AssistantMessage(_Message):
     """A model's answer, as this server returns it.
 
-    `reasoning_content` is accepted and not shown to the model again.
+    Without content it is empty. `reasoning_content` is accepted and not shown to the model again.
     """
 
     role: Literal["assistant"]
-    content: str | list[TextPart]
+    content: str | list[TextPart] | None = None
     reasoning_content: str | None = None
     refusal: None = None
     tool_calls: Nothing | None = None
@@ -151,9 +176,11 @@ class ChatRequest(_Shape):
 
     Fields left out are as in the model's file; otherwise `max_tokens` is 1024, and temperature and
     top_p are the model's own. `top_p` 0 selects the likeliest token, as temperature 0 does. Without
-    a seed each answer is a new sample. `user`, `safety_identifier` and `prompt_cache_key` name a
-    conversation, which keeps it on one replica. Chats are not stored: `store` is not supported, and
-    `metadata` has no effect.
+    a seed each answer is a new sample; `n` answers are `n` calls. `user`, `safety_identifier` and
+    `prompt_cache_key` name a conversation, which keeps it on one replica. Chats are not stored:
+    `store` is not supported, and `metadata` has no effect. The fields from `reasoning_effort` to
+    `logprobs` are passed to models that take them; other models refuse all values but the neutral
+    one. Tools are ignored if `tool_choice` is "none", and not supported otherwise.
     """
 
     model: str
@@ -171,18 +198,33 @@ class ChatRequest(_Shape):
     safety_identifier: str | None = None
     prompt_cache_key: str | None = None
     metadata: dict[str, str] | None = None
-    n: Literal[1] | None = None
+    n: int | None = Field(default=None, ge=1, le=128)
     store: Literal[False] | None = None
     modalities: list[Literal["text"]] | None = None
     service_tier: Literal["auto", "default"] | None = None
-    frequency_penalty: Zero | None = None
-    presence_penalty: Zero | None = None
-    logit_bias: Annotated[dict[str, Any], Field(max_length=0)] | None = None
-    logprobs: Literal[False] | None = None
-    top_logprobs: Literal[0] | None = None
-    tools: Nothing | None = None
+    reasoning_effort: Word | None = None
+    verbosity: Literal["low", "medium", "high"] | None = None
+    top_k: int | None = Field(default=None, ge=-1)
+    min_p: float | None = Field(default=None, ge=0, le=1)
+    repetition_penalty: float | None = Field(default=None, gt=0, le=10)
+    chat_template_kwargs: dict[str, Any] | None = None
+    frequency_penalty: Penalty | None = None
+    presence_penalty: Penalty | None = None
+    logit_bias: Annotated[dict[str, float], Field(max_length=1024)] | None = None
+    logprobs: bool | None = None
+    top_logprobs: int | None = Field(default=None, ge=0, le=20)
     tool_choice: Literal["none", "auto"] | None = None
+    tools: list[dict[str, Any]] | None = None
     parallel_tool_calls: bool | None = None
+    function_call: Literal["none", "auto"] | None = None
+    functions: Nothing | None = None
+
+    @field_validator("tools")
+    @classmethod
+    def _tools_are_not_called(cls, tools: list[Any] | None, info: ValidationInfo) -> Any:
+        if tools and info.data.get("tool_choice") != "none":
+            raise ValueError("not supported here: leave it out")
+        return tools
 
     @model_validator(mode="after")
     def _one_bound(self) -> ChatRequest:
@@ -195,6 +237,11 @@ class ChatRequest(_Shape):
     def conversation(self) -> str | None:
         """The client's name for the conversation, if any."""
         return self.prompt_cache_key or self.safety_identifier or self.user
+
+    def extra(self) -> dict[str, Any]:
+        """The fields for `Sampling.extra` that are set."""
+        values = ((name, getattr(self, name)) for name in NEUTRAL)
+        return {name: value for name, value in values if value is not None}
 
     @property
     def output_schema(self) -> dict[str, Any] | None:
@@ -217,16 +264,16 @@ class AnswerMessage(BaseModel):
 
 
 class Choice(BaseModel):
-    """The one answer."""
+    """An answer; `logprobs` as the model's server sends them."""
 
-    index: int = 0
+    index: int
     message: AnswerMessage
-    logprobs: None = None
+    logprobs: dict[str, Any] | None = None
     finish_reason: str
 
 
 class Usage(BaseModel):
-    """Tokens, as the model's backend counts them."""
+    """Tokens, as the model's backend counts them; of all calls together."""
 
     prompt_tokens: int
     completion_tokens: int
@@ -283,43 +330,55 @@ class ModelList(BaseModel):
 class CompletionHead:
     """The fields that a completion shares with its chunks.
 
-    `created` is seconds since 1970, `fingerprint` the model's hash.
+    `created` is seconds since 1970, `fingerprint` the model's hash, `choices` how many there are.
     """
 
     id: str
     created: int
     model: str
     fingerprint: str
+    choices: int = 1
 
-    def completion(self, reply: Reply) -> ChatCompletion:
-        """The whole answer."""
-        message = AnswerMessage(content=reply.text, reasoning_content=reply.reasoning)
+    def completion(self, replies: Sequence[Reply]) -> ChatCompletion:
+        """The whole answers."""
+        choices = [
+            Choice(
+                index=index,
+                message=AnswerMessage(content=reply.text, reasoning_content=reply.reasoning),
+                logprobs=None if reply.logprobs is None else dict(reply.logprobs),
+                finish_reason=FINISHES[reply.finish],
+            )
+            for index, reply in enumerate(replies)
+        ]
         return ChatCompletion(
             id=self.id,
             created=self.created,
             model=self.model,
-            choices=[Choice(message=message, finish_reason=FINISHES[reply.finish])],
-            usage=usage_of(reply),
+            choices=choices,
+            usage=usage_of(replies),
             system_fingerprint=self.fingerprint[:16],
-            mmconv=self._beyond(reply),
+            mmconv=self._beyond(replies[0]),
         )
 
-    def first_chunk(self) -> dict[str, Any]:
-        """The first chunk of a stream, without text."""
-        return self._chunk({"role": "assistant", "content": ""})
+    def first_chunk(self, index: int) -> dict[str, Any]:
+        """The first chunk of an answer, without text."""
+        return self._chunk(index, {"role": "assistant", "content": ""})
 
-    def chunks(self, reply: Reply, *, with_usage: bool) -> Iterator[dict[str, Any]]:
-        """The chunks after the first one, with the whole text in one of them.
+    def chunks(self, index: int, reply: Reply) -> Iterator[dict[str, Any]]:
+        """The chunks of an answer after its first one, with the whole text in one of them.
 
         The chunk that ends the choice has the fields beyond OpenAI's protocol.
         """
         if reply.reasoning is not None:
-            yield self._chunk({"reasoning_content": reply.reasoning})
-        yield self._chunk({"content": reply.text})
-        yield self._chunk({}, FINISHES[reply.finish]) | {"mmconv": self._beyond(reply).model_dump()}
-        if with_usage:
-            usage = usage_of(reply)
-            yield self._chunk({}) | {"choices": [], "usage": usage and usage.model_dump()}
+            yield self._chunk(index, {"reasoning_content": reply.reasoning})
+        yield self._chunk(index, {"content": reply.text})
+        last = self._chunk(index, {}, FINISHES[reply.finish], reply.logprobs)
+        yield last | {"mmconv": self._beyond(reply).model_dump()}
+
+    def usage_chunk(self, replies: Sequence[Reply]) -> dict[str, Any]:
+        """The chunk with the tokens of all answers, without one itself."""
+        usage = usage_of(replies)
+        return self._chunk(0, {}) | {"choices": [], "usage": usage and usage.model_dump()}
 
     def _beyond(self, reply: Reply) -> Beyond:
         images = [
@@ -327,20 +386,28 @@ class CompletionHead:
         ]
         return Beyond(images=images, seconds=reply.seconds, fingerprint=self.fingerprint)
 
-    def _chunk(self, delta: Mapping[str, str], finish: str | None = None) -> dict[str, Any]:
+    def _chunk(
+        self,
+        index: int,
+        delta: Mapping[str, str],
+        finish: str | None = None,
+        logprobs: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        choice = {"index": index, "delta": delta, "logprobs": logprobs, "finish_reason": finish}
         return {
             "id": self.id,
             "object": "chat.completion.chunk",
             "created": self.created,
             "model": self.model,
             "system_fingerprint": self.fingerprint[:16],
-            "choices": [{"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}],
+            "choices": [choice],
         }
 
 
-def usage_of(reply: Reply) -> Usage | None:
-    """The tokens of a reply, if its backend counts them."""
-    read, said = reply.input_tokens, reply.output_tokens
-    if read is None or said is None:
+def usage_of(replies: Sequence[Reply]) -> Usage | None:
+    """The tokens of replies, if their backend counts them."""
+    counts = [(reply.input_tokens, reply.output_tokens) for reply in replies]
+    if any(None in pair for pair in counts):
         return None
+    read, said = (sum(filter(None, column)) for column in zip(*counts, strict=True))
     return Usage(prompt_tokens=read, completion_tokens=said, total_tokens=read + said)

@@ -283,6 +283,11 @@ def _problem_of(request: Request, error: Exception) -> Problem:
             return validation_problem(error.errors(), error.body)
         case HTTPException():  # no such route, another method, an invalid form
             message, code = UNROUTED.get(error.detail, (error.detail, None))
+            if (
+                code == "no_such_path"
+                and f"/v1{request.url.path}" in request.app.openapi()["paths"]
+            ):
+                message = f"use /v1{request.url.path}: the client's base URL must end in /v1"
             return Problem(error.status_code, message, code=code)
         case InputError():
             return Problem(400, presentable(str(error), "the request cannot be served as it is"))

@@ -21,6 +21,7 @@ EXAMPLES: Mapping[str, Mapping[str, Any]] = yaml.safe_load(
 """Operation -> title -> body."""
 
 PARAMETERS: Mapping[str, str] = {
+    "api-version": "Accepted from Azure's clients, and ignored.",
     "after": "The `next` of the previous page. Without it: the first page.",
     "benchmark": "Only runs of this benchmark, by its id.",
     "block": "The block's number and `.js`.",

@@ -23,7 +23,7 @@ _LOGGER = logging.getLogger(__name__)
 BATCH = 500
 """Keys per query; SQLite allows about 32,000 variables, PostgreSQL 65,535."""
 
-_REPLY = tuple(field.name for field in fields(Reply))
+_REPLY = tuple(field.name for field in fields(Reply) if field.name != "logprobs")
 """A reply's columns, which are named like its fields."""
 
 # built once: building it takes as long as running it

@@ -39,11 +39,17 @@ __all__ = [
     "HfOptions",
     "check_ready",
     "check_sight",
+    "extra_fields",
     "fingerprint",
     "metadata",
     "open_backend",
     "open_renderer",
 ]
+
+
+def extra_fields(spec: ModelSpec) -> tuple[str, ...]:
+    """The fields of `Sampling.extra` that a model in this process honours."""
+    return ("chat_template_kwargs", "min_p", "repetition_penalty", "top_k")
 
 
 async def open_backend(spec: ModelSpec, images: ImageSource) -> HfBackend:

@@ -22,7 +22,15 @@ from model_zoo.hf.batching import Budget, Request, choose_batch, company
 from model_zoo.hf.decoding import Completion, Decoder
 from model_zoo.hf.loading import LOAD_LOCK, Checkpoint, release_memory
 from model_zoo.hf.options import HfOptions
-from model_zoo.hf.prompts import Tensors, check_images, encode, images_of, read_wording, render
+from model_zoo.hf.prompts import (
+    Tensors,
+    check_images,
+    encode,
+    images_of,
+    read_wording,
+    render,
+    with_variables,
+)
 from model_zoo.reasoning import opened_by, split_reasoning
 
 Answer: TypeAlias = Callable[[Sequence[Request]], list[Completion | Refused]]
@@ -180,7 +188,7 @@ class HfBackend:
             # it may have been closed meanwhile
             self._open_checkpoint()
             tensors, opened = await asyncio.get_running_loop().run_in_executor(
-                self.encoding, self._encode, checkpoint, messages, pictures
+                self.encoding, self._encode, checkpoint, messages, sampling, pictures
             )
         length = int(tensors["input_ids"].shape[1])
         check_context(checkpoint, length, sampling.max_tokens)
@@ -221,11 +229,17 @@ class HfBackend:
         return prepare_pixels(self.images.read(image.sha256), image, self.policy)
 
     def _encode(
-        self, checkpoint: Checkpoint, messages: Sequence[Message], pictures: Sequence[Any]
+        self,
+        checkpoint: Checkpoint,
+        messages: Sequence[Message],
+        sampling: Sampling,
+        pictures: Sequence[Any],
     ) -> tuple[Tensors, str]:
         """The inputs, and the tag by which the prompt opens the model's reasoning, if any."""
+        variables = sampling.extra.get("chat_template_kwargs", {})
+        wording = with_variables(checkpoint, self.wording, variables)
         with LOAD_LOCK.running():
-            rendered = render(checkpoint, messages, self.wording)
+            rendered = render(checkpoint, messages, wording)
             tensors = encode(checkpoint, rendered, pictures)
         if not checkpoint.token_types:
             # generic tokenizers add them, and models that have no use for them raise

@@ -66,7 +66,8 @@ class Request:
 
     def __post_init__(self) -> None:
         sampling = self.sampling
-        settings = (sampling.temperature, sampling.top_p, sampling.stop)
+        extra = tuple(map(sampling.extra.get, ("top_k", "min_p", "repetition_penalty")))
+        settings = (sampling.temperature, sampling.top_p, sampling.stop, extra)
         self.group = (settings, self.company, _shapes(self.tensors))
 
 

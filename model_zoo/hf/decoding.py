@@ -69,13 +69,15 @@ def warpers(sampling: Sampling, settings: Any) -> list[Any] | None:
     if temperature == 0:
         return None
     top_p = settings.top_p if sampling.top_p is None else sampling.top_p
+    top_k = sampling.extra.get("top_k", settings.top_k)
+    min_p = sampling.extra.get("min_p", settings.min_p)
     chosen: list[Any] = [TemperatureLogitsWarper(float(temperature))]
-    if settings.top_k:
-        chosen.append(TopKLogitsWarper(settings.top_k))
+    if top_k and top_k > 0:
+        chosen.append(TopKLogitsWarper(top_k))
     if top_p is not None and top_p < 1:
         chosen.append(TopPLogitsWarper(float(top_p)))
-    if settings.min_p is not None:
-        chosen.append(MinPLogitsWarper(settings.min_p))
+    if min_p is not None:
+        chosen.append(MinPLogitsWarper(min_p))
     return chosen
 
 
@@ -353,7 +355,8 @@ class Decoder:
     def _processors(self, batch: Sequence[Request], inputs: dict[str, Any]) -> list[Any]:
         settings = self.checkpoint.settings
         chosen: list[Any] = []
-        penalty = settings.repetition_penalty or 1.0
+        penalty = batch[0].sampling.extra.get("repetition_penalty", settings.repetition_penalty)
+        penalty = penalty or 1.0
         if penalty != 1.0:
             # an encoder's prompt is not among the ids that a decoder has said
             mask = inputs["attention_mask"]

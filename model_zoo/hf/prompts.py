@@ -19,7 +19,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -179,6 +179,16 @@ def read_wording(options: HfOptions) -> Wording:
     )
 
 
+def with_variables(writer: Writer, wording: Wording, variables: Mapping[str, Any]) -> Wording:
+    """The wording with a call's own variables.
+
+    Raises `Refused` for one that the template does not have.
+    """
+    if unknown := _unknown(variables, _template_of(writer, wording.template)[1]):
+        raise Refused("rejected", f"the model's chat template has no variable {unknown}")
+    return replace(wording, variables={**wording.variables, **variables})
+
+
 def check_wording(name: str, writer: Writer, wording: Wording) -> None:
     """Raise `ConfigError` for a template whose tokens the tokenizer of model `name` lacks."""
     tokenizer = writer.tokenizer
@@ -258,12 +268,15 @@ def _template_of(writer: Writer, template: str | None) -> tuple[Any, str | None]
 
 def _check_variables(variables: Mapping[str, Any], template: str | None) -> None:
     """A library may ignore a variable that its template does not use, without an error."""
-    unknown = [name for name in variables if name not in (template or "")]
-    if unknown:
+    if unknown := _unknown(variables, template):
         raise ConfigError(
-            f"the chat template has no variable {', '.join(unknown)}; correct "
-            "options.template_kwargs, or leave it out"
+            f"the chat template has no variable {unknown}; correct options.template_kwargs, or "
+            "leave it out"
         )
+
+
+def _unknown(variables: Mapping[str, Any], template: str | None) -> str:
+    return ", ".join([name for name in variables if name not in (template or "")])
 
 
 def _texts(message: Message) -> list[Text]:

@@ -16,7 +16,7 @@ from mmconv.core.errors import ConfigError
 from mmconv.core.keys import hash_json
 from mmconv.core.protocols import Backend, ImageSource
 from model_zoo.openai_api.endpoint import Endpoint
-from model_zoo.openai_api.request import OpenAIOptions
+from model_zoo.openai_api.request import EXTRA_FIELDS, OpenAIOptions
 
 _DEFAULT_URL = "https://api.openai.com/v1"
 _DEFAULT_KEY_ENV = "OPENAI_API_KEY"
@@ -57,6 +57,11 @@ def check_key(spec: ModelSpec) -> None:
 def guides_output(spec: ModelSpec) -> bool:
     """Whether a call's JSON schema is sent to the server, which then enforces it."""
     return OpenAIOptions.of(spec).guided_json
+
+
+def extra_fields(spec: ModelSpec) -> tuple[str, ...]:
+    """All that OpenAI's servers or vLLM's know. The server has the last word."""
+    return EXTRA_FIELDS
 
 
 async def open_backend(spec: ModelSpec, images: ImageSource) -> Backend:

@@ -310,6 +310,7 @@ def read_reply(
     input_tokens, output_tokens = _tokens(document)
     try:
         reasoning, text, finish = _answer(document, data, endpoint)
+        logprobs = document["choices"][0].get("logprobs")
     except BackendError as error:
         error.input_tokens, error.output_tokens = input_tokens, output_tokens
         raise
@@ -322,6 +323,7 @@ def read_reply(
         seconds=seconds,
         seen=seen,
         answered_by=_answered_by(document),
+        logprobs=logprobs if isinstance(logprobs, dict) else None,
     )
 
 

@@ -24,6 +24,21 @@ from mmconv.core.protocols import ImageSource
 from mmconv.core.types import ANY_OBJECT, Image, Message, Part, Ref, Sampling, SeenImage, Text
 from model_zoo.base import Fields
 
+EXTRA_FIELDS = (
+    "chat_template_kwargs",
+    "frequency_penalty",
+    "logit_bias",
+    "logprobs",
+    "min_p",
+    "presence_penalty",
+    "reasoning_effort",
+    "repetition_penalty",
+    "top_k",
+    "top_logprobs",
+    "verbosity",
+)
+"""Further fields of requests that OpenAI or vLLM reads. A server refuses those that it lacks."""
+
 _OURS = frozenset({"model", "messages", "stream", "n"})
 
 _OF_A_SECRET = re.compile(
@@ -118,6 +133,7 @@ def encode_request(
         "model": model,
         "messages": [
             {"role": message.role, "content": _content(message, uris, options.empty_answer)}
+            | ({} if message.name is None else {"name": message.name})
             for message in messages
         ],
         options.max_tokens_field: sampling.max_tokens,
@@ -129,6 +145,7 @@ def encode_request(
         schema = {"name": "reply", "schema": orjson.loads(sampling.schema), "strict": True}
         body["response_format"] = {"type": "json_schema", "json_schema": schema}
     body.update(options.extra_body)
+    body.update(sampling.extra)
     return orjson.dumps(body)
 
 

@@ -38,6 +38,9 @@ def metadata(spec: ModelSpec) -> dict[str, str]:
     return hf.metadata(_checkpoint(spec))
 
 
+extra_fields = hf.extra_fields
+
+
 async def open_backend(spec: ModelSpec, images: ImageSource) -> HfBackend:
     """Load the shipped checkpoint; raises as the provider `hf` does."""
     return await hf.open_backend(_checkpoint(spec), images)

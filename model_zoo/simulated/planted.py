@@ -212,6 +212,7 @@ check_sight = _delegated("check_sight")
 check_ready = _delegated("check_ready")
 metadata = _delegated("metadata")
 guides_output = _delegated("guides_output")
+extra_fields = _delegated("extra_fields")
 probe = _delegated("probe")
 
 

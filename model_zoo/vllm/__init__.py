@@ -137,6 +137,9 @@ def guides_output(spec: ModelSpec) -> bool:
     return VllmOptions.of(spec).guided_json
 
 
+extra_fields = openai_api.extra_fields
+
+
 async def open_backend(spec: ModelSpec, images: ImageSource) -> Backend:
     """Start the server and wait until it answers; with `replicas`, one in each Ray actor.
 

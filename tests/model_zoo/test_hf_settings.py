@@ -184,6 +184,17 @@ async def test_settings_that_are_in_a_batchs_way_change_no_reply(copy: Path, set
     assert await two_replies(copy) == plain
 
 
+async def test_a_calls_sampling_goes_before_the_settings(copy: Path) -> None:
+    greedy = await reply_of(copy, temperature=0.0)
+    single = await reply_of(copy, temperature=1.0, extra={"top_k": 1})
+    assert single.text == greedy.text
+    set_fields(copy, "generation_config.json", top_k=1, repetition_penalty=5.0)
+    open_to_all = {"top_k": -1, "repetition_penalty": 1.0}
+    assert (await reply_of(copy, temperature=1.0, extra=open_to_all)).text != greedy.text
+    assert (await reply_of(copy, extra={"repetition_penalty": 1.0})).text == greedy.text
+    assert (await reply_of(copy)).text != greedy.text
+
+
 async def test_stop_strings_of_the_settings_end_a_reply_as_a_requests_do(copy: Path) -> None:
     async with opened(copy) as model:
         whole = await ask(model, ASKED, max_tokens=40)

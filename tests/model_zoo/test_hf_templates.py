@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mmconv.core.errors import ConfigError
+from mmconv.core.errors import ConfigError, Refused
 from model_zoo.chat_templates import default_template, find_template
 from model_zoo.hf import check_ready, metadata, open_backend
 from model_zoo.hf.prompts import render
@@ -100,6 +100,17 @@ async def test_variables_reach_the_template(family: str) -> None:
 async def test_a_variable_that_the_template_does_not_have_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"no variable thinks; .*options\.template_kwargs"):
         await written(chat_template=OWN, template_kwargs={"thinks": True, "messages": []})
+
+
+async def test_a_calls_own_variables_reach_the_template() -> None:
+    async with backend("llama", chat_template=CHOOSING) as model:
+        plain = await ask(model, user("What?"))
+        thinking = await ask(
+            model, user("What?"), extra={"chat_template_kwargs": {"thinking": True}}
+        )
+        with pytest.raises(Refused, match="no variable thinks"):
+            await ask(model, user("What?"), extra={"chat_template_kwargs": {"thinks": 1}})
+    assert thinking.input_tokens != plain.input_tokens
 
 
 async def test_of_several_templates_the_default_is_used(tmp_path: Path) -> None:

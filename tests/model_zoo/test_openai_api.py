@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 from base64 import b64decode
+from dataclasses import replace
 from typing import Any
 
 import PIL.Image
@@ -44,6 +45,20 @@ async def test_a_conversation_is_sent_as_plain_text() -> None:
         }
     ]
     assert "Authorization" not in server.headers[0]
+
+
+async def test_names_and_fields_beyond_the_common_ones_are_sent() -> None:
+    async def answer(_request: web.Request) -> web.Response:
+        choice = {"message": {"content": "Red."}, "logprobs": {"content": []}}
+        return web.json_response({"choices": [choice | {"finish_reason": "stop"}]})
+
+    named = replace(message("user", "Hi."), name="ada")
+    sampling = Sampling(extra={"top_k": 3, "logprobs": True})
+    async with opened(answer, options={"extra_body": {"top_k": 9}}) as (backend, server):
+        reply = await backend.generate((named,), sampling, affinity="a")
+    assert reply.logprobs == {"content": []}
+    assert server.bodies[0]["messages"] == [{"role": "user", "content": "Hi.", "name": "ada"}]
+    assert (server.bodies[0]["top_k"], server.bodies[0]["logprobs"]) == (3, True)
 
 
 async def test_an_answer_without_words_is_sent_as_a_server_takes_it() -> None:

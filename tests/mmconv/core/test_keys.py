@@ -37,6 +37,8 @@ def test_a_key_is_stable() -> None:
         content_key("model", MESSAGES, Sampling(stop=("x",))),
         content_key("model", MESSAGES, Sampling(trial=1)),
         content_key("model", MESSAGES, Sampling(schema="{}")),
+        content_key("model", MESSAGES, Sampling(extra={"top_k": 3})),
+        content_key("model", (replace(MESSAGES[0], name="ada"),), Sampling()),
         content_key("model", MESSAGES, Sampling(), pinned=""),
         content_key("model", MESSAGES, Sampling(), pinned="Hello"),
     ],

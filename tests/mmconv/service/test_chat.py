@@ -153,6 +153,8 @@ async def test_an_image_with_a_wrong_label_is_taken_for_what_it_is(served: Serve
     ("fields", "param"),
     [
         ({"logprobs": True}, "logprobs"),
+        ({"n": 10**6}, "n"),
+        ({"tools": [{"type": "function"}]}, "tools"),
         ({"store": True}, "store"),
         ({"reasoning_effort": "high"}, "reasoning_effort"),
         ({"max_tokens": 10**9}, "max_tokens"),
@@ -160,7 +162,6 @@ async def test_an_image_with_a_wrong_label_is_taken_for_what_it_is(served: Serve
         ({"top_p": -0.1}, "top_p"),
         ({"response_format": {"type": "grammar"}}, "response_format"),
         ({"messages": [{"role": "user"}]}, "messages[0].content"),
-        ({"messages": [{"role": "user", "content": "x", "name": "bob"}]}, "messages[0].name"),
         (
             {"messages": [{"role": "user", "content": [{"type": "input_audio"}]}]},
             "messages[0].content[0]",
@@ -184,11 +185,14 @@ async def test_what_clients_send_to_ask_for_nothing_is_taken(served: Served) -> 
     nothing = {
         "n": 1,
         "tools": [],
+        "functions": [],
         "tool_choice": "auto",
         "logprobs": False,
         "frequency_penalty": 0.0,
         "presence_penalty": 0,
         "logit_bias": {},
+        "top_k": -1,
+        "chat_template_kwargs": {},
         "stream": False,
         "store": False,
         "response_format": {"type": "text"},
@@ -198,6 +202,63 @@ async def test_what_clients_send_to_ask_for_nothing_is_taken(served: Served) -> 
         "user": "ada",
     }
     assert (await post(served, says("hello") | nothing)).status_code == 200
+
+
+async def test_fields_beyond_the_common_ones_go_to_models_that_take_them(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fields = {"top_k": 5, "reasoning_effort": "low", "chat_template_kwargs": {"think": False}}
+    monkeypatch.setattr(
+        "model_zoo.simulated.fake.extra_fields", lambda _spec: (*fields, "logprobs"), raising=False
+    )
+    asked = record_asked(monkeypatch)
+    message = {"role": "user", "content": "hi", "name": "ada", "cache_control": {"type": "any"}}
+    answer = await post(served, says("") | {"messages": [message]} | fields)
+    assert answer.status_code == 200
+    [([sent], sampling)] = asked
+    assert (sent.name, sampling.extra) == ("ada", fields)
+    sizes = served.shared.settings.sizes
+    huge = {"chat_template_kwargs": {"x": "y" * sizes.text_length}}
+    refused = await post(served, says("hi", **huge))
+    assert (refused.status_code, error(refused)["param"]) == (413, "chat_template_kwargs")
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_several_answers_are_several_calls(serve: Serve, stream: bool) -> None:
+    served = await serve(models={"echo": {"provider": "fake", "model": "judge"}})
+    body = says("Give a rating: [[x]] of 1 to 10", n=6, seed=1, stream=stream)
+    answer = await post(served, body | {"stream_options": {"include_usage": True}})
+    assert answer.status_code == 200
+    if stream:
+        *chunks, last = events(answer)
+        usage = last["usage"]
+        choices = [chunk["choices"][0] for chunk in chunks]
+        texts = [choice["delta"]["content"] for choice in choices if choice["delta"].get("content")]
+        assert {choice["index"] for choice in choices} == set(range(6))
+    else:
+        texts = [choice["message"]["content"] for choice in answer.json()["choices"]]
+        usage = answer.json()["usage"]
+    assert len(texts) == 6
+    assert len(set(texts)) > 1
+    assert usage["prompt_tokens"] == 6 * len(body["messages"][0]["content"].split())
+
+
+async def test_tools_that_may_not_be_called_and_an_answer_without_words_are_taken(
+    served: Served,
+) -> None:
+    before = [{"role": "user", "content": "hello"}, {"role": "assistant", "content": None}]
+    body = says("hello", tools=[{"type": "function"}], tool_choice="none", function_call="none")
+    body["messages"] = [*before, *body["messages"]]
+    assert (await post(served, body)).status_code == 200
+
+
+async def test_clients_of_azure_and_a_wrong_base_url_are_understood(served: Served) -> None:
+    client = served.client
+    azure = await client.post("/v1/chat/completions?api-version=2024-10-21", json=says("hello"))
+    assert azure.status_code == 200
+    wrong = await client.post("/chat/completions", json=says("hello"))
+    assert wrong.status_code == 404
+    assert "use /v1/chat/completions" in error(wrong)["message"]
 
 
 async def test_an_answer_can_be_sent_back_as_history(served: Served) -> None:
@@ -416,8 +477,8 @@ def test_errors_are_the_clients_own(client: openai.OpenAI) -> None:
         client.chat.completions.create(model="gpt-9", messages=hello)
     assert missing.value.code == "model_not_found"
     with pytest.raises(openai.BadRequestError) as refused:
-        client.chat.completions.create(model="tiny", messages=hello, n=2)
-    assert refused.value.param == "n"
+        client.chat.completions.create(model="tiny", messages=hello, logprobs=True)
+    assert refused.value.param == "logprobs"
     with pytest.raises(openai.BadRequestError) as long:
         client.chat.completions.create(
             model="tiny", messages=[{"role": "user", "content": "hello " * 20_000}]

@@ -28,6 +28,7 @@ from tests.mmconv.service.run_settings import CHAT, drawn, request
 from tests.mmconv.store.conftest import small_disk
 from tests.pictures import picture
 
+NOT_TAKEN = "this model does not take it; leave it out"
 NOT_HERE = "not supported here: leave it out"
 
 
@@ -215,13 +216,13 @@ CONTENT = "messages[0].content[0]"
     ("change", "param", "message"),
     [
         ({"tools": [{"type": "function"}]}, "tools", NOT_HERE),
-        ({"frequency_penalty": 0.5}, "frequency_penalty", NOT_HERE),
-        ({"logit_bias": {"5": 1}}, "logit_bias", NOT_HERE),
+        ({"frequency_penalty": 0.5}, "frequency_penalty", NOT_TAKEN),
+        ({"logit_bias": {"5": 1}}, "logit_bias", NOT_TAKEN),
         ({"messages": []}, "messages", "list should have at least 1 item after validation, not 0"),
         ({"messages": {}}, "messages", "should be a valid list"),
         ({"max_tokens": "many"}, "max_tokens", "should be a valid integer"),
         ({"temperature": 3}, "temperature", "should be less than or equal to 2"),
-        ({"n": 2}, "n", "should be 1"),
+        ({"n": 129}, "n", "should be less than or equal to 128"),
         ({"stop": [""]}, "stop[0]", "should have at least 1 character"),
         ({"stop": ""}, "stop", "should have at least 1 character or should be a valid list"),
         (
@@ -232,8 +233,8 @@ CONTENT = "messages[0].content[0]"
         ),
         ({"messages": [{"content": "x"}]}, "messages[0]", "'role' is missing"),
         (
-            part(type="text", text="a", cache_control={}),
-            f"{CONTENT}.cache_control",
+            part(type="text", text="a", cached={}),
+            f"{CONTENT}.cached",
             "no such field",
         ),
         (part(type="text"), f"{CONTENT}.text", "field required"),
