@@ -4,7 +4,7 @@ Everything is drawn from a seed and true by construction. The language is small 
 not test what a real model can say, only what it sees and how it reasons about that.
 """
 
-from images.scenes.checking import Check, check
+from images.scenes.checking import Check, check, falsify
 from images.scenes.dialogue import Dialogue, Sample, answer, draw_sample, write_dialogue
 from images.scenes.scene import (
     COLOURS,
@@ -40,6 +40,7 @@ __all__ = [
     "check",
     "draw",
     "draw_sample",
+    "falsify",
     "label_map",
     "paint",
     "pixels",

@@ -12,6 +12,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from functools import cache
+from itertools import product
 from typing import Final
 
 from images.scenes.scene import COLOURS, SHAPES, SIZES
@@ -61,6 +63,7 @@ _OTHERS: Final[Mapping[str, str]] = {
 _ANSWERS: Final[Mapping[str, str]] = {"yes": "yes", "no": "no", "not": "no", **_COLOURS}
 _LINKS = ("is", "are", "does", ":")
 _END = "."
+_OPPOSITES = (("yes", "no"), SIZES, ("upper", "lower"), ("left", "right"))
 
 _ORDERED = "from left to right"
 _FILLED = re.compile(r"from (?:the )?left to (?:the )?right|(?:is|are) left\b(?! of)")
@@ -117,6 +120,38 @@ def facts(text: str) -> list[str]:
     reader = _Reader()
     tokens = _TOKEN.findall(_DESCRIBED_AFTER.sub(r"\2 \1", plain))
     return [fact for token in [*tokens, _END] for fact in reader.read(token)]
+
+
+@cache
+def falsify(reference: str, instruction: str) -> str:
+    """The reference with its facts changed: as few as possible stay right.
+
+    Colours, shapes, sizes, places, verdicts and numbers are replaced by others of their kind.
+    """
+    shifts = product(range(1, 4), range(3), (1, -1))
+    falsified = [_changed(reference, *shift) for shift in shifts]
+    return min(falsified, key=lambda text: check(text, reference, instruction).share)
+
+
+def _changed(text: str, colours: int, shapes: int, number: int) -> str:
+    """The text with its words replaced, and its numbers a number greater."""
+    plurals = tuple(map(plural, SHAPES))
+    words = {other: one for pair in _OPPOSITES for one, other in (pair, pair[::-1])}
+    for names, shift in ((COLOURS, colours), (SHAPES, shapes), (plurals, shapes)):
+        words |= dict(zip(names, names[shift:] + names[:shift], strict=True))
+
+    def replaced(match: re.Match[str]) -> str:
+        word = match[0]
+        if word.isdecimal():
+            return str(max(0, int(word) + number) or 2)
+        new = words.get(word.lower(), word)
+        return new.capitalize() if word[0].isupper() else new
+
+    # the order that an instruction asked for is not a fact
+    parts = re.split(f"({_ORDERED})", text)
+    return "".join(
+        part if part == _ORDERED else re.sub(r"[A-Za-z]+|\d+", replaced, part) for part in parts
+    )
 
 
 class _Reader:

@@ -20,7 +20,6 @@ from judges.template import Slot
 from mmconv.benchmarks.base.benchmark import (
     CANDIDATE_AND_JUDGE,
     Benchmark,
-    Condition,
     Options,
 )
 from mmconv.benchmarks.base.layouts import Layout
@@ -29,9 +28,9 @@ from mmconv.benchmarks.base.results import Results
 from mmconv.benchmarks.base.sample import Fields, ImageFiles, Sample
 from mmconv.benchmarks.convbench.benchmark import OVERALL, ConvBench, Judgement, build_judges
 from mmconv.benchmarks.convbench.data import Row, Side
-from mmconv.benchmarks.convbench.options import GIVEN, GradingName
+from mmconv.benchmarks.convbench.options import GIVEN, SCALE, GradingName
 from mmconv.benchmarks.convbench.quantities import DIRECT, PAIRWISE
-from mmconv.benchmarks.options import Several
+from mmconv.benchmarks.options import Condition, Several
 from mmconv.core.errors import ConfigError, PlanError
 from mmconv.core.turns import Turn, chain
 from mmconv.core.types import Call, Part, Ref, Sampling, Score, Text
@@ -126,6 +125,7 @@ class Dialogue(Benchmark[DialogueSample, DialogueOptions]):
     default_conditions = ("free",)
     prompts = "dialogue"
     roles = CANDIDATE_AND_JUDGE
+    scale = SCALE
     offline_judges = ConvBench.offline_judges
     convbench_folder: Path | None = None
     """A folder that replaces ConvBench's prompts."""

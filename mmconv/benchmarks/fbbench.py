@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import product
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
@@ -33,6 +33,7 @@ from mmconv.benchmarks.base.metrics import (
     Select,
     endings_metrics,
 )
+from mmconv.benchmarks.base.results import Scale
 from mmconv.benchmarks.data_files.records import Record, scan_records
 from mmconv.benchmarks.options import Display
 from mmconv.core.errors import DataError
@@ -196,6 +197,7 @@ class FBBench(Benchmark[Dialogue, FBBenchOptions]):
     )
     prompts = "fbbench"
     roles = CANDIDATE_AND_JUDGE
+    scale: ClassVar[Scale] = {"score": (0.0, 1.0)}
     display = Display(
         labels={
             PRESET: "preset first answer",
@@ -257,6 +259,11 @@ class FBBench(Benchmark[Dialogue, FBBenchOptions]):
             "feedback": LABEL_SEPARATOR.join(dict.fromkeys(sample.feedback_type or ())),
         }
         return {name: text for name, text in tags.items() if text}
+
+    def references(self, sample: Dialogue, condition: str) -> dict[str, str]:
+        """The reference answer to the feedback, if the record has one."""
+        reference = sample.reference_second_response
+        return {} if reference is None else {ANSWER: reference}
 
     def metadata(self, sample: Dialogue) -> dict[str, str]:
         """The checklist with its weights, and the reference answer if there is one."""

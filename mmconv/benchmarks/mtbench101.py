@@ -19,7 +19,7 @@ from pydantic import Field, model_validator
 
 from judges import Judge, Slot
 from judges.parsers.mtbench101 import bracketed_rating, first_bracketed_integer, is_out_of_range
-from mmconv.benchmarks.base.benchmark import CANDIDATE_AND_JUDGE, Benchmark, ChatOptions, Condition
+from mmconv.benchmarks.base.benchmark import CANDIDATE_AND_JUDGE, Benchmark, ChatOptions
 from mmconv.benchmarks.base.layouts import Build, Layout
 from mmconv.benchmarks.base.metrics import (
     Delta,
@@ -33,7 +33,7 @@ from mmconv.benchmarks.base.metrics import (
 )
 from mmconv.benchmarks.base.results import Result, Results, reduce_scores
 from mmconv.benchmarks.base.sample import Fields, Sample
-from mmconv.benchmarks.options import Display, Ratings
+from mmconv.benchmarks.options import Condition, Display, Ratings
 from mmconv.core.errors import Unparsed
 from mmconv.core.turns import Turn, chain
 from mmconv.core.types import UNPARSED, Call, Cell, Part, Ref, Sampling, Score, Table, Text
@@ -177,6 +177,10 @@ class MTBench101(Benchmark[Dialogue, MTBench101Options]):
         """Task, ability and group, by which tables are split."""
         task = TASKS[sample.task]
         return {"task": sample.task, "ability": task.ability, "group": task.group}
+
+    def references(self, sample: Dialogue, condition: str) -> dict[str, str]:
+        """The answers of the golden history to the judged turns."""
+        return {f"turn_{n}": sample.history[n - 1].bot for n in sample.judged}
 
     def metadata(self, sample: Dialogue) -> dict[str, str]:
         """The answers of the golden history, by turn."""

@@ -38,6 +38,18 @@ class BenchmarkOptions(BaseModel):
     earlier: ClassVar[Mapping[str, Any]] = {}
 
 
+class Condition(str):
+    """The name of a condition, with its `meaning`."""
+
+    meaning: str
+
+    def __new__(cls, name: str, meaning: str) -> Condition:
+        """A condition of this name."""
+        made = super().__new__(cls, name)
+        made.meaning = meaning
+        return made
+
+
 def _listed(value: Any) -> Any:
     if isinstance(value, str):
         return tuple(part.strip() for part in value.split(","))

@@ -18,6 +18,15 @@ BENCHMARKS = {
 TITLES = {name: title for name, (title, _) in BENCHMARKS.items()}
 CLASSES = {name: path for name, (_, path) in BENCHMARKS.items()}
 
+AUDIT = "mmconv.benchmarks.audit:Audit"
+"""The benchmark of known answers, whose candidate is a judge; `mmconv judge` runs it."""
+
+
+def title_of(benchmark: str) -> str:
+    """How people call a benchmark; one of a user's own has the name of its class."""
+    return {**TITLES, AUDIT: "known answers"}.get(benchmark, benchmark)
+
+
 RESCORED = ("botchat", "cmteval", "fbbench", "mtbench101")
 """The benchmarks with a reader of published judgements in `mmconv.benchmarks.readers`."""
 
@@ -40,6 +49,7 @@ def find_rescorer(benchmark: str) -> Any:
 COMMANDS = {
     "scenes": ("convbench", "Draw a dataset of images with questions and true answers."),
     "demo": ("convbench", "Evaluate a small model on drawn images: no data, key or GPU."),
+    "judge": ("audit", "Audit a judge with answers known to be right or wrong."),
     "annotate": ("convbench", "Draft missing annotations of a dataset."),
     "perturb": ("cmteval", "Add typing errors and pinyin to users' messages."),
     "calibrate": ("botchat", "Fit settings that papers do not publish."),

@@ -59,8 +59,12 @@ _DIGITS = re.compile(r"(\d+)")
 
 
 def is_judgement(call: Mapping[str, Any]) -> bool:
-    """Whether a call asks for a verdict: another role's call, made from a prompt file."""
-    return call["model"] != CANDIDATE and call["prompt"] is not None
+    """Whether a call asks for a verdict: another role's call, made from a prompt file.
+
+    If a judge is evaluated, its replies are read as verdicts.
+    """
+    is_judge = call["model"] != CANDIDATE or call["parse"] is not None
+    return is_judge and call["prompt"] is not None
 
 
 def group_attempts(calls: Iterable[Record]) -> dict[Turn, list[Record]]:

@@ -3,12 +3,12 @@
 from mmconv.benchmarks.base.benchmark import (
     Benchmark,
     ChatOptions,
-    Condition,
     ImageOptions,
     Options,
 )
 from mmconv.benchmarks.base.results import Results, reduce_scores
 from mmconv.benchmarks.base.sample import Fields, ImageFile, ImageFiles, Sample
+from mmconv.benchmarks.options import Condition
 
 __all__ = [
     "Benchmark",

@@ -101,18 +101,6 @@ class ChatOptions(Options):
     """How often an unreadable verdict is requested again; at temperature 0 it may be the same."""
 
 
-class Condition(str):
-    """The name of a condition, with its `meaning`."""
-
-    meaning: str
-
-    def __new__(cls, name: str, meaning: str) -> Condition:
-        """A condition of this name."""
-        made = super().__new__(cls, name)
-        made.meaning = meaning
-        return made
-
-
 SampleT = TypeVar("SampleT", bound=Sample)
 OptionsT = TypeVar("OptionsT", bound=Options)
 
@@ -216,6 +204,21 @@ class Benchmark(ABC, Generic[SampleT, OptionsT]):
     def references(self, sample: SampleT, condition: str) -> Mapping[str, str]:
         """People's answers by the call that asks for each; `--candidate reference` gives them."""
         return {}
+
+    def mistakes(self, sample: SampleT, condition: str) -> Mapping[str, str]:
+        """Answers that are known to be wrong, by the call that asks for each; for audits of judges.
+
+        Without them an audit takes the references of another sample.
+        """
+        return {}
+
+    def least_pass(self, score: str) -> float | None:
+        """The least value of a score with which an answer has not failed: half of its scale.
+
+        None for scores that are not a judge's opinion: they have no scale.
+        """
+        ends = ends_of(self.scale, score)
+        return None if ends is None else sum(ends) / 2
 
     def metadata(self, sample: SampleT) -> Mapping[str, str]:
         """Texts that help to read the sample's conversations in the report, by name."""

@@ -23,7 +23,6 @@ from mmconv.benchmarks.base.benchmark import (
     CANDIDATE_AND_JUDGE,
     JUDGE,
     Benchmark,
-    Condition,
     Options,
 )
 from mmconv.benchmarks.base.compare import Board, Tables
@@ -59,7 +58,7 @@ from mmconv.benchmarks.botchat.metrics import (
     score_unieval,
 )
 from mmconv.benchmarks.botchat.tables import boards, layouts
-from mmconv.benchmarks.options import ANY_ROLE, Description, Display, Several
+from mmconv.benchmarks.options import ANY_ROLE, Condition, Description, Display, Several
 from mmconv.core.config import CANDIDATE
 from mmconv.core.errors import ConfigError, PlanError, PromptError
 from mmconv.core.protocols import ImageSink

@@ -27,7 +27,6 @@ from mmconv.benchmarks.base.benchmark import (
     CANDIDATE_AND_JUDGE,
     Benchmark,
     ChatOptions,
-    Condition,
 )
 from mmconv.benchmarks.base.dataset import Dataset, choose_samples
 from mmconv.benchmarks.base.layouts import Build, Layout
@@ -61,7 +60,7 @@ from mmconv.benchmarks.cmteval.metrics import (
     metrics,
 )
 from mmconv.benchmarks.data_files.records import Record, Unreadable, scan_records
-from mmconv.benchmarks.options import Display, Ratings, Several
+from mmconv.benchmarks.options import Condition, Display, Ratings, Several
 from mmconv.core.config import CANDIDATE
 from mmconv.core.errors import ConfigError, PlanError
 from mmconv.core.keys import hash_file

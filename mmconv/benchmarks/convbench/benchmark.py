@@ -15,8 +15,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from images.scenes import answer, falsify
 from judges import Extraction, Judge, PromptSet, parsers
-from mmconv.benchmarks.base.benchmark import CANDIDATE_AND_JUDGE, JUDGE, Benchmark, Condition
+from mmconv.benchmarks.base.benchmark import CANDIDATE_AND_JUDGE, JUDGE, Benchmark
 from mmconv.benchmarks.base.dataset import Dataset
 from mmconv.benchmarks.base.layouts import Build, Layout
 from mmconv.benchmarks.base.metrics import Metric
@@ -42,7 +43,7 @@ from mmconv.benchmarks.convbench.options import (
     own_turns,
 )
 from mmconv.benchmarks.convbench.quantities import Convention, constant_for
-from mmconv.benchmarks.options import Description
+from mmconv.benchmarks.options import Condition, Description
 from mmconv.core.errors import ConfigError, PlanError
 from mmconv.core.protocols import ImageSink
 from mmconv.core.turns import Turn, chain
@@ -212,6 +213,24 @@ class ConvBench(Benchmark[Row, ConvBenchOptions]):
         """The human's answers to the turns that the candidate answers itself."""
         turns = own_turns(condition)
         return {f"turn_{n}": text for n in turns if (text := sample.references[n - 1]) is not None}
+
+    def mistakes(self, sample: Row, condition: str) -> dict[str, str]:
+        """The references of a drawn scene with every fact changed."""
+        try:
+            true = answer(sample.caption or "", sample.instructions)
+        except ValueError:
+            return {}
+        if sample.references != true:
+            return {}
+        return {
+            f"turn_{n}": falsify(true[n - 1], sample.instructions[n - 1])
+            for n in own_turns(condition)
+        }
+
+    def least_pass(self, score: str) -> float | None:
+        """The threshold of failures, which the options set."""
+        thresholds = {"rating": self.options.failure_rating, "win": self.options.failure_win}
+        return thresholds.get(score)
 
     def metadata(self, sample: Row) -> dict[str, str]:
         """The caption, the references and the focus points, as far as there are any."""

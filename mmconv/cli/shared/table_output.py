@@ -98,7 +98,7 @@ def print_result(tables: Sequence[Table], notes: Sequence[str], folder: Path) ->
     shown = next((table for table in tables if not table.detail), None)
     if shown is not None:
         written = folder / TABLES / f"{shown.name}.txt"
-        elsewhere = {*shared_notes(tables), *notes, INTERVALS}
+        elsewhere = {*shared_notes(tables), *run_warnings(tables), *notes, INTERVALS}
         own = tuple(note for note in shown.notes if note not in elsewhere)
         text = to_text(replace(shown, notes=own), terminal_width(), str(written))
         lines = text.splitlines()

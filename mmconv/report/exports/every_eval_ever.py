@@ -15,7 +15,7 @@ from uuid import UUID
 import orjson
 
 from mmconv.benchmarks.base.metrics import Delta, Ratio
-from mmconv.benchmarks.registry import TITLES, find_class
+from mmconv.benchmarks.registry import find_class, title_of
 from mmconv.core.atomic_writes import atomic_write
 from mmconv.core.config import CANDIDATE, ModelSpec
 from mmconv.core.keys import hash_json
@@ -59,7 +59,7 @@ def write_every_eval_ever(run: FinishedRun, out: Path) -> list[Path]:
 
 def _results(run: FinishedRun, time: str) -> Iterator[dict[str, Any]]:
     benchmark = run.spec.benchmark
-    title = TITLES.get(benchmark, benchmark)
+    title = title_of(benchmark)
     data = {
         "dataset_name": title,
         "source_type": "other",

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from mmconv.benchmarks.options import Display, Ratings, display_of
-from mmconv.benchmarks.registry import TITLES
+from mmconv.benchmarks.registry import title_of
 from mmconv.core.types import Cell, Table
 from mmconv.report.comparison.differences import Comparison
 from mmconv.report.costs import format_dollars, unknown_price
@@ -115,7 +115,7 @@ def run_content(folder: Path, about: About) -> Content:
     run = read_finished(folder)
     display = display_of(run.spec.benchmark)
     return Content(
-        title=f"{run.label} on {TITLES.get(run.spec.benchmark, run.spec.benchmark)}",
+        title=f"{run.label} on {title_of(run.spec.benchmark)}",
         runs=(run,),
         display=display,
         tables=run.tables,
@@ -131,7 +131,7 @@ def comparison_content(comparison: Comparison, about: About) -> Content:
     benchmark = comparison.runs[0].spec.benchmark
     display = display_of(benchmark)
     return Content(
-        title=f"{len(comparison.runs)} runs of {TITLES.get(benchmark, benchmark)} compared",
+        title=f"{len(comparison.runs)} runs of {title_of(benchmark)} compared",
         runs=comparison.runs,
         display=display,
         tables=comparison.tables,

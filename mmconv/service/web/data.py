@@ -28,7 +28,7 @@ from mmconv.api import DataSet
 from mmconv.benchmarks.base import Benchmark
 from mmconv.benchmarks.base.compare import BoardPart, find_boards
 from mmconv.benchmarks.options import display_of
-from mmconv.benchmarks.registry import TITLES
+from mmconv.benchmarks.registry import title_of
 from mmconv.core.config import CANDIDATE, ModelSpec, RunSpec
 from mmconv.core.errors import ConfigError, DataError
 from mmconv.core.keys import hash_bytes, hash_json
@@ -364,7 +364,7 @@ def run_rows(shared: Readable, jobs: list[Job]) -> list[dict[str, Any]]:
 
 
 def _row(shared: Readable, job: Job) -> dict[str, Any]:
-    row = run_info(job) | {"title": TITLES.get(job.benchmark or "", job.benchmark), "numbers": []}
+    row = run_info(job) | {"title": title_of(job.benchmark or ""), "numbers": []}
     folder = result_folder(shared, job)
     if folder is None:
         return row

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from images.scenes import COLOURS, SHAPES, SIZES, check, draw_sample
+from images.scenes import COLOURS, SHAPES, SIZES, check, draw_sample, falsify
 from images.scenes.checking import facts
 
 LIST = "List the objects from left to right."
@@ -138,3 +138,10 @@ def test_any_texts_can_be_checked(answer: str, reference: str) -> None:
     found = check(answer, reference, LIST)
     assert 0.0 <= found.share <= 1.0
     assert (found.share == 1.0) == found.exact
+
+
+def test_falsified_answers_are_wrong() -> None:
+    for number in range(1, 30):
+        for turn in draw_sample("falsified", 0, number).dialogue.turns:
+            wrong = falsify(turn.reference, turn.instruction)
+            assert check(wrong, turn.reference, turn.instruction).share < 0.5

@@ -1,0 +1,94 @@
+"""`mmconv judge`: audit a judge without people."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from mmconv.benchmarks.audit.benchmark import PARAPHRASER
+from mmconv.benchmarks.audit.controls import CONTROLS, SECOND
+from mmconv.benchmarks.base.benchmark import JUDGE
+from mmconv.benchmarks.options import as_new
+from mmconv.benchmarks.registry import AUDIT
+from mmconv.cli.shared.basics import comma_list
+from mmconv.cli.shared.costs import COST_OPTIONS, Budget, print_forecast
+from mmconv.cli.shared.options import (
+    BENCHMARKS,
+    PLACE_OPTIONS,
+    SPEC_OPTIONS,
+    TARGET,
+    read_spec,
+    with_options,
+)
+from mmconv.cli.shared.run_folders import open_new, place
+from mmconv.cli.shared.session import exit_code, run_new
+from mmconv.core.config import CANDIDATE, RunSpec, load_model
+from mmconv.core.errors import ConfigError
+from mmconv.engine.run import Place
+
+SAMPLES = 100
+"""How many samples are drawn unless options say which."""
+
+
+@click.command(name="judge", epilog=BENCHMARKS)
+@TARGET
+@click.option(
+    "--controls",
+    metavar="LIST",
+    help=f"Only these of {', '.join(CONTROLS)}.  [default: all that the data allow]",
+)
+@click.option("--second", metavar="MODEL", help="Another judge of the same answers.")
+@click.option("--paraphraser", metavar="MODEL", help="Writes right answers in other words.")
+@with_options(*SPEC_OPTIONS, *PLACE_OPTIONS, *COST_OPTIONS)
+def judge_command(target: str, out: Path, store: str, **values: Any) -> None:
+    """Audit the judge of a run file, or of a benchmark with options: no people are needed.
+
+    The judge gets the benchmark's own prompts, about answers that are known: references,
+    references of other samples, both in turn, twice as long, and again. The report says how often
+    it errs, and what moves it that should not. It draws 100 samples unless --limit or --sample-id
+    say which; a candidate and conditions are not needed and ignored.
+    """
+    named = values["controls"]
+    controls = comma_list(named, "--controls") if named else None
+    others = {role: values[role] for role in (SECOND, PARAPHRASER) if values[role]}
+    spec, where = audit_spec(read_spec(target, values), controls, others), place(out, store)
+    budget = None if values["max_cost"] is None else Budget(values["max_cost"], spec)
+    if values["dry_run"]:
+        asyncio.run(_forecast(spec, where))
+        return
+    sys.exit(exit_code(asyncio.run(run_new(spec, where, budget=budget)), store))
+
+
+def audit_spec(spec: RunSpec, controls: Sequence[str] | None, others: dict[str, str]) -> RunSpec:
+    """The audit of a run's judge; `others` are names of models by role.
+
+    Raises `ConfigError` if the run has no judge.
+    """
+    if JUDGE not in spec.models:
+        raise ConfigError("nothing to audit: name the judge (--judge, or models.judge)")
+    models = {role: load_model(name) for role, name in others.items()}
+    is_chosen = spec.limit is not None or spec.samples is not None
+    drawn = {} if is_chosen else {"limit": SAMPLES, "shuffle": 0}
+    sampling = {CANDIDATE: spec.sampling[JUDGE]} if JUDGE in spec.sampling else {}
+    fields = {
+        "benchmark": AUDIT,
+        "options": {"of": spec.benchmark, **as_new(spec).options},
+        "conditions": controls and tuple(controls),
+        "models": {CANDIDATE: spec.models[JUDGE], **models},
+        "sampling": sampling,
+        "trials": 1,
+        **drawn,
+    }
+    return spec.model_copy(update=fields)
+
+
+async def _forecast(spec: RunSpec, where: Place) -> None:
+    async with open_new(spec, where) as evaluation:
+        plans = (plan for plan, _ in evaluation.plans())
+        runner = evaluation.runner(offline=True)
+        await print_forecast(spec, runner, plans, evaluation.check_keys)

@@ -1,0 +1,349 @@
+"""What an audit measures of a judge: how often it errs, and what moves it that should not.
+
+A verdict passes an answer if its score is at least the threshold of the benchmark. `a` is the rate
+at which the judge fails right answers, `b` that at which it passes wrong ones. Of comparisons, the
+right side is the reference: an answer passes if it wins, and there is no `a`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeAlias
+
+import numpy as np
+
+from mmconv.benchmarks.audit.controls import (
+    ALTERNATING,
+    LONGER,
+    OPPOSITE,
+    PARAPHRASE,
+    REPEAT,
+    RIGHT,
+    SECOND,
+    WRONG,
+)
+from mmconv.benchmarks.base.metrics import (
+    ColumnOf,
+    Delta,
+    Group,
+    Mean,
+    Metric,
+    Official,
+    Select,
+)
+from mmconv.core.types import Cell, Score, Summary
+from mmconv.stats import Column, ScoreFrame
+from mmconv.stats.repeats import summarise_kappa, summarise_reliability, summarise_sd
+
+SEPARATION = "right minus wrong"
+FAILS_RIGHT = "fails right (a)"
+FAILS_PARAPHRASE = "fails paraphrases"
+PASSES_WRONG = "passes wrong (b)"
+KINDER_TO_RIGHT = "kinder to right"
+KINDER_TO_WRONG = "kinder to wrong"
+PREFERS_FIRST = "prefers the first"
+ORDER_DECIDES = "order decides"
+LENGTH = "per doubling"
+FLIPS = "changes its mind"
+DEVIATION = "SD of a verdict"
+RELIABILITY = "reliability"
+KAPPA = "kappa with second"
+
+MEANINGS = {
+    SEPARATION: "right passed less wrong passed, in points of 100",
+    FAILS_RIGHT: "right answers failed, %",
+    FAILS_PARAPHRASE: "right answers in other words failed, %",
+    PASSES_WRONG: "wrong answers passed, %",
+    KINDER_TO_RIGHT: "right passed after right turns less after wrong, points",
+    KINDER_TO_WRONG: "wrong passed after right turns less after wrong, points",
+    PREFERS_FIRST: "of equal answers, first chosen less second, points",
+    ORDER_DECIDES: "winner changes with the order, %",
+    LENGTH: "score of an answer twice as long, less its own",
+    FLIPS: "repeated verdicts that pass instead of fail or reverse, %",
+    DEVIATION: "of repeated verdicts, in units of the score",
+    RELIABILITY: "share of the variance of verdicts that repeats",
+    KAPPA: "agreement of two judges beyond chance",
+}
+
+TABLE = "audit"
+STEADINESS = "steadiness"
+TURNS = "turns"
+
+Where: TypeAlias = tuple[tuple[str, str | tuple[str, ...]], ...]
+"""Fields and tags of scores, each with the texts to match."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """A score that is audited: its title, its least value that passes, and its scale.
+
+    `is_comparison`: it says whether an answer won against the reference.
+    """
+
+    score: str
+    title: str
+    least: float
+    ends: tuple[float, float]
+    is_comparison: bool
+
+    @property
+    def share(self) -> Group:
+        """Shares of verdicts, in percent."""
+        return Group(title=self.title, lowest=0.0, highest=1.0, factor=100.0, share=True)
+
+    @property
+    def balance(self) -> Group:
+        """Shares less other shares, in points of 100."""
+        return Group(title=self.title, lowest=-1.0, highest=1.0, factor=100.0, share=True)
+
+    def verdicts(
+        self, value: Callable[[float], float], *, condition: str | tuple[str, ...], **where: str
+    ) -> Select:
+        """A function of each score, one row for each verdict."""
+        chosen = {"condition": condition, **where}
+        return Select(self.score, where=chosen, reduce="rows", value=value)
+
+    def passes(self, score: float) -> float:
+        """1 for a score that passes, else 0."""
+        return float(score >= self.least)
+
+    def fails(self, score: float) -> float:
+        """1 for a score that does not pass, else 0."""
+        return float(score < self.least)
+
+
+@dataclass(frozen=True, slots=True)
+class PerSample:
+    """The mean of each sample's rows."""
+
+    of: ColumnOf
+
+    def __call__(self, frame: ScoreFrame) -> Column:
+        """One row for each sample."""
+        return self.of(frame).per_sample("mean")
+
+
+@dataclass(frozen=True, slots=True)
+class Firsts:
+    """Comparisons of equal answers: 1 if the side that is shown first won, else -1."""
+
+    measured: Measured
+
+    def __call__(self, frame: ScoreFrame) -> Column:
+        """One row for each comparison."""
+        sides = {"A": lambda win: 2 * win - 1, "B": lambda win: 1 - 2 * win}
+        return Column.joined(
+            [
+                self.measured.verdicts(value, condition=RIGHT, side=side)(frame)
+                for side, value in sides.items()
+            ]
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pairs:
+    """Two scores of the same turn of a sample, under two conditions or of two sides.
+
+    Both columns have the same rows; a verdict without a partner is left out.
+    """
+
+    score: str
+    one: Where
+    other: Where
+
+    def __call__(self, frame: ScoreFrame) -> tuple[Column, Column]:
+        """The columns of both."""
+        left, right = (self._places(frame, where) for where in (self.one, self.other))
+        shared = [place for place in left if place in right]
+        return _column(left, shared), _column(right, shared)
+
+    def _places(self, frame: ScoreFrame, where: Where) -> dict[tuple[str, ...], Score]:
+        chosen = frame.only(turn=None, metric=self.score, **dict(where))
+        names = [name for name in ("side",) if name not in dict(where)]
+        return {
+            (each.sample, str(each.turn), *(each.tags.get(name, "") for name in names)): each
+            for each in chosen
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfPairs:
+    """A number of each pair of verdicts."""
+
+    pairs: Pairs
+    value: Callable[[float, float], float]
+
+    def __call__(self, frame: ScoreFrame) -> Column:
+        """One row for each pair; a pair with a missing verdict has the reason of either."""
+        one, other = frame.once(self.pairs)
+        numbers = [
+            None if left is None or right is None else self.value(left, right)
+            for left, right in zip(one.values, other.values, strict=True)
+        ]
+        reasons = [
+            None if number is not None else left if left is not None else right
+            for number, left, right in zip(numbers, one.reasons, other.reasons, strict=True)
+        ]
+        return Column.of(numbers, samples=one.samples, clusters=one.clusters, reasons=reasons)
+
+
+def measure_judge(measured: Measured) -> Iterator[Metric]:
+    """The controls of a score, as far as a run has them."""
+    yield _separation(measured)
+    yield from _rates(measured, TABLE)
+    if not measured.is_comparison:
+        paraphrases = measured.verdicts(measured.fails, condition=PARAPHRASE)
+        yield _mean(FAILS_PARAPHRASE, paraphrases, measured.share)
+    yield from _halo(measured)
+    if measured.is_comparison:
+        yield _mean(PREFERS_FIRST, Firsts(measured), measured.balance)
+        sides = Pairs(
+            score=measured.score,
+            one=(("condition", WRONG), ("side", "A")),
+            other=(("condition", WRONG), ("side", "B")),
+        )
+        yield _mean(ORDER_DECIDES, OfPairs(pairs=sides, value=_differ), measured.share)
+    span = measured.ends[1] - measured.ends[0]
+    change = Group(title=measured.title, lowest=-span, highest=span)
+    lengths = OfPairs(pairs=_with_alternating(measured, LONGER), value=_gain)
+    yield _mean(LENGTH, lengths, change, STEADINESS)
+    yield from _repeats(measured)
+
+
+def measure_turns(measured: Measured) -> Iterator[Metric]:
+    """The error rates, for a table by turn."""
+    for mean in _rates(measured, TURNS):
+        yield replace(mean, name=f"{mean.name}, {measured.title}", compare=None)
+
+
+def _mean(name: str, of: ColumnOf, group: Group, table: str = TABLE) -> Mean:
+    return Mean(name, of=of, group=group, table=table, meaning=MEANINGS[name])
+
+
+def _separation(measured: Measured) -> Metric:
+    """Right answers passed less wrong ones passed; of comparisons, the reference is right."""
+    wrong = measured.verdicts(measured.passes, condition=WRONG)
+    if measured.is_comparison:
+        balance = replace(wrong, value=_lost)
+        return _mean(SEPARATION, balance, measured.balance)
+    right = measured.verdicts(measured.passes, condition=RIGHT)
+    return _delta(SEPARATION, wrong, right, measured)
+
+
+def _rates(measured: Measured, table: str) -> Iterator[Mean]:
+    if not measured.is_comparison:
+        fails = measured.verdicts(measured.fails, condition=RIGHT)
+        yield _mean(FAILS_RIGHT, fails, measured.share, table)
+    passes = measured.verdicts(measured.passes, condition=WRONG)
+    yield _mean(PASSES_WRONG, passes, measured.share, table)
+
+
+def _halo(measured: Measured) -> Iterator[Metric]:
+    """What an answer gains after right turns, among right answers and among wrong ones."""
+    mixed: tuple[str, ...] = (ALTERNATING, OPPOSITE)
+    sides: tuple[tuple[str, str, tuple[str | tuple[str, ...], ...]], ...] = (
+        (KINDER_TO_RIGHT, RIGHT, (mixed, RIGHT)),
+        (KINDER_TO_WRONG, WRONG, (WRONG, mixed)),
+    )
+    for name, answer, after in sides:
+        after_wrong, after_right = (
+            measured.verdicts(measured.passes, condition=condition, answer=answer, before=before)
+            for condition, before in zip(after, (WRONG, RIGHT), strict=True)
+        )
+        yield _delta(name, after_wrong, after_right, measured)
+
+
+def _delta(name: str, start: Select, goal: Select, measured: Measured) -> Delta:
+    ends = [Mean("", of=PerSample(each), group=measured.share) for each in (start, goal)]
+    return Delta(
+        name,
+        start=ends[0],
+        goal=ends[1],
+        group=measured.share,
+        table=TABLE,
+        meaning=MEANINGS[name],
+        signed=name != SEPARATION,
+        compare="score",
+    )
+
+
+def _with_alternating(measured: Measured, control: str) -> Pairs:
+    return Pairs(
+        score=measured.score, one=(("condition", ALTERNATING),), other=(("condition", control),)
+    )
+
+
+def _repeats(measured: Measured) -> Iterator[Metric]:
+    """How alike a judge's own verdicts are, and those of two judges."""
+    repeats = _with_alternating(measured, REPEAT)
+    flips = OfPairs(pairs=repeats, value=partial(_other_side, least=measured.least))
+    yield _mean(FLIPS, flips, measured.share)
+    plain = Group(title=measured.title)
+    for name, summarise in ((DEVIATION, summarise_sd), (RELIABILITY, summarise_reliability)):
+        if name == RELIABILITY or not measured.is_comparison:
+            yield _of_pairs(name, _Alike(pairs=repeats, summarise=summarise), plain)
+    kappa = _Alike(
+        pairs=_with_alternating(measured, SECOND), summarise=summarise_kappa, least=measured.least
+    )
+    yield _of_pairs(KAPPA, kappa, plain)
+
+
+def _of_pairs(name: str, compute: Callable[[ScoreFrame], Cell | None], group: Group) -> Official:
+    return Official(name, compute=compute, group=group, table=STEADINESS, meaning=MEANINGS[name])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Alike:
+    """A measure of both columns of pairs; with `least`, of whether they pass."""
+
+    pairs: Pairs
+    summarise: Callable[[Column, Column], Summary]
+    least: float | None = None
+
+    def __call__(self, frame: ScoreFrame) -> Cell | None:
+        columns = frame.once(self.pairs)
+        if not len(columns[0]):
+            return None
+        if self.least is not None:
+            columns = _passed(columns[0], self.least), _passed(columns[1], self.least)
+        summary = self.summarise(*columns)
+        return Cell(
+            value=summary.mean,
+            n=summary.n,
+            missing=summary.missing,
+            low=summary.low,
+            high=summary.high,
+        )
+
+
+def _column(scores: Mapping[tuple[str, ...], Score], places: list[tuple[str, ...]]) -> Column:
+    chosen = [scores[place] for place in places]
+    return Column.of(
+        [each.value for each in chosen],
+        samples=[" ".join(place) for place in places],
+        clusters=[each.tags.get("cluster", each.sample) for each in chosen],
+        reasons=[each.why for each in chosen],
+    )
+
+
+def _passed(column: Column, least: float) -> Column:
+    numbers = np.where(column.present, column.numbers >= least, np.nan)
+    return replace(column, numbers=numbers)
+
+
+def _lost(win: float) -> float:
+    return 1 - 2 * win
+
+
+def _differ(one: float, other: float) -> float:
+    return float(one != other)
+
+
+def _gain(short: float, long: float) -> float:
+    return long - short
+
+
+def _other_side(one: float, other: float, *, least: float) -> float:
+    return float((one >= least) != (other >= least))

@@ -1,0 +1,129 @@
+"""Can this judge be trusted here: an audit's tables, and what they say in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from mmconv.benchmarks.audit.metrics import (
+    FAILS_PARAPHRASE,
+    FAILS_RIGHT,
+    FLIPS,
+    KINDER_TO_RIGHT,
+    KINDER_TO_WRONG,
+    LENGTH,
+    ORDER_DECIDES,
+    PASSES_WRONG,
+    PREFERS_FIRST,
+    SEPARATION,
+    STEADINESS,
+    TABLE,
+    TURNS,
+)
+from mmconv.benchmarks.base.layouts import MEANING, Layout, Rows, write_estimate
+from mmconv.core.types import Cell
+
+TOLERATED = 5.0
+"""The percentage of wrong verdicts that no warning is given for."""
+
+LEAST_SEPARATION = 50.0
+"""Points by which a judge must pass right answers more often than wrong ones."""
+
+WIDER = 1.5
+"""How much wider an interval must be without 0 in it: an audit has many of them."""
+
+ERRORS = {
+    FAILS_RIGHT: "it fails {} % of right answers",
+    FAILS_PARAPHRASE: "it fails {} % of right answers in other words",
+    PASSES_WRONG: "it passes {} % of wrong answers",
+    ORDER_DECIDES: "the order decides {} % of the comparisons",
+    FLIPS: "asked again, it changes {} % of its verdicts",
+}
+"""Row -> what it says if it is too high."""
+
+BIASES = {
+    KINDER_TO_RIGHT: "after right turns it passes right answers more often, by {} points",
+    KINDER_TO_WRONG: "after right turns it passes wrong answers more often, by {} points",
+    PREFERS_FIRST: "it prefers the answer that is shown first, by {} points",
+    LENGTH: "an answer twice as long changes its score by {}",
+}
+"""Row -> what it says if it is not 0."""
+
+
+def layouts(benchmark: str) -> Iterator[Layout]:
+    """The page of an audit."""
+    yield Layout(
+        TABLE,
+        f"Can {{candidate}} be trusted as a judge of {benchmark}?",
+        remarks=warnings,
+        findings=findings,
+        notes=(
+            "By controls, not by people: answers known to be right or wrong. Real answers are "
+            "harder to judge.",
+        ),
+    )
+    yield Layout(
+        STEADINESS,
+        "What moves the verdicts of {candidate}, in units of the score",
+        remarks=warnings,
+    )
+    yield Layout(
+        TURNS,
+        "Errors by turn; turn 0 is the whole conversation",
+        columns={"turn": None},
+        column_label="turn {turn}",
+        detail=True,
+    )
+
+
+def findings(rows: Rows) -> Iterator[str]:
+    """Whether each kind of verdict can be trusted."""
+    for title, cells in _by_column(rows).items():
+        separation = cells.get(SEPARATION)
+        if separation is None or separation.value is None:
+            continue
+        shown = write_estimate(separation, most=0)
+        if (separation.low or 0.0) <= 0:
+            verdict = f"NOT TO BE TRUSTED: right answers do no better than wrong ones, by {shown}"
+        elif (separation.high or 0.0) < LEAST_SEPARATION:
+            verdict = (
+                f"NOT TO BE TRUSTED: right answers do little better than wrong ones, by {shown}"
+            )
+        else:
+            verdict = f"right answers do better than wrong ones, by {shown}"
+        yield f"{title}: {verdict} points of 100."
+
+
+def warnings(rows: Rows) -> Iterator[str]:
+    """What a reader must know of a judge whose errors are more than tolerated."""
+    for title, cells in _by_column(rows).items():
+        for warning in _warnings(cells):
+            yield f"WARNING: {title}: {warning}."
+
+
+def _warnings(cells: Mapping[str, Cell]) -> Iterator[str]:
+    for name, words in ERRORS.items():
+        cell = cells.get(name)
+        if cell is not None and cell.low is not None and cell.low > TOLERATED:
+            yield words.format(write_estimate(cell, most=0))
+    for name, words in BIASES.items():
+        cell = cells.get(name)
+        if cell is not None and _excludes_zero(cell):
+            yield words.format(write_estimate(cell, signed=True))
+
+
+def _excludes_zero(cell: Cell) -> bool:
+    """Whether 0 is outside of the interval, widened as there are many."""
+    if not isinstance(cell.value, float) or cell.low is None or cell.high is None:
+        return False
+    low, high = (cell.value + WIDER * (end - cell.value) for end in (cell.low, cell.high))
+    return low > 0 or high < 0
+
+
+def _by_column(rows: Rows) -> dict[str, dict[str, Cell]]:
+    """Column -> row -> cell."""
+    columns: dict[str, dict[str, Cell]] = {}
+    for name, cells in rows.items():
+        for title, cell in cells.items():
+            if title != MEANING:
+                columns.setdefault(title, {})[name] = cell
+    return columns

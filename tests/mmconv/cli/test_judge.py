@@ -1,0 +1,49 @@
+"""`mmconv judge`: what it runs, and what it refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from mmconv.benchmarks.convbench.scenes import write_scenes
+from mmconv.cli import commands
+from mmconv.core.errors import ConfigError
+
+
+def judge(*arguments: str) -> str:
+    result = CliRunner().invoke(commands, ["judge", *arguments], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+@pytest.fixture
+def options(tmp_path: Path) -> list[str]:
+    data, images = write_scenes(tmp_path, 6)
+    out = str(tmp_path / "runs")
+    files = ["--data", str(data), "--images", str(images), "--out", out]
+    return ["convbench", *files, "--grading", "direct"]
+
+
+def test_a_judge_is_audited_and_its_folder_is_that_of_a_run(
+    options: list[str], tmp_path: Path
+) -> None:
+    printed = judge(*options, "--judge", "scenes/facts", "--controls", "right,wrong")
+    assert "Can facts be trusted as a judge of ConvBench?" in printed
+    assert "direct rating: right answers do better than wrong ones, by 100" in printed
+    [folder] = (tmp_path / "runs").glob("audit-facts-*")
+    assert "facts on known answers" in (folder / "report.html").read_text(encoding="utf-8")
+    again = CliRunner().invoke(commands, ["score", str(folder)], catch_exceptions=False)
+    assert "Can facts be trusted" in again.output
+
+
+def test_a_dry_run_counts_the_judgements(options: list[str]) -> None:
+    printed = judge(*options, "--judge", "fake/judge", "--limit", "2", "--dry-run")
+    # 2 samples, 6 controls, 4 judgements each
+    assert "48" in printed
+
+
+def test_an_audit_needs_a_judge(options: list[str]) -> None:
+    with pytest.raises(ConfigError, match=r"name the judge \(--judge, or models.judge\)"):
+        judge(*options)
