@@ -18,7 +18,11 @@ ABSENT = -1
 PLAIN = ("sample", "condition", "metric", "why")
 """The fields of every score that hold a text; all others are tags."""
 
-_RESERVED = frozenset({*PLAIN, "turn"})
+CLUSTER = "cluster"
+"""The tag of scores that are not independent of each other."""
+
+RESERVED = frozenset({*PLAIN, "turn"})
+"""The names that a tag cannot have."""
 
 
 class ScoreRows:
@@ -51,7 +55,7 @@ class ScoreRows:
         """
         if score.value is not None and not math.isfinite(score.value):
             raise ValueError(f"sample {score.sample!r}: a score of {score.metric!r} is infinite")
-        if clash := _RESERVED & score.tags.keys():
+        if clash := RESERVED & score.tags.keys():
             raise ValueError(f"tags cannot be named {sorted(clash)}: scores have such fields")
         row: Mapping[str, str | None] = {
             **score.tags,
@@ -64,7 +68,7 @@ class ScoreRows:
             if name not in self.columns:
                 self.columns[name] = array("i", [ABSENT]) * len(self)
         for name, codes in self.columns.items():
-            codes.append(self._code(row.get(name)))
+            codes.append(self.code(row.get(name)))
         names = tuple(score.tags)
         code = self._tag_codes.setdefault(names, len(self.tag_names))
         if code == len(self.tag_names):
@@ -74,7 +78,8 @@ class ScoreRows:
         self.values.append(math.nan if score.value is None else score.value)
         self.turns.append(ABSENT if score.turn is None else score.turn)
 
-    def _code(self, text: str | None) -> int:
+    def code(self, text: str | None) -> int:
+        """The number of a text, which gets one if it has none."""
         if text is None:
             return ABSENT
         code = self.codes.get(text)

@@ -15,9 +15,10 @@ from typing import Any, NamedTuple, TypeAlias
 
 from mmconv.benchmarks.base.endings import EMPTY, FILTERED, HELD_BACK, TRUNCATED, how_ended
 from mmconv.core.config import CANDIDATE
+from mmconv.core.errors import DataError
 from mmconv.core.types import SAME_TEXT, Cell, Table
-from mmconv.run_folder.layout import TRANSCRIPTS
-from mmconv.run_folder.saved_run import read_by_sample
+from mmconv.run_folder.layout import TRANSCRIPTS, WARNINGS
+from mmconv.run_folder.saved_run import SCORE_AGAIN, FinishedRun, read_by_sample, read_json
 from mmconv.run_folder.transcripts import INCOMPLETE, PARSED
 
 Record: TypeAlias = dict[str, Any]
@@ -298,6 +299,17 @@ def read_quality(folder: Path) -> DataQuality:
 def find_notable(quality: DataQuality, tables: Iterable[Table]) -> tuple[Notable, ...]:
     """What must be reported before the numbers in a run's tables; empty if all went well."""
     return *quality.endings(), *quality.losses(), *headline_gap(tables)
+
+
+def read_notable(run: FinishedRun) -> tuple[Notable, ...]:
+    """What a finished run reported before its numbers; raises `DataError` for a damaged file."""
+    path = run.folder / WARNINGS
+    if not path.exists():
+        return find_notable(read_quality(run.folder), run.tables)
+    try:
+        return tuple(Notable(**warning) for warning in read_json(path))
+    except TypeError as error:
+        raise DataError(str(path), ["not a list of warnings"], SCORE_AGAIN) from error
 
 
 def headline_gap(tables: Iterable[Table]) -> Iterator[Notable]:

@@ -15,8 +15,7 @@ from importlib import import_module
 from itertools import accumulate
 from pathlib import Path
 from shutil import rmtree
-from types import NoneType
-from typing import IO, TYPE_CHECKING, Any, get_args
+from typing import IO, TYPE_CHECKING, Any
 
 import orjson
 
@@ -27,13 +26,21 @@ from mmconv.core.score_rows import ScoreRows
 from mmconv.core.types import Score, Table
 from mmconv.report.data_quality import DataQuality, find_notable
 from mmconv.report.tables.formats import all_to_markdown, in_markdown, remove_tables, write_tables
-from mmconv.run_folder.layout import MANIFEST, PROGRESS, REPORT, SCORES, TABLES, TRANSCRIPTS
+from mmconv.run_folder.layout import (
+    MANIFEST,
+    PROGRESS,
+    REPORT,
+    SCORES,
+    TABLES,
+    TRANSCRIPTS,
+    WARNINGS,
+)
 from mmconv.run_folder.transcripts import (
     CallRecord,
-    Entry,
     ScoreRecord,
     call_records,
     clustered,
+    columns_of,
     score_record,
 )
 
@@ -90,30 +97,6 @@ def ordered_lines(path: Path) -> Iterator[OrderedLines]:
         yield lines
         with atomic_write(path) as part, part.open("wb", buffering=_BUFFER) as target:
             target.writelines(lines.sorted())
-
-
-def columns_of(kind: type[Entry]) -> pyarrow.Schema:
-    """The columns of a file of such records."""
-    import pyarrow as pa
-
-    return pa.schema(_fields(kind))
-
-
-def _fields(kind: type[Entry]) -> list[tuple[str, pyarrow.DataType]]:
-    return [(name, _column(field.annotation)) for name, field in kind.model_fields.items()]
-
-
-def _column(annotation: Any) -> pyarrow.DataType:
-    """The column for values of a field's type; any of them may be null."""
-    import pyarrow as pa
-
-    plain = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
-    if annotation in plain:
-        return plain[annotation]
-    if isinstance(annotation, type) and issubclass(annotation, Entry):
-        return pa.struct(_fields(annotation))
-    inner, other = get_args(annotation)
-    return _column(inner) if other is NoneType else pa.list_(_column(inner))
 
 
 def write_parquet(
@@ -298,8 +281,9 @@ class RunFolder:
                 replace(table, notes=(*notes, *table.notes))
                 for table in note_intervals(tabulate(ScoreFrame(records.scores)))
             )
-            write_tables(self.path / TABLES, tables)
             notable = find_notable(records.quality, tables)
+            self.write_json(WARNINGS, [warning._asdict() for warning in notable])
+            write_tables(self.path / TABLES, tables)
             warning = " ".join(warning.sentence for warning in notable)
             self._write_report(tables, ({"warning": warning} if warning else {}) | dict(facts))
             return tables

@@ -27,6 +27,9 @@ PROGRESS = "progress.json"
 SCORES = "scores.jsonl"
 TRANSCRIPTS = "transcripts.jsonl"
 TABLES = "tables"
+WARNINGS = "warnings.json"
+"""What the run reported before its numbers; runs from before 0.1.0 have no such file."""
+
 REPORT = "report.md"
 PAGE = "report.html"
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from types import NoneType
+from typing import TYPE_CHECKING, Any, get_args
 
 from pydantic import BaseModel, ConfigDict
 
@@ -27,6 +28,9 @@ from mmconv.core.types import (
     Skipped,
     Text,
 )
+
+if TYPE_CHECKING:
+    import pyarrow
 
 PARSED = "parsed"
 """The field `parse` of a reply that could be parsed."""
@@ -122,6 +126,30 @@ class ScoreRecord(Entry):
     value: float | None
     why: str | None
     tags: tuple[TagRecord, ...]
+
+
+def columns_of(kind: type[Entry]) -> pyarrow.Schema:
+    """The columns of a file of such records."""
+    import pyarrow as pa
+
+    return pa.schema(_fields(kind))
+
+
+def _fields(kind: type[Entry]) -> list[tuple[str, pyarrow.DataType]]:
+    return [(name, _column(field.annotation)) for name, field in kind.model_fields.items()]
+
+
+def _column(annotation: Any) -> pyarrow.DataType:
+    """The column for values of a field's type; any of them may be null."""
+    import pyarrow as pa
+
+    plain = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
+    if annotation in plain:
+        return plain[annotation]
+    if isinstance(annotation, type) and issubclass(annotation, Entry):
+        return pa.struct(_fields(annotation))
+    inner, other = get_args(annotation)
+    return _column(inner) if other is NoneType else pa.list_(_column(inner))
 
 
 def call_records(finished: Finished) -> Iterator[dict[str, Any]]:

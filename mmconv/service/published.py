@@ -19,14 +19,14 @@ from typing import TypeAlias
 import orjson
 
 from mmconv.report.page.content import NOTHING, About
-from mmconv.run_folder.layout import MANIFEST, SCORES, SPEC, SUMMARY, TABLES, TRANSCRIPTS
+from mmconv.run_folder.layout import MANIFEST, SCORES, SPEC, SUMMARY, TABLES, TRANSCRIPTS, WARNINGS
 from mmconv.run_folder.saved_run import INDEX, read_lines
 from mmconv.service.run_files import clean_call, read_in_thread
 from mmconv.service.runs import about_run, find_run, finished_folder
 from mmconv.service.state import Readable
 from mmconv.store.jobs import Job
 
-LINKED = (MANIFEST, SUMMARY, TABLES, SCORES)
+LINKED = (MANIFEST, SUMMARY, TABLES, SCORES, WARNINGS)
 
 PARQUET = Path(TRANSCRIPTS).with_suffix(".parquet").name
 """The transcripts in Parquet, made from those in JSON Lines."""

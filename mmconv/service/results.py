@@ -25,9 +25,9 @@ from mmconv.report.comparison.differences import Comparison, compare
 from mmconv.report.page import write_page
 from mmconv.report.page.content import About
 from mmconv.report.tables.formats import FORMATS
-from mmconv.report.writing import columns_of, write_parquet
+from mmconv.report.writing import write_parquet
 from mmconv.run_folder.layout import PAGE, SCORES, TRANSCRIPTS, Manifest
-from mmconv.run_folder.transcripts import CallRecord
+from mmconv.run_folder.transcripts import CallRecord, columns_of
 from mmconv.service.access import Reader, SharedRuns
 from mmconv.service.errors import Problem, json_response, presentable
 from mmconv.service.images import ImageId, get_image, get_thumbnail

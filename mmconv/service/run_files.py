@@ -25,10 +25,15 @@ from mmconv.core.types import Failure, Reply
 from mmconv.engine import Runner
 from mmconv.engine.run import Evaluation
 from mmconv.report.tables.formats import FORMATS
-from mmconv.report.writing import columns_of
 from mmconv.run_folder.layout import SCORES, TABLES, TRANSCRIPTS
 from mmconv.run_folder.saved_run import read_lines, read_manifest, read_tables
-from mmconv.run_folder.transcripts import ScoreRecord, call_records, message_record, score_record
+from mmconv.run_folder.transcripts import (
+    ScoreRecord,
+    call_records,
+    columns_of,
+    message_record,
+    score_record,
+)
 from mmconv.service.errors import Problem, presentable
 from mmconv.service.models import words_of_failure
 from mmconv.service.requests import part_of, unknown_page

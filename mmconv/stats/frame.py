@@ -13,11 +13,9 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mmconv.core.score_rows import ABSENT, PLAIN, ScoreRows
+from mmconv.core.score_rows import ABSENT, CLUSTER, PLAIN, ScoreRows
 from mmconv.core.types import Score
 from mmconv.stats.column import Column
-
-_CLUSTER = "cluster"
 
 _Wanted: TypeAlias = frozenset[tuple[str, tuple[str, ...]]]
 """The fields and tags that are asked for, each with the texts to match."""
@@ -53,7 +51,7 @@ class ScoreFrame:
             np.asarray(rows.orders), self._values, self._turns, self._tags, *self._fields.values()
         )
         self._clusters = self._fields["sample"]
-        if (named := self._fields.get(_CLUSTER)) is not None:
+        if (named := self._fields.get(CLUSTER)) is not None:
             self._clusters = np.where(named == ABSENT, self._clusters, named)
         self._selected: dict[tuple[int | None, _Wanted], Column] = {}
         self._shared: dict[Any, Any] = {}
@@ -166,7 +164,7 @@ class ScoreFrame:
 
     def _coded(self, name: str) -> _Codes | None:
         """The number of each score's text; None where no score has the tag."""
-        return self._clusters if name == _CLUSTER else self._fields.get(name)
+        return self._clusters if name == CLUSTER else self._fields.get(name)
 
     def _named(self, codes: _Codes) -> tuple[str, ...]:
         return self._once(map(self._texts.__getitem__, codes.tolist()))

@@ -227,7 +227,7 @@ def quantities_by_key(frame: ScoreFrame, run: FinishedRun) -> dict[Key, Quantity
 
 
 def _measure(run: FinishedRun) -> _Measured:
-    frame = ScoreFrame(run.scores())
+    frame = ScoreFrame(run.score_rows())
     return _Measured(run=run, samples=frame.clusters(), quantities=quantities_by_key(frame, run))
 
 

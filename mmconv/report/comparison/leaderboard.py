@@ -19,7 +19,7 @@ from mmconv.core.types import Cell, Table
 from mmconv.report.comparison.differences import LEVEL, Key, Named, merge_tables, quantities_by_key
 from mmconv.report.comparison.runs import check_alike, check_samples, open_runs, other_settings
 from mmconv.report.costs import unknown_price
-from mmconv.report.data_quality import Notable, find_notable, read_quality
+from mmconv.report.data_quality import Notable, read_notable
 from mmconv.report.tables.cells import is_text
 from mmconv.run_folder.saved_run import FinishedRun
 from mmconv.stats import Contrast, Quantity, ScoreFrame, contrast, holm, note_intervals
@@ -68,7 +68,7 @@ class _Entry:
 
     @classmethod
     def read(cls, run: FinishedRun) -> _Entry:
-        frame = ScoreFrame(run.scores())
+        frame = ScoreFrame(run.score_rows())
         # other models may answer in a run, and their answers are scored too
         is_shared = run.candidate in frame.distinct("model")
         own = frame.only(model=run.candidate) if is_shared else frame
@@ -79,7 +79,7 @@ class _Entry:
             samples=frame.clusters(),
             quantities=quantities_by_key(frame, run),
             endings={name: cell for name, cell in endings.items() if cell},
-            notable=find_notable(read_quality(run.folder), run.tables),
+            notable=read_notable(run),
         )
 
 

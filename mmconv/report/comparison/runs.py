@@ -16,7 +16,7 @@ from mmconv.benchmarks.options import Description, describe, file_options
 from mmconv.benchmarks.registry import TITLES
 from mmconv.core.config import CANDIDATE
 from mmconv.core.errors import ConfigError, DataError
-from mmconv.report.data_quality import find_notable, read_quality
+from mmconv.report.data_quality import read_notable
 from mmconv.run_folder.layout import SPEC
 from mmconv.run_folder.saved_run import (
     FINISH,
@@ -416,5 +416,5 @@ def open_runs(folders: Sequence[Path]) -> tuple[FinishedRun, ...]:
 
 def quality_warnings(run: FinishedRun) -> Iterator[str]:
     """Warnings on a run of which much is missing, as the run itself reported them."""
-    for notable in find_notable(read_quality(run.folder), run.tables):
+    for notable in read_notable(run):
         yield f"WARNING: {run.label}: {notable.sentence}"

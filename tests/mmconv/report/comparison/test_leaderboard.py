@@ -11,7 +11,7 @@ import orjson
 import pytest
 
 from mmconv.core.config import ModelSpec, PriceSpec
-from mmconv.core.errors import ConfigError
+from mmconv.core.errors import ConfigError, DataError
 from mmconv.core.types import Cell, Reply, Table
 from mmconv.report.comparison.leaderboard import (
     MISSING,
@@ -20,6 +20,7 @@ from mmconv.report.comparison.leaderboard import (
     Leaderboard,
     make_leaderboard,
 )
+from mmconv.run_folder.layout import WARNINGS
 from mmconv.run_folder.saved_run import read_tables
 from tests.example_benchmark import Riddles
 from tests.mmconv.benchmarks.botchat.samples import dialogue, opponents, record, write
@@ -224,6 +225,12 @@ async def test_what_a_run_lacks_is_counted_and_the_run_is_marked(
     assert ends.n is not None
     # six answers of each sample
     assert ends.n + sum(ends.missing.values()) == 6 * SIZE
+    # runs from before the file read their calls
+    (runs[-1] / WARNINGS).unlink()
+    assert make_leaderboard(runs).warnings == board.warnings
+    (runs[-1] / WARNINGS).write_text('["cut off"]')
+    with pytest.raises(DataError, match="not a list of warnings"):
+        make_leaderboard(runs)
 
 
 async def test_a_run_without_the_headline_stands_last_and_has_no_rank(
