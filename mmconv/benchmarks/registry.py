@@ -51,6 +51,7 @@ COMMANDS = {
     "demo": ("convbench", "Evaluate a small model on drawn images: no data, key or GPU."),
     "judge": ("audit", "Audit a judge with answers known to be right or wrong."),
     "annotate": ("convbench", "Draft missing annotations of a dataset."),
+    "review": ("convbench", "Correct and verify drafted annotations in a web page."),
     "perturb": ("cmteval", "Add typing errors and pinyin to users' messages."),
     "calibrate": ("botchat", "Fit settings that papers do not publish."),
 }

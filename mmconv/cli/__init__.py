@@ -32,6 +32,7 @@ COMMANDS = {
     "compare": ("comparing", "Compare runs of one benchmark, paired per sample."),
     "leaderboard": ("comparing", "Rank runs of one benchmark."),
     "view": ("", "Browse and compare the runs of a folder in a web page."),
+    "label": ("", "Rate a run's answers as people, in a web page."),
     "export": ("results", "Export a run for another tool (lmms-eval, MLflow, ...)."),
     "check": ("evaluating", "Check a configuration and its data, without a call."),
     "options": ("listing", "List a benchmark's model roles, conditions and options."),
@@ -50,6 +51,7 @@ Benchmarks bring more: `COMMANDS` of `mmconv.benchmarks.registry`.
 ELSEWHERE = {
     "serve": ("mmconv.service.command", "command"),
     "view": ("mmconv.service.command", "view_command"),
+    "label": ("mmconv.service.command", "label_command"),
 }
 """Commands of other packages."""
 

@@ -22,7 +22,7 @@ from mmconv.service.jobs import Worker
 from mmconv.service.openapi import EVERYWHERE, build_document
 from mmconv.service.runs import RUN, RunWork
 from mmconv.service.settings import Settings
-from mmconv.service.state import Readable, open_service
+from mmconv.service.state import Serving, open_service
 
 ROUTERS = (
     "chat",
@@ -65,7 +65,7 @@ async def open_app(settings: Settings) -> AsyncIterator[FastAPI]:
         yield app
 
 
-def build_app(shared: Readable, routers: Iterable[APIRouter], **fields: Any) -> FastAPI:
+def build_app(shared: Serving, routers: Iterable[APIRouter], **fields: Any) -> FastAPI:
     """The application with these routers; `fields` are further ones of `FastAPI`."""
     app = FastAPI(
         title="mmconv",

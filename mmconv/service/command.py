@@ -1,4 +1,4 @@
-"""`mmconv serve`: offer models, judges and benchmarks over HTTP. `mmconv view`: show runs."""
+"""`mmconv serve`: models and benchmarks over HTTP. Local pages: `view`, `label`, `review`."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ import logging
 import re
 import secrets
 import socket
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import click
 
@@ -21,6 +23,14 @@ from mmconv.service.settings import NAME, Settings
 
 VIEW_PORT = 8090
 """The port of `mmconv view`, so that addresses of its pages can be kept."""
+
+PEOPLE_PORT = 8091
+"""The port of `mmconv label` and `mmconv review`."""
+
+PORT_OPTION = click.option(
+    "--port", type=int, help="0 picks a free port.  [default: 8091 if it is free]"
+)
+RATER_OPTION = click.option("--rater", metavar="NAME", help="Your name; the page asks for it.")
 
 
 @click.command(name="serve")
@@ -76,20 +86,97 @@ def view_command(folder: Path, port: int | None) -> None:
     ranks them, and shows samples of several runs side by side. It reads the folder and changes
     nothing. Only this machine is served.
     """
-    _log(logging.WARNING)
     with _web_libraries():
-        from mmconv.service.server import run
         from mmconv.service.web.folder import open_view
 
+    _serve_page(f"The runs in {folder} are", open_view, folder, port, usual=VIEW_PORT)
+
+
+@click.command(name="label")
+@click.argument("runs", type=click.Path(path_type=Path), nargs=-1, required=True)
+@click.option(
+    "--samples",
+    type=click.IntRange(1),
+    default=100,
+    show_default=True,
+    help="Draw N samples.",
+    metavar="N",
+)
+@click.option("--seed", default=1, show_default=True, help="Random seed of the draw.")
+@RATER_OPTION
+@click.option("--metric", help="The score that people give.  [default: the main one]")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    default=Path("labels.csv"),
+    show_default=True,
+    help="The .csv file of labels to add to.",
+)
+@click.option(
+    "--double",
+    type=click.FloatRange(0, 100),
+    default=20.0,
+    show_default=True,
+    metavar="PERCENT",
+    help="The share of samples that every rater rates.",
+)
+@PORT_OPTION
+def label_command(runs: Sequence[Path], rater: str | None, port: int | None, **chosen: Any) -> None:
+    """Rate the answers of RUNS (folders of finished runs) in a web page, until Ctrl-C.
+
+    Raters see a dialogue with its images, but neither the model and the condition nor the judge's
+    verdict. Samples are drawn by dialogue, and each comes with all runs and conditions. The first
+    rater who asks gets a dialogue; those of --double go to every rater.
+
+    Each rating is in the file at once, and the same command continues. `mmconv agree --human`
+    reads the file.
+    """
+    with _web_libraries():
+        from images import ImageStore
+        from mmconv.service.web.label import open_label, open_task
+
+    images, out = ImageStore(), chosen.pop("out")
+    task = open_task(runs, out, images, **chosen)
+    if task.left_out:
+        click.echo(f"{task.left_out} answers that failed are left out.", err=True)
+    samples = len({item.sample for item in task.items})
+    ratings = sum(len(item.turns) for item in task.items)
+    click.echo(
+        f"{samples} samples, {len(task.items)} dialogues, {ratings} ratings; they go to {out}"
+    )
+    _serve_page("The page is", partial(open_label, task, images), out, port, rater)
+
+
+def serve_review(drafts: Any, images: Any, rater: str | None, port: int | None) -> None:
+    """Serve the review of a `DraftFile` with its images until Ctrl-C: benchmarks' commands do."""
+    with _web_libraries():
+        from mmconv.service.web.review import open_review
+
+    _serve_page("The page is", partial(open_review, drafts, images), drafts.path, port, rater)
+
+
+def _serve_page(
+    title: str,
+    opener: Callable[[Settings], AbstractAsyncContextManager[Any]],
+    out: Path,
+    port: int | None,
+    rater: str | None = None,
+    usual: int = PEOPLE_PORT,
+) -> None:
+    """Serve an application to this machine, and print its address."""
+    from mmconv.service.server import run
+
+    _log(logging.WARNING)
     if port is None:
-        port = VIEW_PORT if _is_free(VIEW_PORT) else 0
-    # nothing is served but the folder, so most settings have no meaning
-    settings = Settings.model_construct(models={}, out=folder, port=port, drain_seconds=1.0)
+        port = usual if _is_free(usual) else 0
+    # nothing is served but pages and files, so most settings have no meaning
+    settings = Settings.model_construct(models={}, out=out, port=port, drain_seconds=1.0)
+    query = f"/?{urlencode({'rater': rater})}" if rater else ""
 
     def announce(host: str, port: int) -> None:
-        click.echo(f"The runs in {folder} are at http://{host}:{port} (Ctrl-C ends this)")
+        click.echo(f"{title} at http://{host}:{port}{query} (Ctrl-C ends this)")
 
-    run(settings, announce, open_view)
+    run(settings, announce, opener)
 
 
 def _log(level: int) -> None:

@@ -19,7 +19,7 @@ from mmconv.service.access import identify
 from mmconv.service.errors import Problem, ending, too_large
 from mmconv.service.requests import GONE
 from mmconv.service.settings import Sizes
-from mmconv.service.state import Readable
+from mmconv.service.state import Serving
 from mmconv.service.tracing import HEADER, REFUSED, RefusalLog, begin_trace
 
 log = logging.getLogger(__name__)
@@ -44,7 +44,7 @@ class Gate:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        shared: Readable = scope["app"].state.service
+        shared: Serving = scope["app"].state.service
         sizes, method = shared.settings.sizes, scope["method"]
         trace = begin_trace(method, scope["path"])
         answer = Answer(scope, send, trace.id)

@@ -25,7 +25,7 @@ from mmconv.service.errors import Problem, json_response, too_large
 from mmconv.service.openapi import Responses, documented
 from mmconv.service.request_images import work_on_image
 from mmconv.service.requests import part_of
-from mmconv.service.state import Readable, Service
+from mmconv.service.state import Service, Serving
 from mmconv.store.jobs import ACTIVE, Filter
 
 router = APIRouter(prefix="/v1/images", tags=["images"])
@@ -174,7 +174,7 @@ def keep_image(shared: Service, caller: Caller, data: bytes, declared: str) -> F
     return facts
 
 
-async def _find(shared: Readable, sha256: str) -> bytes:
+async def _find(shared: Serving, sha256: str) -> bytes:
     """The file of an image. Raises `Problem` 404 if it is unknown or its file is gone."""
     if not shared.images.holds(sha256):
         raise Problem(404, "no image of this id is here", param="image", code="image_not_found")

@@ -29,7 +29,7 @@ from images import Facts
 from mmconv.core.errors import ImageError
 from mmconv.core.types import Image
 from mmconv.service.errors import Problem, presentable, too_large
-from mmconv.service.state import Readable, Service
+from mmconv.service.state import Service, Serving
 
 Args = ParamSpec("Args")
 Result = TypeVar("Result")
@@ -116,7 +116,7 @@ def request_images(shared: Service) -> Iterator[RequestImages]:
 
 
 async def work_on_image(
-    shared: Readable,
+    shared: Serving,
     param: str | None,
     work: Callable[Args, Result],
     *args: Args.args,

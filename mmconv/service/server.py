@@ -30,7 +30,7 @@ from mmconv.engine.garbage import collect_rarely
 from mmconv.service.app import open_app
 from mmconv.service.errors import Problem
 from mmconv.service.settings import Settings
-from mmconv.service.state import Readable
+from mmconv.service.state import Serving
 from mmconv.service.tracing import HEADER, RefusalLog, Trace
 
 HEAD_BYTES = 65_536
@@ -213,7 +213,7 @@ class Connection(HttpToolsProtocol):
         self._refused = True
         self._head.stop()
         trace = Trace(method="connection", path=message)
-        shared: Readable = self.config.app.state.service  # type: ignore[union-attr]  # never a name here
+        shared: Serving = self.config.app.state.service  # type: ignore[union-attr]  # never a name here
         shared.metrics.count_request("none", trace.method, status, 0.0)
         self._refusals.record({"client": self.client}, trace, status)
         body = orjson.dumps(Problem(status, message, code=code).body)
@@ -230,7 +230,7 @@ class Server(uvicorn.Server):
     """Announces its address, and starts draining as soon as the process is signalled."""
 
     def __init__(
-        self, config: uvicorn.Config, shared: Readable, on_start: Callable[[str, int], None]
+        self, config: uvicorn.Config, shared: Serving, on_start: Callable[[str, int], None]
     ) -> None:
         super().__init__(config)
         self._shared = shared

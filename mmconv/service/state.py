@@ -84,27 +84,39 @@ class JobList(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Readable(ABC):
-    """What requests that read runs share, on a server (`Service`) or of a folder of runs.
+class Serving:
+    """What requests share on any server of this package.
 
-    `queue` lists the runs, `images` reads those of their data, and `derived` is the folder of files
-    that are made of them. `image_work` bounds how many images are decoded at once. `meters` count
+    `images` reads images by hash. `image_work` bounds how many are decoded at once. `meters` count
     what tokens use, by name. `draining` is set when the process shuts down: streams end, and
     workers take no more jobs. `started` is in seconds since the epoch.
-
-    Data is read, reports are made and live views of runs are planned one at a time, since each
-    keeps a processor busy for a while: `reading`, `reporting`, `viewing`.
     """
 
     settings: Settings
-    queue: JobList
     images: ImageStore | KnownImages
-    derived: Path
     meters: defaultdict[str, Meter] = field(default_factory=lambda: defaultdict(Meter))
     metrics: Metrics = field(default_factory=Metrics)
     draining: asyncio.Event = field(default_factory=asyncio.Event)
     image_work: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(2))
     started: float = field(default_factory=time.time)
+
+    def drain(self) -> None:
+        """Announce the shutdown."""
+        self.draining.set()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Readable(Serving, ABC):
+    """What requests that read runs share, on a server (`Service`) or of a folder of runs.
+
+    `queue` lists the runs, and `derived` is the folder of files that are made of them.
+
+    Data is read, reports are made and live views of runs are planned one at a time, since each
+    keeps a processor busy for a while: `reading`, `reporting`, `viewing`.
+    """
+
+    queue: JobList
+    derived: Path
     reading: asyncio.Lock = field(default_factory=asyncio.Lock)
     reporting: asyncio.Lock = field(default_factory=asyncio.Lock)
     viewing: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -120,10 +132,6 @@ class Readable(ABC):
     @abstractmethod
     def public_spec(self, job: Job, folder: Path) -> RunSpec:
         """The specification of the run in a folder as clients may see it."""
-
-    def drain(self) -> None:
-        """Announce the shutdown."""
-        self.draining.set()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""ConvBench's commands: draw scenes, demonstrate a small model on them, draft annotations."""
+"""ConvBench's commands: draw scenes, demonstrate a small model on them, draft and review."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from typing import Any
 
 import click
 
+from images import ImageStore
 from images.scenes import DIFFICULTIES, Difficulty
 from judges import PromptSet
 from mmconv.benchmarks.base.dataset import Dataset
 from mmconv.benchmarks.convbench.annotation import ROLE, Annotator
 from mmconv.benchmarks.convbench.data import Row, Source, load_rows
-from mmconv.benchmarks.convbench.drafts import Drafts, held
+from mmconv.benchmarks.convbench.drafts import Drafts, draft_file, held
 from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.benchmarks.data_files.bad_records import name_few
 from mmconv.cli.shared.basics import FILE, comma_list, writing_option
@@ -43,6 +44,7 @@ from mmconv.core.types import Sampling
 from mmconv.engine.resources import Resources, open_resources
 from mmconv.engine.run import Place
 from mmconv.engine.setup import check_calls, check_keys
+from mmconv.service.command import PORT_OPTION, RATER_OPTION, serve_review
 
 MAX_TOKENS = 2048
 """The longest reply by default."""
@@ -186,6 +188,41 @@ def annotate_command(**values: Any) -> None:
     the exit code is 1. At the end the lines are sorted in the order of the rows.
     """
     sys.exit(asyncio.run(_annotate(SimpleNamespace(**values))))
+
+
+@click.command(name="review")
+@click.argument("file", type=FILE)
+@click.option("--data", type=FILE, required=True, help="The dataset's file.")
+@click.option("--images", type=FILE, help="The folder of its images.")
+@click.option("--sheet", help="The sheet, if several of a workbook have the columns.")
+@RATER_OPTION
+@PORT_OPTION
+def review_command(
+    file: Path,
+    data: Path,
+    images: Path | None,
+    sheet: str | None,
+    rater: str | None,
+    port: int | None,
+) -> None:
+    """Correct and verify the drafts in FILE in a web page, until Ctrl-C.
+
+    FILE is what `mmconv annotate` wrote. The page shows the image and the instructions beside each
+    draft. Accepting a draft sets its status to verified, with your name and the time; a run refuses
+    rejected ones. Each change is in the file at once.
+    """
+    library = ImageStore()
+    source = Source(data=data, images=images, sheet=sheet, skip_bad=True)
+    rows = load_rows(source, RunSpec(benchmark="convbench", models={}), library).samples
+    drafts, unknown = draft_file(file, rows)
+    if unknown:
+        click.echo(
+            f"Not shown, since the data have no row with an image for them: ID {name_few(unknown)}",
+            err=True,
+        )
+    statuses = [draft.status for draft in drafts.read().values()]
+    click.echo(f"{counted(len(statuses), 'draft')}, {statuses.count('verified')} verified")
+    serve_review(drafts, library, rater, port)
 
 
 def _spec(args: SimpleNamespace) -> RunSpec:

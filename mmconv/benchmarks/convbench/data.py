@@ -17,6 +17,7 @@ from mmconv.benchmarks.base.dataset import (
     choose_samples,
     misspelt_columns,
 )
+from mmconv.benchmarks.base.review import REVIEWED, REVIEWER, STATUSES
 from mmconv.benchmarks.base.sample import ImageFile, Sample
 from mmconv.benchmarks.convbench.categories import as_listed
 from mmconv.benchmarks.data_files.image_folder import ImageFolder
@@ -43,10 +44,16 @@ CATEGORIES: Final = (
 REFERENCES: Final = ("first_turn_answer", "second_turn_answer", "third_turn_answer")
 FOCUS_POINTS: Final = "third_turn_demands"
 STATUS: Final = "status"
-"""Our own column: "draft" for what a model wrote, "verified" (also if empty) for the rest."""
+"""Our own column: "draft" for what a model wrote, "verified" (also if empty) for the rest.
+
+A draft that a person "rejected" is not used.
+"""
 
 REQUIRED: Final = (ID, IMAGE, *INSTRUCTIONS)
 """The columns that every row must fill, whatever the run."""
+
+REVIEW: Final = (REVIEWER, REVIEWED)
+"""The columns that `mmconv review` writes beside the status."""
 
 DRAFTED: Final = (CAPTION, *CATEGORIES, *REFERENCES, FOCUS_POINTS)
 """The columns that a model can draft."""
@@ -119,8 +126,8 @@ def load_rows(source: Source, spec: RunSpec, library: ImageSink) -> Dataset[Row]
 
     def read(record: Record) -> Row:
         row_id, texts, problems = annotations.complete(record)
-        if not source.allow_drafts and needs and texts.get(STATUS) == "draft":
-            problems.append(NOT_VERIFIED)
+        if needs:
+            problems += _refused(texts.get(STATUS), source)
         missing = [column for column in needed if column not in texts]
         lacked.update(missing)
         problems += [f"no {column}" for column in missing]
@@ -153,6 +160,14 @@ def load_rows(source: Source, spec: RunSpec, library: ImageSink) -> Dataset[Row]
         other_problems=misspelt | annotations.problems(records),
         skip_bad=source.skip_bad,
     )
+
+
+def _refused(status: str | None, source: Source) -> Iterator[str]:
+    """The reason why a row with this status cannot be used, if there is one."""
+    if status == "draft" and not source.allow_drafts:
+        yield NOT_VERIFIED
+    if status == "rejected":
+        yield REJECTED
 
 
 def _with_plain_id(record: Record | Unreadable) -> Record | Unreadable:
@@ -229,6 +244,7 @@ class Annotations:
         return {**misspelt, **self.bad, **strays}
 
 
+REJECTED = "was rejected in a review: correct it (mmconv review), or remove its line"
 NOT_VERIFIED = "is a draft: set status to verified when a person has checked it, or --allow-drafts"
 
 
@@ -290,7 +306,7 @@ def read_texts(record: Record) -> tuple[dict[str, str], list[str]]:
     """
     texts: dict[str, str] = {}
     faults: list[str] = []
-    for column in COLUMNS:
+    for column in (*COLUMNS, *REVIEW):
         try:
             value = _read(record, column)
         except DataError as error:
@@ -304,7 +320,7 @@ def read_texts(record: Record) -> tuple[dict[str, str], list[str]]:
             texts[column] = value.strip() if column in _STRIPPED else value
     if texts.get(ID) and read_id(texts) is None:
         faults.append(f"{ID} is {texts[ID]!r}, which is not a whole number from 1")
-    if texts.get(STATUS, "verified") not in ("draft", "verified", ""):
+    if texts.get(STATUS, "verified") not in (*STATUSES, ""):
         faults.append(f"{STATUS} is {texts[STATUS]!r}; write draft or verified")
     return texts, faults
 

@@ -11,16 +11,24 @@ from __future__ import annotations
 import fcntl
 import os
 from codecs import BOM_UTF8
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import orjson
 
+from mmconv.benchmarks.base.review import DraftField, DraftFile, Shown
 from mmconv.benchmarks.convbench.annotation import Annotator, gaps, read_draft
+from mmconv.benchmarks.convbench.categories import LISTS
 from mmconv.benchmarks.convbench.data import (
+    CAPTION,
+    CATEGORIES,
     DRAFTED,
+    FOCUS_POINTS,
     ID,
+    REFERENCES,
+    REVIEW,
     STATUS,
     Row,
     Texts,
@@ -28,6 +36,7 @@ from mmconv.benchmarks.convbench.data import (
     read_id,
     read_texts,
 )
+from mmconv.benchmarks.convbench.options import LEVELS
 from mmconv.benchmarks.data_files.records import Record
 from mmconv.core.atomic_writes import atomic_write
 from mmconv.core.errors import ConfigError, DataError
@@ -97,7 +106,8 @@ class Drafts:
         if draft.unreadable:
             self.unreadable[row.id] = draft.unreadable
         if draft.texts:
-            self._append(row, {**self._earlier.get(row.id, {}), **draft.texts, STATUS: "draft"})
+            earlier = {k: v for k, v in self._earlier.get(row.id, {}).items() if k not in REVIEW}
+            self._append(row, {**earlier, **draft.texts, STATUS: "draft"})
             self.written += 1
         else:
             self._copy(row)
@@ -114,10 +124,10 @@ class Drafts:
     def _place(self, line: bytes) -> int:
         """The row's place; lines of other rows, and what a person spoilt meanwhile, come last."""
         try:
-            texts, _ = read_texts(Record(where="", fields=orjson.loads(line)))
+            row_id = _row_id(orjson.loads(line))
         except (orjson.JSONDecodeError, AttributeError):
             return self.rows
-        return self._order.get(read_id(texts) or "", self.rows)
+        return self._order.get(row_id or "", self.rows)
 
     def _copy(self, row: Row) -> None:
         """Take over the row's line of the earlier file as it is, if there is one."""
@@ -127,7 +137,7 @@ class Drafts:
 
     def _append(self, row: Row, texts: Mapping[str, str]) -> None:
         """Add a line and have it on disk before returning."""
-        given = {column: texts[column] for column in (*DRAFTED, STATUS) if column in texts}
+        given = {column: texts[column] for column in (*DRAFTED, STATUS, *REVIEW) if column in texts}
         line = orjson.dumps({ID: int(row.id), **given})
         with self.path.open("a+b") as file:
             # an editor may have saved it without a last line break
@@ -137,6 +147,37 @@ class Drafts:
             file.write(line + b"\n")
             file.flush()
             os.fsync(file.fileno())
+
+
+def draft_file(path: Path, rows: Iterable[Row]) -> tuple[DraftFile, list[str]]:
+    """The drafts of these rows, to be reviewed, and the IDs of drafts of other rows.
+
+    Raises `DataError` for a file with bad lines.
+    """
+    lines, bad = _read(path)
+    if bad:
+        raise DataError(str(path), bad, "Correct the lines.")
+    titles = ("caption", *(f"reference {n}, {level}" for n, level in LEVELS.items()))
+    fields = [
+        DraftField(name=name, title=title)
+        for name, title in zip((CAPTION, *REFERENCES), titles, strict=True)
+    ]
+    fields.append(DraftField(name=FOCUS_POINTS, title="focus points"))
+    fields += [
+        DraftField(name=name, title=f"category {n}, {LEVELS[n]}", choices=LISTS[n])
+        for n, name in enumerate(CATEGORIES, start=1)
+    ]
+    shown = {
+        row.id: Shown(
+            images=[row.image.sha256],
+            texts={
+                f"turn {n}, {LEVELS[n]}": text for n, text in enumerate(row.instructions, start=1)
+            },
+        )
+        for row in rows
+    }
+    drafts = DraftFile(path=path, identify=_row_id, fields=fields, shown=shown, lock=held)
+    return drafts, [row_id for row_id in lines if row_id not in shown]
 
 
 @contextmanager
@@ -151,14 +192,18 @@ def held(path: Path) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise ConfigError(
-                f"--out {path}: another `mmconv annotate` is writing this file; wait until it has "
-                "ended, or name another"
+                f"{path}: another `mmconv annotate` or `review` is writing this file; wait until "
+                "it has ended, or name another"
             ) from error
         try:
             yield
         finally:
             if not path.stat().st_size:
                 path.unlink()
+
+
+def _row_id(entry: dict[str, Any]) -> str | None:
+    return read_id(read_texts(Record(where="", fields=entry))[0])
 
 
 def _read(path: Path) -> tuple[dict[str, Texts], list[str]]:

@@ -271,7 +271,7 @@ class RunsFolder(Readable):
             if job.id not in self.evaluations:
                 folder = self.queue.place(job.id)
                 spec, place, shard, started_in = read_run(folder)
-                spec = _absolute(spec, started_in)
+                spec = absolute_spec(spec, started_in)
                 opening = open_evaluation(spec, place, shard, create=False, folder=folder)
                 try:
                     evaluation = await self.opened.enter_async_context(opening)
@@ -283,7 +283,7 @@ class RunsFolder(Readable):
     async def open_data(self, job: Job) -> Benchmark[Any, Any]:
         """See `Readable`. Runs of the same samples share what was read."""
         spec, _, _, started_in = read_run(self.queue.place(job.id))
-        spec = _absolute(spec, started_in)
+        spec = absolute_spec(spec, started_in)
         key = hash_json([spec.model_dump(mode="json", exclude={"models"}), spec.chosen])
         async with self.reading:
             if key not in self.benchmarks:
@@ -298,7 +298,7 @@ class RunsFolder(Readable):
         return read_specified(folder).spec
 
 
-def _absolute(spec: RunSpec, started_in: Path) -> RunSpec:
+def absolute_spec(spec: RunSpec, started_in: Path) -> RunSpec:
     """The specification with absolute paths: its own start from where the run was started."""
     files = _file_options(spec)
     options = {

@@ -15,14 +15,16 @@ from pathlib import Path
 
 from fastapi import APIRouter, Request
 from fastapi.openapi.docs import get_swagger_ui_html
+from fastapi.routing import APIRoute
 from starlette.responses import HTMLResponse, Response
 
 from mmconv import __version__
 from mmconv.report.page.rendering import SCRIPTS, STYLE, read_part, templates
+from mmconv.service import images
 from mmconv.service.access import SharedRuns
 from mmconv.service.errors import Problem
 from mmconv.service.runs import RunId
-from mmconv.service.state import Readable
+from mmconv.service.state import Serving
 
 router = APIRouter(include_in_schema=False)
 
@@ -50,6 +52,9 @@ TYPES = {
 FOLDER = Path(__file__).with_name("assets")
 """Templates of the pages, their own files, and Swagger UI."""
 
+NEEDED = frozenset({"/static/{name}", "/v1/images/{image}"})
+"""What every page needs of the other routes, if it shows images."""
+
 COMMON = ("dom.js", "theme.js", "api.js", "shell.js", "jobs.js")
 """The scripts of every page. A page's own script follows them."""
 
@@ -66,7 +71,7 @@ PAGES: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
 
 async def page(request: Request, shared: SharedRuns) -> Response:
     """A page of `PAGES`."""
-    return _page(shared, *PAGES[request.scope["route"].path])
+    return render_page(shared, *PAGES[request.scope["route"].path])
 
 
 for path in PAGES:
@@ -76,7 +81,7 @@ for path in PAGES:
 @router.get("/runs/{run}")
 async def run_page(run: RunId, shared: SharedRuns) -> Response:
     """One run: its progress, findings and samples. Its script finds out whether it exists."""
-    return _page(shared, "run", run, SCRIPTS)
+    return render_page(shared, "run", run, SCRIPTS)
 
 
 @router.get("/docs")
@@ -107,7 +112,22 @@ async def static_file(name: str) -> Response:
     return _files()[name]
 
 
-def _page(shared: Readable, name: str, title: str, report_scripts: tuple[str, ...]) -> Response:
+def page_routes() -> tuple[APIRouter, APIRouter]:
+    """The routes that a page of a server without runs needs: its files, and images by hash."""
+    files, pictures = APIRouter(), APIRouter()
+    for kept, source in ((files, router), (pictures, images.router)):
+        kept.routes.extend(
+            route
+            for route in source.routes
+            if isinstance(route, APIRoute) and route.path in NEEDED and route.methods == {"GET"}
+        )
+    return files, pictures
+
+
+def render_page(
+    shared: Serving, name: str, title: str, report_scripts: tuple[str, ...] = ()
+) -> Response:
+    """The page of the template `name`."""
     template = templates(FOLDER).get_template(f"{name}.html.j2")
     html = template.render(
         page=name,

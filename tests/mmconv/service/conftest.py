@@ -21,7 +21,7 @@ from mmconv.service.app import open_app
 from mmconv.service.settings import Settings
 from mmconv.service.state import Service
 from tests.mmconv.service.loaded import start as start_server
-from tests.mmconv.service.loaded import start_view
+from tests.mmconv.service.loaded import start_page
 
 MODELS: Mapping[str, Any] = {
     "echo": {"provider": "fake", "model": "echo"},
@@ -153,8 +153,12 @@ class Servers:
 
     def view(self, folder: Path) -> ServerProcess:
         """`mmconv view` of a folder."""
-        log = self._folder / f"view-{len(self._started)}.log"
-        server = ServerProcess(start_view(folder, log), log)
+        return self.page("view", folder)
+
+    def page(self, *arguments: object) -> ServerProcess:
+        """A command that serves a page, with its arguments."""
+        log = self._folder / f"page-{len(self._started)}.log"
+        server = ServerProcess(start_page([*map(str, arguments)], log), log)
         self._started.append(server)
         server.url = _address(server)
         return server

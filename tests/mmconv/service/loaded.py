@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
@@ -22,16 +22,16 @@ def start(settings: Path, log: Path, environ: Mapping[str, str], before: str) ->
     return fork(_serve, settings, log, whole, before)
 
 
-def start_view(folder: Path, log: Path) -> ForkServerProcess:
-    """A process that shows the runs in a folder, on a port that was free."""
-    return fork(_view, folder, log)
+def start_page(arguments: Sequence[str], log: Path) -> ForkServerProcess:
+    """A process of a command that serves a page, such as `view`, on a port that was free."""
+    return fork(_command, [*arguments, "--port", "0"], log)
 
 
-def _view(folder: Path, log: Path) -> None:
+def _command(arguments: list[str], log: Path) -> None:
     _print_into(log)
-    from mmconv.service.command import view_command
+    from mmconv.cli import commands
 
-    view_command([str(folder), "--port", "0"])
+    commands(arguments)
 
 
 def _print_into(log: Path) -> None:

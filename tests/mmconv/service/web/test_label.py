@@ -1,0 +1,242 @@
+"""`mmconv label`: what raters are shown, who rates what, and the file of their ratings."""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import orjson
+import pytest
+from click.testing import CliRunner
+
+from mmconv.cli.judging import agree_command
+from mmconv.core.errors import ConfigError
+from mmconv.report.agreement.files import read_ratings
+from mmconv.report.labels import choices
+from tests.mmconv.report.runs import ALPHA, BETA, FAILING, make_run
+from tests.mmconv.service.web.people import label
+
+CONDITIONS = {"free", "perception", "reasoning"}
+
+
+@pytest.fixture
+async def stack() -> AsyncIterator[AsyncExitStack]:
+    async with AsyncExitStack() as opened:
+        yield opened
+
+
+async def start(client: httpx2.AsyncClient, rater: str) -> Any:
+    return (await client.get("/web/label", params={"rater": rater})).json()
+
+
+async def take(client: httpx2.AsyncClient, rater: str) -> Any:
+    """The next dialogue of a rater; None if nothing is left."""
+    item = (await client.post("/web/label/next", json={"rater": rater})).json()["item"]
+    if item is None:
+        return None
+    return (await client.get(f"/web/label/items/{item}", params={"rater": rater})).json()
+
+
+async def rate(
+    client: httpx2.AsyncClient, rater: str, item: int, turn: int | None, key: str | None
+) -> httpx2.Response:
+    body = {"rater": rater, "item": item, "turn": turn, "key": key}
+    return await client.post("/web/label/ratings", json=body)
+
+
+async def rate_all(client: httpx2.AsyncClient, rater: str, key: str, most: int = 10_000) -> int:
+    """Rate every question of at most so many dialogues; returns how many ratings that were."""
+    count = 0
+    while most and (page := await take(client, rater)) is not None:
+        for question in page["rated"]:
+            assert (await rate(client, rater, page["item"], question["turn"], key)).is_success
+            count += 1
+        most -= 1
+    return count
+
+
+def read(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+async def test_raters_see_no_model_condition_or_verdict(
+    tmp_path: Path, stack: AsyncExitStack
+) -> None:
+    runs = [await make_run("convbench", tmp_path, model) for model in (ALPHA, BETA)]
+    client = await label(stack, runs, tmp_path / "labels.csv")
+    seen = set()
+    while (page := await take(client, "Ann")) is not None:
+        seen |= {answer for turn in page["turns"] for answer in turn["answers"]}
+        text = orjson.dumps(page).decode()
+        assert not any(name in text for name in ("alpha", "beta", "convbench-", "free", "arbiter"))
+        assert page.keys() == {"item", "turns", "about", "rated"}
+        [image] = page["turns"][0]["asked"][0]["images"]
+    assert "Another word." in seen
+    assert (await client.get(f"/v1/images/{image}")).headers["content-type"] == "image/png"
+
+
+async def test_ratings_reach_all_runs_and_conditions_and_agree_reads_them(
+    tmp_path: Path, stack: AsyncExitStack
+) -> None:
+    runs = [await make_run("convbench", tmp_path, model) for model in (ALPHA, BETA)]
+    out = tmp_path / "labels.csv"
+    client = await label(stack, runs, out, samples=3)
+    page = await take(client, "Ann")
+    for question in page["rated"]:
+        await rate(client, "Ann", page["item"], question["turn"], "0")
+    assert await rate_all(client, "Ann", "7") == 3 * 2 * 9 - len(page["rated"])
+    rows = read(out)
+    assert {row["run"] for row in rows} == {run.name for run in runs}
+    assert {row["condition"] for row in rows} == CONDITIONS
+    assert len({row["sample"] for row in rows}) == 3
+    assert Counter(row["value"] for row in rows)["10"] == len(page["rated"])
+    ratings = read_ratings(out)
+    assert len(ratings) == 54
+    assert all(rating.cluster and rating.metric == "rating" for rating in ratings)
+    one = tmp_path / "one.csv"
+    own = await label(stack, runs[:1], one, samples=3)
+    await rate_all(own, "Ann", "7")
+    arguments = ["--judge", str(runs[0]), "--human", str(one), "--replicates", "10"]
+    result = CliRunner().invoke(agree_command, [*arguments, "--condition", "free", "--turn", "0"])
+    assert result.exit_code == 0, result.output
+    assert "n=3" in result.output or " 3" in result.output
+
+
+async def test_a_share_goes_to_every_rater_and_the_rest_is_divided(
+    tmp_path: Path, stack: AsyncExitStack
+) -> None:
+    run = await make_run("convbench", tmp_path)
+    out = tmp_path / "labels.csv"
+    client = await label(stack, [run], out, samples=10, double=20)
+    await rate_all(client, "Ann", "8", most=12)
+    await rate_all(client, "Ben", "9")
+    await rate_all(client, "Ann", "8")
+    raters: dict[str, set[str]] = {}
+    for row in read(out):
+        raters.setdefault(f"{row['sample']}/{row['condition']}", set()).add(row["rater"])
+    assert len(raters) == 30
+    shared = {name.split("/")[0] for name, names in raters.items() if len(names) == 2}
+    assert len(shared) == 2
+    assert sum(len(names) == 2 for names in raters.values()) == 6
+    state = await start(client, "Ben")
+    assert (state["done"], state["total"]) == (90, 90)
+
+
+async def test_work_continues_where_the_file_ends(tmp_path: Path, stack: AsyncExitStack) -> None:
+    run = await make_run("convbench", tmp_path)
+    out = tmp_path / "labels.csv"
+    first = await label(stack, [run], out)
+    page = await take(first, "Ann")
+    question, *others = page["rated"]
+    await rate(first, "Ann", page["item"], question["turn"], "3")
+    second = await label(stack, [run], out)
+    [item] = (await start(second, "Ann"))["items"]
+    assert item == {"item": page["item"], "open": len(others)}
+    again = (await second.get(f"/web/label/items/{item['item']}", params={"rater": "Ann"})).json()
+    assert again["turns"] == page["turns"]
+    assert again["rated"][0]["key"] == "3"
+    # the first server would overwrite what the second one writes
+    await rate(second, "Ann", page["item"], question["turn"], "4")
+    stale = await rate(first, "Ann", page["item"], question["turn"], "5")
+    assert stale.status_code == 409
+    assert "changed by another program" in stale.json()["error"]["message"]
+    assert [row["value"] for row in read(out)] == ["4"]
+
+
+async def test_ratings_are_skipped_changed_and_taken_back(
+    tmp_path: Path, stack: AsyncExitStack
+) -> None:
+    out = tmp_path / "labels.csv"
+    client = await label(stack, [await make_run("mtbench101", tmp_path)], out)
+    page = await take(client, "=Ann")
+    [question, *_] = page["rated"]
+    for key, expected in (("", [""]), ("9", ["9"]), ("0", ["10"]), (None, [])):
+        await rate(client, "=Ann", page["item"], question["turn"], key)
+        assert [row["value"] for row in read(out)] == expected
+    await rate(client, "=Ann", page["item"], question["turn"], "1")
+    assert read(out)[0]["rater"] == "'=Ann"
+    [rating] = read_ratings(out)
+    assert (rating.rater, rating.value) == ("=Ann", 1.0)
+
+
+async def test_a_comparison_hides_the_sides_and_writes_who_won(
+    tmp_path: Path, stack: AsyncExitStack
+) -> None:
+    run = await make_run("convbench", tmp_path, BETA)
+    out = tmp_path / "labels.csv"
+    client = await label(stack, [run], out, metric="win")
+    sides = []
+    while (page := await take(client, "Ann")) is not None:
+        [*_, last] = page["turns"]
+        side = "ab"[last["answers"].index("Another word.")]
+        sides.append(side)
+        assert page["about"] == []
+        for question, key in zip(page["rated"], (side, "t", "ba"["ab".index(side)]), strict=False):
+            await rate(client, "Ann", page["item"], question["turn"], key)
+    assert {*sides} == {"a", "b"}
+    values = [row["value"] for row in read(out)]
+    assert values[:2] == ["1", "0.5"]
+    assert {*values} == {"0", "0.5", "1"}
+
+
+async def test_answers_that_failed_are_not_rated(tmp_path: Path, stack: AsyncExitStack) -> None:
+    run = await make_run("convbench", tmp_path, FAILING)
+    client = await label(stack, [run], tmp_path / "labels.csv", samples=12)
+    assert 0 < (await start(client, "Ann"))["total"] < 12 * 9
+    while (page := await take(client, "Ann")) is not None:
+        own = {question["turn"] for question in page["rated"]}
+        assert all(turn["answers"][0] for turn in page["turns"] if turn["n"] in own)
+
+
+async def test_requests_of_other_sites_and_of_other_raters_are_refused(
+    tmp_path: Path, stack: AsyncExitStack
+) -> None:
+    client = await label(stack, [await make_run("convbench", tmp_path)], tmp_path / "labels.csv")
+    page = await take(client, "Ann")
+    body = {"rater": "Ann", "item": page["item"], "turn": page["rated"][0]["turn"], "key": "5"}
+    for headers in ({"Origin": "http://evil.example"}, {"Host": "evil.example"}):
+        answer = await client.post("/web/label/ratings", json=body, headers=headers)
+        assert answer.status_code == 403
+    for change, status in (
+        ({"rater": "Ben"}, 404),
+        ({"key": "x"}, 400),
+        ({"turn": 7}, 400),
+        ({"rater": ""}, 400),
+    ):
+        answer = await client.post("/web/label/ratings", json=body | change)
+        assert answer.status_code == status, change
+    assert not (tmp_path / "labels.csv").exists()
+    for path in ("/v1/runs", "/web/runs", "/compare"):
+        assert (await client.get(path)).status_code == 404
+
+
+async def test_what_cannot_be_labelled_is_refused(tmp_path: Path, stack: AsyncExitStack) -> None:
+    run = await make_run("convbench", tmp_path)
+    fbbench = await make_run("fbbench", tmp_path / "fb")
+    other = tmp_path / "notes.csv"
+    other.write_text("a,b\n1,2\n")
+    refused: list[tuple[list[Path], dict[str, Any], str]] = [
+        ([run, run], {}, "folders of one name"),
+        ([run, fbbench], {}, "several benchmarks"),
+        ([fbbench], {}, "people can rate no score of this run"),
+        ([run], {"metric": "tokens"}, "people can rate rating, win"),
+        ([run], {"out": other}, "not a file that `mmconv label` wrote"),
+    ]
+    for runs, options, message in refused:
+        out = options.pop("out", tmp_path / "labels.csv")
+        with pytest.raises(ConfigError, match=message):
+            await label(stack, runs, out, **options)
+
+
+def test_every_value_of_a_scale_has_a_key() -> None:
+    assert list(choices((0.0, 10.0), pairwise=False)) == [*map(str, range(10)), "t"]
+    assert list(choices((1.0, 5.0), pairwise=False)) == ["1", "2", "3", "4", "5"]
+    for scale in ((0.0, 100.0), (0.5, 2.0), (-1.0, 1.0), None):
+        with pytest.raises(ConfigError, match="whole numbers"):
+            choices(scale, pairwise=False)
