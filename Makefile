@@ -23,7 +23,7 @@ $(READY): pyproject.toml $(PINS)
 	@$(PYTHON) -m venv $(VENV)
 	@$(PIP) install -c $(PINS) torch
 	@echo "mmconv and its other dependencies ..."
-	@$(PIP) install -c $(PINS) -e '.[hf,quant,ray,serve,postgres,arena,perturb,dev]'
+	@$(PIP) install -c $(PINS) -e '.[hf,quant,ray,anthropic,google,serve,postgres,arena,perturb,dev]'
 	@$(PIP) install --no-deps --upgrade --target $(VENV)/torchvision-only torchvision==0.28.0
 	@touch $@
 	@echo "Ready: $(BIN)/mmconv demo"

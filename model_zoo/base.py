@@ -1,10 +1,12 @@
 """What providers share: how options are declared and read.
 
-Providers of checkpoints share the options that name one and let its code run.
+Providers of checkpoints share the options that name one and let its code run, providers of servers
+what they make of an empty reply.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Self
 
 from pydantic import BaseModel, ConfigDict
@@ -12,6 +14,7 @@ from pydantic import BaseModel, ConfigDict
 from mmconv.core.config import ModelSpec
 from mmconv.core.documents import validate
 from mmconv.core.errors import ConfigError
+from mmconv.core.types import Reply
 from model_zoo.checkpoints import is_local
 
 
@@ -44,3 +47,21 @@ class CheckpointFields(Fields):
                 "revision (a commit hash of the model's repository), or give a local folder"
             )
         return options
+
+
+def is_empty(reply: Reply) -> bool:
+    """Whether a reply says nothing at all: hosts that are just starting send such."""
+    return not (reply.text.strip() or reply.reasoning or reply.finish == "length")
+
+
+def with_tokens_of(reply: Reply, earlier: Reply) -> Reply:
+    """A reply with the tokens of the empty one before it, which are paid too."""
+    return replace(
+        reply,
+        input_tokens=_sum(earlier.input_tokens, reply.input_tokens),
+        output_tokens=_sum(earlier.output_tokens, reply.output_tokens),
+    )
+
+
+def _sum(first: int | None, second: int | None) -> int | None:
+    return None if first is None or second is None else first + second

@@ -21,8 +21,10 @@ from mmconv.core.types import Message
 from mmconv.core.user_code import check_provider
 
 PROVIDERS = {
+    "anthropic": "model_zoo.anthropic_api",
     "damaged": "model_zoo.simulated.planted",
     "fake": "model_zoo.simulated.fake",
+    "google": "model_zoo.google_api",
     "hf": "model_zoo.hf",
     "openai": "model_zoo.openai_api",
     "pocket": "model_zoo.pocket",
@@ -40,7 +42,7 @@ REPLAY = "replay"
 _AWAITED = ("open_backend", "probe")
 """The functions of a provider that are awaited."""
 
-_SERVED = ("openai", "vllm")
+_SERVED = ("openai", "vllm", "anthropic", "google")
 """Providers that can connect to a server at a `base_url`."""
 
 

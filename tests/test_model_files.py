@@ -17,6 +17,8 @@ from pydantic import BaseModel
 from mmconv.core.config import AboutSpec, ModelSpec, RunSpec, SamplingSpec, load_model, model_files
 from mmconv.core.errors import ConfigError
 from mmconv.core.types import Image, Message, Text
+from model_zoo.anthropic_api import AnthropicOptions
+from model_zoo.google_api import GoogleOptions
 from model_zoo.hf import HfOptions
 from model_zoo.openai_api import request
 from model_zoo.providers import PROVIDERS, find_provider
@@ -25,7 +27,9 @@ from model_zoo.vllm.options import VllmOptions
 
 FILES = model_files()
 OPTIONS: dict[str, type[BaseModel]] = {
+    "anthropic": AnthropicOptions,
     "damaged": DamagedOptions,
+    "google": GoogleOptions,
     "hf": HfOptions,
     "openai": request.OpenAIOptions,
     "pocket": HfOptions,

@@ -7,22 +7,18 @@ Importing this package does not load aiohttp.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from urllib.parse import urlsplit
+from dataclasses import replace
 
-from mmconv.core.config import ModelSpec, fill_in, secret
+from mmconv.core.config import ModelSpec, fill_in
 from mmconv.core.errors import ConfigError
 from mmconv.core.keys import hash_json
 from mmconv.core.protocols import Backend, ImageSource
-from model_zoo.openai_api.endpoint import Endpoint
+from model_zoo.openai_api.endpoint import Endpoint, find_url
 from model_zoo.openai_api.request import EXTRA_FIELDS, OpenAIOptions
 
 _DEFAULT_URL = "https://api.openai.com/v1"
 _DEFAULT_KEY_ENV = "OPENAI_API_KEY"
-
-_VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
-"""The pattern of a variable's name, which a key hardly matches."""
 
 
 def fingerprint(spec: ModelSpec) -> str:
@@ -35,7 +31,7 @@ def fingerprint(spec: ModelSpec) -> str:
         [
             "openai",
             spec.model,
-            options.identity or _url(spec),
+            options.identity or find_url(spec, _DEFAULT_URL),
             options.policy(),
             options.max_tokens_field,
             options.guided_json,
@@ -83,27 +79,18 @@ async def probe(spec: ModelSpec) -> tuple[str, ...]:
 
 
 def _endpoint(spec: ModelSpec) -> Endpoint:
-    url = _url(spec)
     variable = spec.api_key_env or (None if spec.base_url else _DEFAULT_KEY_ENV)
-    key = _key(spec, variable).strip()
+    endpoint = Endpoint.of(spec, _DEFAULT_URL, variable)
     options = OpenAIOptions.of(spec)
     headers, of_headers = _filled(options.headers)
     query, of_query = _filled(options.query)
-    if key and "authorization" in map(str.lower, headers):
+    if endpoint.key and "authorization" in map(str.lower, headers):
         raise ConfigError(
             f"model {spec.label}: options.headers: Authorization holds the key in {variable}; "
             "leave one of them out"
         )
-    return Endpoint(
-        url=url,
-        model=spec.model,
-        named=spec.base_url or "",
-        key_env=variable,
-        key=key or None,
-        headers=headers,
-        query=query,
-        secrets=frozenset(of_headers + of_query),
-    )
+    secrets = frozenset(of_headers + of_query)
+    return replace(endpoint, headers=headers, query=query, secrets=secrets)
 
 
 def _filled(texts: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
@@ -115,34 +102,3 @@ def _filled(texts: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
         filled[name] = value.strip()
         secrets += [secret_value.strip() for secret_value in values]
     return filled, secrets
-
-
-def _key(spec: ModelSpec, variable: str | None) -> str:
-    try:
-        return secret(variable) or ""
-    except ConfigError:
-        if variable is None or _VARIABLE.fullmatch(variable):
-            raise
-        raise ConfigError(
-            f"model {spec.label}: api_key_env must name a variable; its value may be the "
-            "key itself and is not shown; name the variable that holds the key"
-        ) from None
-
-
-def _url(spec: ModelSpec) -> str:
-    url = spec.address
-    if url is None:
-        return _DEFAULT_URL
-    wrong = ConfigError(f"model {spec.label}: base_url must be like http://host:8000/v1")
-    try:
-        address = urlsplit(url)
-        if address.scheme not in {"http", "https"} or not address.hostname or address.port == 0:
-            raise wrong
-    except ValueError as error:
-        raise wrong from error
-    if address.username or address.password or address.query:
-        raise ConfigError(
-            f"model {spec.label}: base_url must not hold a user, password or query; name the "
-            "key's variable in api_key_env, and set the query in options.query"
-        )
-    return url.rstrip("/")

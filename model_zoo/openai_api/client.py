@@ -10,7 +10,6 @@ import io
 import resource
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from time import perf_counter
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -21,6 +20,7 @@ from mmconv.core.config import ModelSpec
 from mmconv.core.errors import Refused, Transient
 from mmconv.core.protocols import ImageSource, ServerLimit
 from mmconv.core.types import Message, Reply, Sampling, SeenImage
+from model_zoo.base import is_empty, with_tokens_of
 from model_zoo.openai_api.endpoint import Endpoint, find_proxy
 from model_zoo.openai_api.replies import read_failure, read_limits, read_model_names, read_reply
 from model_zoo.openai_api.request import DataUris, OpenAIOptions, encode_request
@@ -184,14 +184,9 @@ class ChatClient:
         if not self._is_reached:
             await self._reach()
         reply = await self._request(body, seen)
-        if reply.text.strip() or reply.reasoning or reply.finish == "length":
+        if not is_empty(reply):
             return reply
-        again = await self._request(body, seen)
-        return replace(
-            again,
-            input_tokens=_sum(reply.input_tokens, again.input_tokens),
-            output_tokens=_sum(reply.output_tokens, again.output_tokens),
-        )
+        return with_tokens_of(await self._request(body, seen), reply)
 
     async def aclose(self) -> None:
         """Close all connections and drop the cached images."""
@@ -276,7 +271,3 @@ def _most_connections() -> int:
     """A limit that keeps two models, the store and the data below the limit of open files."""
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return sys.maxsize if limit == resource.RLIM_INFINITY else max(1, (limit - _OTHER_FILES) // 2)
-
-
-def _sum(first: int | None, second: int | None) -> int | None:
-    return None if first is None or second is None else first + second

@@ -7,15 +7,20 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from html import escape
+from typing import Self
 from urllib.parse import quote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
+from mmconv.core.config import ModelSpec, secret
 from mmconv.core.errors import ConfigError
 
 _SHORTEST_SECRET = 8
 """Characters; keys of local servers may be shorter, and are then not removed from texts."""
 
 _LONGEST_EXCERPT = 500
+_VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
+"""The pattern of a variable's name, which a key hardly matches."""
+
 _LOCAL_NAMES = frozenset({"localhost", "::1"})
 
 
@@ -25,6 +30,7 @@ class Endpoint:
 
     `named` is the URL as in the model's file, with variables of the environment in it. `headers`
     and `query` go with every request; `secrets` are the values in them from the environment.
+    `ending` is how the URL of such a server usually ends.
     """
 
     url: str
@@ -35,6 +41,21 @@ class Endpoint:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     query: Mapping[str, str] = field(default_factory=dict, repr=False)
     secrets: frozenset[str] = field(default=frozenset(), repr=False)
+    ending: str = "/v1"
+
+    @classmethod
+    def of(cls, spec: ModelSpec, url: str, variable: str | None) -> Self:
+        """The server of a model, with the key in this variable; at `url` unless the file says.
+
+        Raises `ConfigError` for a wrong URL and a key that is not set.
+        """
+        return cls(
+            url=find_url(spec, url),
+            model=spec.model,
+            named=spec.base_url or "",
+            key_env=variable,
+            key=_key(spec, variable).strip() or None,
+        )
 
     @property
     def address(self) -> str:
@@ -55,9 +76,9 @@ class Endpoint:
         if isinstance(text, bytes):
             text = text.decode("utf-8", "replace")
         # one may be a part of another
-        for secret in sorted({self.key or "", *self.secrets}, key=len, reverse=True):
-            if len(secret) >= _SHORTEST_SECRET:
-                pattern = "".join(map(_in_any_form, secret))
+        for value in sorted({self.key or "", *self.secrets}, key=len, reverse=True):
+            if len(value) >= _SHORTEST_SECRET:
+                pattern = "".join(map(_in_any_form, value))
                 text = re.sub(pattern, "[key]", text, flags=re.IGNORECASE)
         for part in self._unnamed():
             # a host may be a short word, so only whole words count
@@ -115,3 +136,35 @@ def find_proxy(url: str) -> str | None:
         f"environment variable {server.scheme.upper()}_PROXY: expected the address of an HTTP "
         "proxy, such as http://host:3128"
     )
+
+
+def _key(spec: ModelSpec, variable: str | None) -> str:
+    try:
+        return secret(variable) or ""
+    except ConfigError:
+        if variable is None or _VARIABLE.fullmatch(variable):
+            raise
+        raise ConfigError(
+            f"model {spec.label}: api_key_env must name a variable; its value may be the "
+            "key itself and is not shown; name the variable that holds the key"
+        ) from None
+
+
+def find_url(spec: ModelSpec, default: str) -> str:
+    """The address of a model's server; raises `ConfigError` for one that no server can have."""
+    url = spec.address
+    if url is None:
+        return default
+    wrong = ConfigError(f"model {spec.label}: base_url must be like http://host:8000/v1")
+    try:
+        address = urlsplit(url)
+        if address.scheme not in {"http", "https"} or not address.hostname or address.port == 0:
+            raise wrong
+    except ValueError as error:
+        raise wrong from error
+    if address.username or address.password or address.query:
+        raise ConfigError(
+            f"model {spec.label}: base_url must not hold a user, password or query; name the "
+            "key's variable in api_key_env, and set the query in options.query"
+        )
+    return url.rstrip("/")

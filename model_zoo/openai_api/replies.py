@@ -107,7 +107,7 @@ _WORDS: tuple[tuple[FailureKind, re.Pattern[str]], ...] = (
 _NEVER_SMALL_ENOUGH = re.compile(r"request too large", re.IGNORECASE)
 """Groq and OpenAI, for a single request above the limit of a minute."""
 
-_FINISHES: Mapping[str, Finish] = {
+FINISHES: Mapping[str, Finish] = {
     "stop": "stop",
     "eos": "stop",
     "eos_token": "stop",
@@ -116,6 +116,7 @@ _FINISHES: Mapping[str, Finish] = {
     "length": "length",
     "max_tokens": "length",
     "model_length": "length",
+    "model_context_window_exceeded": "length",
     "content_filter": "filter",
     "refusal": "filter",
     "sensitive": "filter",
@@ -124,6 +125,9 @@ _FINISHES: Mapping[str, Finish] = {
     "blocklist": "filter",
     "prohibited_content": "filter",
     "spii": "filter",
+    "language": "filter",
+    "image_safety": "filter",
+    "model_armor": "filter",
 }
 """Finish reasons in lower case; Mistral, Anthropic, Zhipu and Gemini have their own."""
 
@@ -209,9 +213,10 @@ def _advice(kind: FailureKind, status: int, endpoint: Endpoint) -> str:
             return " (check the variables that the model's options.headers and options.query name)"
         return " (no key was sent: name the variable that holds it in the model's api_key_env)"
     if kind == "not_found":
+        ends = f": it usually ends in {endpoint.ending}" if endpoint.ending else ""
         return (
             f" (check that the server serves a model named {endpoint.model!r}, and that base_url "
-            f"{endpoint.address} is right: it usually ends in /v1)"
+            f"{endpoint.address} is right{ends})"
         )
     if kind == "rejected" and status == 413:
         return " (the request has more bytes than the server takes)"
@@ -322,7 +327,7 @@ def read_reply(
         output_tokens=output_tokens,
         seconds=seconds,
         seen=seen,
-        answered_by=_answered_by(document),
+        answered_by=answered_by(document),
         logprobs=logprobs if isinstance(logprobs, dict) else None,
     )
 
@@ -344,7 +349,7 @@ def _answer(document: Any, data: bytes, endpoint: Endpoint) -> tuple[str | None,
         ending = str(choice.get("finish_reason")).partition(":")[0].lower()
         if choice.get("error") or ending in _BROKEN_OFF:
             raise _failure_in(choice, endpoint) or _aborted(choice, endpoint)
-        finish = _FINISHES.get(ending, "unknown")
+        finish = FINISHES.get(ending, "unknown")
         message = choice.get("message")
         reasoning, text = _texts({} if message is None and finish == "filter" else message, finish)
     except (LookupError, TypeError, AttributeError) as error:
@@ -390,13 +395,14 @@ def _tokens(document: Any) -> tuple[int | None, int | None]:
     if not isinstance(usage, dict):
         return None, None
     names = ("prompt_tokens", "completion_tokens", "total_tokens")
-    shown, generated, total = (_count(usage.get(name)) for name in names)
+    shown, generated, total = (read_count(usage.get(name)) for name in names)
     if shown is not None and generated is not None and total is not None:
         generated = max(generated, total - shown)
     return shown, generated
 
 
-def _answered_by(document: Mapping[str, Any]) -> str | None:
+def answered_by(document: Mapping[str, Any]) -> str | None:
+    """The model that an answer names, with host and build if it names those."""
     values = (document.get(name) for name in ("model", "provider", "system_fingerprint"))
     return _name(*(value if isinstance(value, str) else "" for value in values))
 
@@ -416,7 +422,8 @@ def _short(text: str, longest: int) -> str:
     return " ".join(printable.split())
 
 
-def _count(value: object) -> int | None:
+def read_count(value: object) -> int | None:
+    """A number of tokens; None for what is not one."""
     if not isinstance(value, int | float) or isinstance(value, bool):
         return None
     return int(value) if 0 <= value < _MOST_TOKENS and value == int(value) else None

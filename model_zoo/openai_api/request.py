@@ -60,14 +60,12 @@ def _as_texts(values: Any) -> Any:
 _Texts: TypeAlias = Annotated[Mapping[str, str], BeforeValidator(_as_texts)]
 
 
-class OpenAIOptions(Fields):
-    """Options of a model on an OpenAI-compatible server.
+class ImageFields(Fields):
+    """The options of images: within the bounds and types they are sent byte for byte.
 
-    Images within the bounds and types are sent byte for byte, others are scaled or re-encoded.
+    Others are scaled or re-encoded.
     """
 
-    identity: str | None = None
-    """Names the model in keys instead of the URL, so that its server may move."""
     max_pixels: int | None = Field(default=None, gt=0)
     """The largest area of an image that is sent."""
     min_pixels: int | None = Field(default=None, gt=0)
@@ -79,6 +77,24 @@ class OpenAIOptions(Fields):
     is sent as JPEG, and scaled down if that does not suffice."""
     media_types: tuple[str, ...] = Policy().media_types
     """The types of images that the server takes; others are re-encoded."""
+    image_cache_mb: int = Field(default=16, ge=0)
+    """Megabytes of encoded images to cache."""
+
+    def policy(self) -> Policy:
+        """The image policy; raises `ConfigError` if its bounds contradict each other."""
+        return Policy(
+            max_pixels=self.max_pixels,
+            min_pixels=self.min_pixels,
+            max_side=self.max_side,
+            media_types=self.media_types,
+        )
+
+
+class OpenAIOptions(ImageFields):
+    """Options of a model on an OpenAI-compatible server."""
+
+    identity: str | None = None
+    """Names the model in keys instead of the URL, so that its server may move."""
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     """The server's name for the limit of a reply's tokens."""
     guided_json: bool = False
@@ -92,8 +108,6 @@ class OpenAIOptions(Fields):
     """Sent with every request; ${NAME} is filled in from the environment, and never stored."""
     query: _Texts = Field(default_factory=dict)
     """Parameters of the URL, like Azure's api-version; the environment fills in ${NAME}."""
-    image_cache_mb: int = Field(default=16, ge=0)
-    """Megabytes of encoded images to cache."""
 
     @field_validator("extra_body")
     @classmethod
@@ -110,15 +124,6 @@ class OpenAIOptions(Fields):
             if _OF_A_SECRET.search(name) and "${" not in text:
                 raise ValueError(f"name the variable that holds it: {{{name}: ${{NAME}}}}")
         return texts
-
-    def policy(self) -> Policy:
-        """The image policy; raises `ConfigError` if its bounds contradict each other."""
-        return Policy(
-            max_pixels=self.max_pixels,
-            min_pixels=self.min_pixels,
-            max_side=self.max_side,
-            media_types=self.media_types,
-        )
 
 
 def encode_request(
@@ -184,17 +189,27 @@ def _part(part: Part, uris: Mapping[str, orjson.Fragment]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataUri:
-    """An image as a fragment of a JSON body: a quoted data URI of `size` bytes."""
+    """An image as JSON: a data URI in quotes."""
 
-    fragment: orjson.Fragment
-    size: int
+    quoted: bytes
     seen: SeenImage
+
+    @property
+    def fragment(self) -> orjson.Fragment:
+        """A fragment of a JSON body."""
+        return orjson.Fragment(self.quoted)
+
+    @property
+    def source(self) -> tuple[str, str]:
+        """The media type, and the file's bytes in base64."""
+        media_type, _, data = self.quoted[6:-1].decode().partition(";base64,")
+        return media_type, data
 
 
 class DataUris:
     """A cache of data URIs, least recently used out first, of at most `image_cache_mb` in all."""
 
-    def __init__(self, images: ImageSource, options: OpenAIOptions) -> None:
+    def __init__(self, images: ImageSource, options: ImageFields) -> None:
         self._images = images
         self._policy = options.policy()
         self._max_bytes = options.max_bytes
@@ -238,10 +253,10 @@ class DataUris:
         finally:
             del self._under_way[image.sha256]
         self._ready[image.sha256] = uri
-        self._size += uri.size
+        self._size += len(uri.quoted)
         while self._size > self._limit:
             _, oldest = self._ready.popitem(last=False)
-            self._size -= oldest.size
+            self._size -= len(oldest.quoted)
         return uri
 
     def _encode(self, image: Image) -> DataUri:
@@ -255,4 +270,4 @@ class DataUris:
             height=prepared.height,
             media_type="" if prepared.media_type == image.media_type else prepared.media_type,
         )
-        return DataUri(fragment=orjson.Fragment(quoted), size=len(quoted), seen=seen)
+        return DataUri(quoted=quoted, seen=seen)

@@ -1,0 +1,297 @@
+from __future__ import annotations
+
+import base64
+import socket
+from typing import Any
+
+import pytest
+
+from mmconv.core.errors import ConfigError, Refused, Transient
+from mmconv.core.types import ANY_OBJECT, Sampling
+from model_zoo.anthropic_api import AnthropicOptions, fingerprint, guides_output
+from model_zoo.providers import find_provider
+from tests.model_zoo.conftest import message
+from tests.model_zoo.hosted_support import Host, host_spec, hosted
+from tests.model_zoo.openai_support import ONCE, Pictures, ask, asked
+
+USAGE = {"input_tokens": 12, "output_tokens": 3}
+SCHEMA = '{"type":"object","properties":{"score":{"type":"integer"}}}'
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-secret-1")
+
+
+def said(*blocks: dict[str, Any], stop: str = "end_turn", **usage: int) -> dict[str, Any]:
+    return {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "claude-x-1",
+        "content": list(blocks),
+        "stop_reason": stop,
+        "stop_sequence": None,
+        "usage": USAGE | usage,
+    }
+
+
+def failed(kind: str, words: str, status: int, **headers: str) -> tuple[Any, int, Any]:
+    sent = {name.replace("_", "-"): value for name, value in headers.items()}
+    return {"type": "error", "error": {"type": kind, "message": words}}, status, sent
+
+
+RED = said({"type": "text", "text": "Red."})
+
+
+async def test_a_conversation_is_sent_with_its_image_and_its_system_prompt() -> None:
+    host, pictures = Host(RED), Pictures()
+    image = pictures.add(8)
+    messages = (
+        message("system", "Be brief."),
+        message("user", image, "What is it?"),
+        message("assistant", " "),
+        message("user", "And the colour?"),
+    )
+    async with hosted(host, "anthropic", pictures) as backend:
+        reply = await backend.generate(
+            messages, Sampling(max_tokens=50, stop=("END",), extra={"top_k": 9}), affinity="a"
+        )
+    assert (reply.text, reply.finish, reply.reasoning) == ("Red.", "stop", None)
+    assert (reply.input_tokens, reply.output_tokens) == (12, 3)
+    assert reply.answered_by == "claude-x-1"
+    assert [seen.sha256 for seen in reply.seen] == [image.sha256]
+    assert host.paths == ["/v1/messages"]
+    assert host.headers[0]["authorization"] == "Bearer sk-ant-secret-1"
+    [body] = host.bodies
+    assert body.pop("messages") == [
+        {
+            "role": "user",
+            "content": [
+                {
+                    "type": "image",
+                    "source": {
+                        "type": "base64",
+                        "media_type": "image/png",
+                        "data": base64.b64encode(pictures.read(image.sha256)).decode(),
+                    },
+                },
+                {"type": "text", "text": "What is it?"},
+            ],
+        },
+        {"role": "assistant", "content": [{"type": "text", "text": "(no answer)"}]},
+        {"role": "user", "content": [{"type": "text", "text": "And the colour?"}]},
+    ]
+    assert body == {
+        "model": "some-model",
+        "system": "Be brief.",
+        "max_tokens": 50,
+        "temperature": 0.0,
+        "top_k": 9,
+        "stop_sequences": ["END"],
+    }
+
+
+async def test_thoughts_are_kept_apart_and_what_was_cached_counts_as_input() -> None:
+    thoughts = {"type": "thinking", "thinking": "It glows.", "signature": "s"}
+    host = Host(
+        said(
+            thoughts,
+            {"type": "redacted_thinking", "data": "x"},
+            {"type": "text", "text": "Red."},
+            cache_read_input_tokens=1000,
+            cache_creation_input_tokens=200,
+        )
+    )
+    options = {"thinking": 2000, "cache": "1h", "effort": "low", "extra_body": {"top_k": 5}}
+    async with hosted(host, "anthropic", options=options) as backend:
+        reply = await backend.generate(asked("Colour?"), ONCE, affinity="a")
+    assert (reply.text, reply.reasoning) == ("Red.", "It glows.")
+    assert reply.input_tokens == 1212
+    [body] = host.bodies
+    assert body["thinking"] == {"type": "enabled", "budget_tokens": 2000}
+    assert body["cache_control"] == {"type": "ephemeral", "ttl": "1h"}
+    assert body["output_config"] == {"effort": "low"}
+    assert body["top_k"] == 5
+
+
+async def test_adaptive_thoughts_are_requested_in_words() -> None:
+    host = Host(RED)
+    async with hosted(host, "anthropic", options={"thinking": "adaptive"}) as backend:
+        await ask(backend, asked("Colour?"))
+    assert host.bodies[0]["thinking"] == {"type": "adaptive", "display": "summarized"}
+
+
+async def test_a_schema_is_sent_if_the_model_is_guided() -> None:
+    host = Host(RED)
+    async with hosted(host, "anthropic", options={"guided_json": True}) as backend:
+        await ask(backend, asked("Colour?"), Sampling(schema=SCHEMA))
+        await ask(backend, asked("Colour?"), Sampling(schema=ANY_OBJECT))
+    assert host.bodies[0]["output_config"]["format"] == {
+        "type": "json_schema",
+        "schema": {"type": "object", "properties": {"score": {"type": "integer"}}},
+    }
+    assert "output_config" not in host.bodies[1]
+    assert guides_output(host_spec("anthropic", options={"guided_json": True}))
+
+
+async def test_a_seed_is_refused_before_anything_is_sent() -> None:
+    host = Host(RED)
+    async with hosted(host, "anthropic") as backend:
+        with pytest.raises(Refused, match="no seed: set"):
+            await ask(backend, asked("Colour?"), Sampling(seed=1))
+    assert host.bodies == []
+
+
+@pytest.mark.parametrize(
+    ("stop", "finish"),
+    [
+        ("stop_sequence", "stop"),
+        ("max_tokens", "length"),
+        ("model_context_window_exceeded", "length"),
+        ("refusal", "filter"),
+        ("pause_turn", "unknown"),
+    ],
+)
+async def test_reasons_to_stop_are_read(stop: str, finish: str) -> None:
+    host = Host(said({"type": "text", "text": "Re"}, stop=stop))
+    async with hosted(host, "anthropic") as backend:
+        reply = await backend.generate(asked("Colour?"), ONCE, affinity="a")
+    assert reply.finish == finish
+
+
+async def test_a_refusal_without_a_text_fails_with_its_tokens() -> None:
+    async with hosted(Host(said(stop="refusal")), "anthropic") as backend:
+        with pytest.raises(Refused, match="content filter") as caught:
+            await ask(backend, asked("Colour?"))
+    assert (caught.value.kind, caught.value.input_tokens) == ("filter", 12)
+
+
+async def test_an_empty_reply_is_requested_once_more() -> None:
+    host = Host(said(), RED)
+    async with hosted(host, "anthropic") as backend:
+        reply = await backend.generate(asked("Colour?"), ONCE, affinity="a")
+    assert (reply.text, reply.input_tokens, len(host.bodies)) == ("Red.", 24, 2)
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind", "overloaded", "retry_after"),
+    [
+        (failed("rate_limit_error", "slow", 429, retry_after="7"), "rate_limit", True, 7.0),
+        (failed("overloaded_error", "Overloaded", 529), "server", True, None),
+        (failed("api_error", "oops", 500), "server", False, None),
+    ],
+)
+async def test_what_may_pass_is_transient_and_sent_once(
+    answer: Any, kind: str, overloaded: bool, retry_after: float | None
+) -> None:
+    host = Host(answer)
+    async with hosted(host, "anthropic") as backend:
+        with pytest.raises(Transient) as caught:
+            await ask(backend, asked("Colour?"))
+    failure = caught.value
+    assert (failure.kind, failure.overloaded, failure.retry_after) == (
+        kind,
+        overloaded,
+        retry_after,
+    )
+    assert len(host.bodies) == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind", "words"),
+    [
+        (failed("authentication_error", "bad sk-ant-secret-1", 401), "authentication", "[key]"),
+        (failed("not_found_error", "model: x", 404), "not_found", "'some-model'"),
+        (
+            failed("invalid_request_error", "prompt is too long: 9 tokens > 8", 400),
+            "context",
+            "too long",
+        ),
+        (
+            failed("invalid_request_error", "Your credit balance is too low", 400),
+            "quota",
+            "credit",
+        ),
+        (failed("request_too_large", "too many bytes", 413), "rejected", "more bytes"),
+    ],
+)
+async def test_what_stays_wrong_is_refused(answer: Any, kind: str, words: str) -> None:
+    async with hosted(Host(answer), "anthropic") as backend:
+        with pytest.raises(Refused) as caught:
+            await ask(backend, asked("Colour?"))
+    assert caught.value.kind == kind
+    assert words in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
+async def test_limits_are_reported_with_replies_and_failures() -> None:
+    headers = {
+        "anthropic-ratelimit-requests-limit": "50",
+        "anthropic-ratelimit-requests-remaining": "49",
+        "anthropic-ratelimit-requests-reset": "2020-01-01T00:00:00Z",
+    }
+    body, status, _ = failed("rate_limit_error", "slow", 429)
+    host = Host((RED, 200, headers), RED, (body, status, headers))
+    backend: Any
+    async with hosted(host, "anthropic") as backend:
+        await ask(backend, asked("Colour?"))
+        assert [(limit.unit, limit.remaining) for limit in backend.limits] == [("requests", 49.0)]
+        await ask(backend, asked("Colour?"))
+        assert backend.limits == ()
+        with pytest.raises(Transient):
+            await ask(backend, asked("Colour?"))
+        assert len(backend.limits) == 1
+
+
+@pytest.mark.parametrize("body", [b"<html>", b"{}", b"[]", b'{"content": 3}'])
+async def test_an_answer_that_is_no_message_is_malformed(body: bytes) -> None:
+    async with hosted(Host(body), "anthropic") as backend:
+        with pytest.raises(Transient, match="not a reply") as caught:
+            await ask(backend, asked("Colour?"))
+    assert caught.value.kind == "malformed"
+
+
+async def test_a_host_that_is_away_is_transient() -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        spec = host_spec("anthropic", f"http://127.0.0.1:{unused.getsockname()[1]}")
+    backend = await find_provider("anthropic").open_backend(spec, Pictures())
+    with pytest.raises(Transient) as caught:
+        await ask(backend, asked("Colour?"))
+    await backend.aclose()
+    assert caught.value.kind == "connection"
+
+
+async def test_large_images_are_made_to_fit() -> None:
+    host, pictures = Host(RED), Pictures()
+    image = pictures.add(64)
+    options = {"max_side": 16}
+    async with hosted(host, "anthropic", pictures, options=options) as backend:
+        reply = await backend.generate(asked(image, "What?"), ONCE, affinity="a")
+    assert [(seen.width, seen.height) for seen in reply.seen] == [(16, 16)]
+    assert AnthropicOptions().max_bytes == 3_932_160
+
+
+async def test_the_model_is_looked_up_without_a_call() -> None:
+    host = Host({"id": "claude-x-1", "type": "model"})
+    async with hosted(host, "anthropic") as backend:
+        spec = host_spec("anthropic", backend.endpoint.url)  # type: ignore[attr-defined]
+        assert await find_provider("anthropic").probe(spec) == ("some-model",)
+    assert host.paths == ["/v1/models/some-model"]
+
+
+def test_the_identity_covers_what_changes_replies() -> None:
+    plain = fingerprint(host_spec("anthropic"))
+    for options in ({"thinking": 2000}, {"effort": "low"}, {"max_side": 100}):
+        assert fingerprint(host_spec("anthropic", options=options)) != plain
+    for options in ({"cache": "5m"}, {"image_cache_mb": 1}):
+        assert fingerprint(host_spec("anthropic", options=options)) == plain
+
+
+def test_a_wrong_option_and_a_missing_key_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ConfigError, match="thinking"):
+        fingerprint(host_spec("anthropic", options={"thinking": 10}))
+    monkeypatch.delenv("ANTHROPIC_API_KEY")
+    with pytest.raises(ConfigError, match="ANTHROPIC_API_KEY is not set"):
+        find_provider("anthropic").check_key(host_spec("anthropic"))
