@@ -13,21 +13,31 @@ from mmconv.benchmarks.base.replay import as_published
 from mmconv.benchmarks.registry import RESCORED, find_rescorer
 from mmconv.cli.shared.table_output import print_warnings, show_tables, table_options
 from mmconv.core.errors import ConfigError
+from mmconv.core.types import Table
 from mmconv.report.agreement.files import read_ratings
-from mmconv.report.agreement.panels import FIELDS, choose, match, require_fields
+from mmconv.report.agreement.panels import (
+    FIELDS,
+    Rating,
+    choose,
+    distinct,
+    list_values,
+    match,
+    require_fields,
+)
 from mmconv.report.agreement.tables import agreement_table, read_scale, warn_of_scales
-from mmconv.run_folder.layout import SCORES
+from mmconv.report.corrections import correct_run
+from mmconv.run_folder.layout import SCORES, TABLES
 from mmconv.stats.agreement.many_raters import Level
 
 _EXISTING = click.Path(exists=True, path_type=Path)
 
 
 @click.command(name="agree")
+@click.argument("runs", type=_EXISTING, nargs=-1, metavar="[RUN]...")
 @click.option(
     "--judge",
     type=_EXISTING,
-    required=True,
-    help="A run's folder, its scores.jsonl, or a file of ratings.",
+    help="In place of RUN: its scores.jsonl, or any file of ratings.",
 )
 @click.option(
     "--human",
@@ -36,6 +46,11 @@ _EXISTING = click.Path(exists=True, path_type=Path)
     multiple=True,
     required=True,
     help="A file of people's ratings. Repeatable.",
+)
+@click.option(
+    "--correct",
+    is_flag=True,
+    help="Correct the numbers of each RUN by these ratings, here and in its tables.",
 )
 @click.option("--metric", help="Only ratings of this metric.")
 @click.option("--condition", help="Only ratings under this condition.")
@@ -62,12 +77,14 @@ _EXISTING = click.Path(exists=True, path_type=Path)
 )
 @click.option("--seed", default=0, show_default=True, help="Random seed of the draws.")
 @table_options
-def agree_command(judge: Path, people: Sequence[Path], **values: Any) -> None:
-    """Compare ratings by a judge with ratings of the same samples by people.
+def agree_command(
+    runs: Sequence[Path], judge: Path | None, people: Sequence[Path], correct: bool, **values: Any
+) -> None:
+    """Compare ratings by the judge of each RUN with ratings of the same samples by people.
 
     Rating files (.csv, .tsv, .jsonl, .json, .xlsx) have the fields sample and value (a number or a
-    label), and optionally rater, metric, condition, turn and cluster (the dialogue; by default the
-    sample). Intervals come from a bootstrap over dialogues.
+    label), and optionally rater, metric, condition, turn, cluster (the dialogue; by default the
+    sample) and run (the name of the run's folder). Intervals come from a bootstrap over dialogues.
 
     In a run with --trials, the second trial of sample 1 is named 1#2, and a rating of 1 belongs to
     the first trial. Trials that no person rated are left out and counted.
@@ -75,33 +92,72 @@ def agree_command(judge: Path, people: Sequence[Path], **values: Any) -> None:
     In a run with --order both, the judge's rating is the mean over both sides.
 
     Agreement, kappas, alpha and the mean difference need ratings on one scale; correlations do not.
+
+    With --correct the tables of each RUN get columns of corrected numbers, which compare and
+    leaderboard show too: what people would have given all samples, if those that they rated were
+    drawn at random. The judge's own numbers stay.
     """
+    if bool(runs) == bool(judge):
+        raise ConfigError("name the folders of runs, or a file of ratings with --judge")
+    sources = runs or ([judge] if judge else [])
+    if correct and not all(source.is_dir() for source in sources):
+        raise ConfigError("--correct needs folders of runs, and not a file of ratings")
+    human = [rating for path in people for rating in read_ratings(path)]
+    tables: list[Table] = []
+    warnings: dict[str, None] = {}
+    for source in sources:
+        made, about = _agreement(source, human, correct=correct, **values)
+        if len(sources) > 1:
+            made = [
+                replace(each, name=f"{source.name}-{each.name}", title=f"{each.title}, {source}")
+                for each in made
+            ]
+        tables += made
+        warnings |= dict.fromkeys(about)
+    print_warnings(warnings, values["form"])
+    printed = tables
+    if values["form"] == "table":
+        printed = [replace(t, notes=tuple(n for n in t.notes if n not in warnings)) for t in tables]
+    show_tables(tables, values["form"], values["out"], printed=printed, intervals=True)
+    for source in sources if correct else ():
+        click.echo(
+            f"{source / TABLES} has the corrected columns; mmconv report {source} renews its page",
+            err=True,
+        )
+
+
+def _agreement(
+    source: Path, people: Sequence[Rating], *, correct: bool, **values: Any
+) -> tuple[list[Table], list[str]]:
+    """The tables of a run or a file of ratings, and the warnings that their notes have too."""
+    file = source / SCORES if source.is_dir() else source
+    name = source.resolve().name if source.is_dir() else None
+    human = [each for each in people if name is None or each.run in (None, name)]
+    if not human:
+        known = list_values(distinct("run", people))
+        raise ConfigError(f"no rating is of the run {name}; runs in the files: {known}")
+    fields = {name: values[name] for name in FIELDS}
+    judged = read_ratings(file, _read_tags(values["tags"]))
+    require_fields([*judged, *human], **fields)
+    judged, human = (choose(ratings, **fields) for ratings in (judged, human))
+    tables, warnings = [], []
+    scale = read_scale(file)
+    for pair in match(judged, human, tie=values["tie"], level=values["level"]):
+        warning = warn_of_scales(pair, human, scale)
+        table = agreement_table(pair, human, replicates=values["replicates"], seed=values["seed"])
+        warnings += [warning] if warning else []
+        tables.append(replace(table, notes=(*([warning] if warning else []), *table.notes)))
+    return [*tables, *(correct_run(source, judged, human) if correct else ())], warnings
+
+
+def _read_tags(texts: Sequence[str]) -> dict[str, str]:
     tags: dict[str, str] = {}
-    for text in values["tags"]:
+    for text in texts:
         name, _, value = text.partition("=")
         if not (name and value):
             raise ConfigError(f"--tag {text!r}: expected NAME=VALUE")
         tags[name] = value
-    fields = {name: values[name] for name in FIELDS}
-    file = judge / SCORES if judge.is_dir() else judge
-    judged = read_ratings(file, tags)
-    human = [rating for path in people for rating in read_ratings(path)]
-    require_fields([*judged, *human], **fields)
-    judged, human = (choose(ratings, **fields) for ratings in (judged, human))
-    matches = match(judged, human, tie=values["tie"], level=values["level"])
-    tables = [
-        agreement_table(pair, human, replicates=values["replicates"], seed=values["seed"])
-        for pair in matches
-    ]
-    scale = read_scale(file)
-    warnings = [warn_of_scales(pair, human, scale) for pair in matches]
-    print_warnings(filter(None, warnings), values["form"])
-    warned = [
-        replace(table, notes=(warning, *table.notes)) if warning else table
-        for table, warning in zip(tables, warnings, strict=True)
-    ]
-    printed = tables if values["form"] == "table" else warned
-    show_tables(warned, values["form"], values["out"], printed=printed, intervals=True)
+    return tags
 
 
 @click.command(name="rescore", options_metavar="", no_args_is_help=True)

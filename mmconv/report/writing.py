@@ -27,6 +27,7 @@ from mmconv.core.types import Score, Table
 from mmconv.report.data_quality import DataQuality, find_notable
 from mmconv.report.tables.formats import all_to_markdown, in_markdown, remove_tables, write_tables
 from mmconv.run_folder.layout import (
+    LABELS,
     MANIFEST,
     PROGRESS,
     REPORT,
@@ -35,6 +36,7 @@ from mmconv.run_folder.layout import (
     TRANSCRIPTS,
     WARNINGS,
 )
+from mmconv.run_folder.saved_run import read_scores, read_spec
 from mmconv.run_folder.transcripts import (
     CallRecord,
     ScoreRecord,
@@ -277,12 +279,18 @@ class RunFolder:
             # numpy comes with it, and only the end of a run needs it
             from mmconv.stats import ScoreFrame, note_intervals
 
+            frame = ScoreFrame(records.scores)
             tables = tuple(
                 replace(table, notes=(*notes, *table.notes))
-                for table in note_intervals(tabulate(ScoreFrame(records.scores)))
+                for table in note_intervals(tabulate(frame))
             )
             notable = find_notable(records.quality, tables)
             self.write_json(WARNINGS, [warning._asdict() for warning in notable])
+            if (labels := self.path / LABELS).exists():
+                from mmconv.report.corrections import correct_tables
+
+                frame.people = ScoreFrame(read_scores(labels))
+                tables = correct_tables(read_spec(self.path), frame, tables)
             write_tables(self.path / TABLES, tables)
             warning = " ".join(warning.sentence for warning in notable)
             self._write_report(tables, ({"warning": warning} if warning else {}) | dict(facts))

@@ -26,6 +26,9 @@ PROGRESS = "progress.json"
 
 SCORES = "scores.jsonl"
 TRANSCRIPTS = "transcripts.jsonl"
+LABELS = "labels.jsonl"
+"""Scores by people of some of the answers, which correct the run's numbers; records as `SCORES`."""
+
 TABLES = "tables"
 WARNINGS = "warnings.json"
 """What the run reported before its numbers; runs from before 0.1.0 have no such file."""

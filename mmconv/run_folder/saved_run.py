@@ -24,6 +24,7 @@ from mmconv.core.plans import read_trial
 from mmconv.core.score_rows import ABSENT, CLUSTER, PLAIN, RESERVED, ScoreRows
 from mmconv.core.types import UNASKED, Cell, Score, Table
 from mmconv.run_folder.layout import (
+    LABELS,
     MANIFEST,
     SCORES,
     SPEC,
@@ -94,6 +95,11 @@ class FinishedRun:
     def score_rows(self) -> ScoreRows:
         """The run's scores in rows of numbers, for a `ScoreFrame`."""
         return read_score_rows(self.folder / SCORES)
+
+    def labels(self) -> Iterator[Score] | None:
+        """Stream people's scores; None if the run has no such file."""
+        path = self.folder / LABELS
+        return read_scores(path) if path.exists() else None
 
 
 class Line(NamedTuple):

@@ -33,9 +33,9 @@ from mmconv.stats.estimates import (
     estimate_terms,
     summarise,
 )
-from mmconv.stats.ratios import LARGEST_ERROR, find_fieller, with_added
+from mmconv.stats.ratios import find_fieller, with_added
 from mmconv.stats.spread import cluster_shares, degrees_of_freedom, find_spread
-from mmconv.stats.student_t import t_quantile
+from mmconv.stats.student_t import t_quantile, two_sided
 
 Terms: TypeAlias = Sequence[tuple[Column, float]]
 """Columns whose means, times their weights, are added up."""
@@ -155,39 +155,56 @@ def summarise_corrected_ratio(
     if not n or not under.mean > 0:
         return none
     ratio = over.mean / under.mean
-    shares = cluster_shares(under.people)
     spread = find_spread([*over.terms(), *under.terms(-ratio)])
-    if spread is None or len(shares) < FEWEST_CLUSTERS:
+    if spread is None:
         return replace(none, mean=ratio)
+    ends = _ratio_ends(over, under, possible)
     summary = replace(none, mean=ratio, stderr=math.sqrt(spread.variance) / under.mean)
-    off = over.people.numbers - ratio * under.people.numbers
-    linear = replace(summary, stderr=math.sqrt(spread.variance), n=n + len(under.rest))
-    size = effective_size(float(off.var()), linear, degrees_of_freedom(shares))
-    means, errors = with_added(
-        np.array([over.mean, under.mean]),
-        _covariance(over.terms(), under.terms()),
-        size,
-        np.array(possible),
-    )
-    ends = find_fieller(means, errors, t_quantile(spread.freedom))
     return replace(summary, low=ends[0], high=ends[1]) if ends else summary
 
 
-def count_wanted(under: Correction) -> int | None:
-    """How many labels give a ratio over this mean an interval, by its error with those at hand.
+def count_wanted(
+    over: Correction, under: Correction, possible: Sequence[tuple[float, float]], widest: float
+) -> int | None:
+    """How many labels give the ratio an interval of this width, by the errors of those at hand.
 
-    None if that is not known: without an error, and if only more samples would do.
+    None without an error, and if 50 times the labels would not do.
     """
-    own = summarise(under.labelled)
-    spread = find_spread(under.terms())
-    if spread is None or own.stderr is None or not under.mean > 0:
-        return None
-    allowed = (LARGEST_ERROR * under.mean / t_quantile(spread.freedom)) ** 2
-    others = spread.variance - own.stderr**2
-    if others >= allowed:
-        return None
     n = len(under.people)
-    return max(n, math.ceil(n * own.stderr**2 / (allowed - others)))
+    if not n or not under.mean > 0:
+        return None
+    for step in range(40):
+        more = 1.1**step
+        ends = _ratio_ends(over, under, possible, more)
+        if ends and ends[1] - ends[0] <= widest:
+            return math.ceil(n * more)
+    return None
+
+
+def _ratio_ends(
+    over: Correction,
+    under: Correction,
+    possible: Sequence[tuple[float, float]],
+    more: float = 1.0,
+) -> tuple[float, float] | None:
+    """Fieller's interval of the ratio, as if there were `more` times the labels."""
+    ratio = over.mean / under.mean
+    shares = cluster_shares(under.people)
+    off = [*over.terms(), *under.terms(-ratio)]
+    own_off = [(over.labelled, 1.0), (under.labelled, -ratio)]
+    spread, own = find_spread(off), find_spread(own_off)
+    if spread is None or own is None or more * len(shares) < FEWEST_CLUSTERS:
+        return None
+    labels = _covariance([(over.labelled, 1.0)], [(under.labelled, 1.0)])
+    errors = _covariance(over.terms(), under.terms()) + (1 / more - 1) * labels
+    error = math.sqrt(max(spread.variance + (1 / more - 1) * own.variance, 0.0))
+    n = round(more * len(under.people)) + len(under.rest)
+    summary = Summary(mean=ratio, stderr=error, low=None, high=None, n=n, missing={})
+    numbers = over.people.numbers - ratio * under.people.numbers
+    size = effective_size(float(numbers.var()), summary, more * degrees_of_freedom(shares))
+    means = np.array([over.mean, under.mean])
+    means, errors = with_added(means, errors, size, np.array(possible))
+    return find_fieller(means, errors, t_quantile(more * spread.freedom))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -228,6 +245,16 @@ def find_rate(judged: Column, people: Column, *, of: Literal[0, 1]) -> Rate | No
     share = (n * value + 1) / (n + _ADDED)
     more = share * (1 - share) / (n + _ADDED) - value * (1 - value) / n
     return Rate(value=value, verdicts=verdicts, variance=max(0.0, more))
+
+
+def compare_rates(left: Rate, right: Rate) -> float | None:
+    """The two-sided p-value of two rates being the same; None over too few clusters."""
+    terms = [*left.terms(1.0), *right.terms(-1.0)]
+    spread = find_spread(terms)
+    if spread is None or min(len(cluster_shares(column)) for column, _ in terms) < FEWEST_CLUSTERS:
+        return None
+    error = math.sqrt(spread.variance + left.variance + right.variance)
+    return two_sided((left.value - right.value) / error, spread.freedom) if error else None
 
 
 def correct_share(judged: Column, fails_right: Rate, passes_wrong: Rate) -> Summary:

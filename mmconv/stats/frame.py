@@ -34,7 +34,11 @@ class ScoreFrame:
     The tag `cluster` says which scores are not independent of each other; without it those of one
     sample are not. Rows that a frame was made of are its memory: they come into their order, and
     can grow no more. Raises `ValueError` for scores that `ScoreRows.append` refuses.
+
+    `people` are the scores that people gave some of the same answers; None without any.
     """
+
+    people: ScoreFrame | None = None
 
     def __init__(self, scores: Iterable[Score] | ScoreRows = ()) -> None:
         rows = scores if isinstance(scores, ScoreRows) else _gathered(scores)
@@ -71,6 +75,7 @@ class ScoreFrame:
         part._fields = {name: codes[rows] for name, codes in self._fields.items()}
         part._clusters = self._clusters[rows]
         part._selected, part._made = {}, {}
+        part.people = self.people and self.people.only(turn=turn, **where)
         return part
 
     def once(self, make: Callable[[ScoreFrame], _Made]) -> _Made:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TypeAlias
 
+from mmconv.benchmarks.base.corrections import CORRECTED
 from mmconv.benchmarks.base.endings import METRICS
 from mmconv.benchmarks.base.layouts import Layout
 from mmconv.benchmarks.base.metrics import Delta, Metric, default_metrics, quantities
@@ -129,13 +130,14 @@ def _part(layout: Layout, metrics: Sequence[Metric]) -> BoardPart:
         name=layout.name.removeprefix("_"),
         title=layout.title,
         columns={
-            title_of(metric): CellPlace(
+            f"{title_of(metric)}{end}": CellPlace(
                 table=metric.table,
                 row=label.replace("{name}", metric.name),
-                column=metric.group.title,
-                quantity=(metric.name, metric.group.label),
+                column=f"{metric.group.title}{end}",
+                quantity=None if end else (metric.name, metric.group.label),
             )
             for metric in chosen
+            for end in ("", CORRECTED)
         },
         signed=all(isinstance(metric, Delta) for metric in chosen),
         notes=tuple(layout.notes),

@@ -14,6 +14,7 @@ from itertools import product
 from statistics import fmean
 from typing import Literal, TypeAlias
 
+from mmconv.benchmarks.base.corrections import CORRECTED, corrected
 from mmconv.benchmarks.base.metrics import Delta, Mean, MeanOf, Metric
 from mmconv.core.types import Cell, Table
 from mmconv.stats import ScoreFrame
@@ -217,6 +218,8 @@ def _cells(
                     yield *names, metric, cell
                     if layout.columns == "group" and (bounds := if_missing(metric, cut, cell)):
                         yield names[0], f"{names[1]}{IF_MISSING}", metric, bounds
+                    if (by_people := corrected(metric, cut)) is not None:
+                        yield names[0], f"{names[1]}{CORRECTED}", metric, by_people
 
 
 def if_missing(metric: Metric, frame: ScoreFrame, cell: Cell) -> Cell | None:
@@ -284,7 +287,7 @@ def _column_names(layout: Layout, chosen: Sequence[Metric], frame: ScoreFrame) -
         f"{_column(layout, metric, values)}{end}"
         for values in parts
         for metric in chosen
-        for end in ("", IF_MISSING)
+        for end in ("", IF_MISSING, CORRECTED)
     )
 
 

@@ -1,8 +1,9 @@
 """Ratings by judges and people, read from files.
 
 A file is a run's `scores.jsonl`, or records (.csv, .tsv, .jsonl, .json, .xlsx) with the fields
-`sample` and `value` and optionally `rater`, `metric`, `condition`, `turn` and `cluster` (the
-dialogue, by default the sample). A value is a number or a label; an empty one is not a rating.
+`sample` and `value` and optionally `rater`, `metric`, `condition`, `turn`, `cluster` (the dialogue,
+by default the sample) and `run` (the name of the run's folder). A value is a number or a label; an
+empty one is not a rating.
 """
 
 from __future__ import annotations
@@ -128,6 +129,7 @@ def _rating(record: Record, rater: str) -> Rating:
         condition=read("condition"),
         turn=None if turn is None else str(int(turn)),
         cluster=read("cluster"),
+        run=read("run"),
     )
 
 

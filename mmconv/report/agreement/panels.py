@@ -41,7 +41,8 @@ Raters: TypeAlias = dict[str, dict[Unit, "Rating"]]
 class Rating:
     """A rater's value for a sample, or None with a reason.
 
-    `where` (file and row) and the `tags` of a run's score are for messages.
+    `where` (file and row) and the `tags` of a run's score are for messages. `run` is the name of
+    the run's folder, if the file names it.
     """
 
     where: str
@@ -53,6 +54,7 @@ class Rating:
     condition: str | None = None
     turn: str | None = None
     cluster: str | None = None
+    run: str | None = None
     tags: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -141,7 +143,7 @@ def match(
     `InputError` if ratings of one unit cannot be distinguished, the two sides use different kinds
     of values, or nothing matches.
     """
-    human = _named_as_judged(judged, human)
+    human = name_as_judged(judged, human)
     rated, scored = ([r for r in ratings if r.value is not None] for ratings in (human, judged))
     if not scored or not rated:
         raise _unmatched(["sample"], scored, rated, "No rating is left; choose fewer things.")
@@ -198,7 +200,7 @@ def _unmatched(
     return DataError("judges and people rated different units", problems, advice)
 
 
-def _named_as_judged(judged: Sequence[Rating], human: Sequence[Rating]) -> list[Rating]:
+def name_as_judged(judged: Sequence[Rating], human: Sequence[Rating]) -> list[Rating]:
     """The ratings by people with the names of the judge's samples, if they are clear.
 
     Programs that take a column with a gap for fractions write 2.0 for 2.

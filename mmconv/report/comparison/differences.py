@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import TypeAlias
 
 from mmconv.benchmarks.base.compare import find_quantities
+from mmconv.benchmarks.base.corrections import CORRECTED, NOTE, correct_difference
 from mmconv.core.errors import ConfigError
-from mmconv.core.types import Cell, Table
+from mmconv.core.types import Cell, Summary, Table
 from mmconv.report.comparison.runs import check_alike, check_samples, open_runs, other_settings
 from mmconv.run_folder.saved_run import FinishedRun
 from mmconv.stats import INTERVALS, Contrast, Kind, Quantity, ScoreFrame, as_cell, contrast, holm
@@ -161,21 +162,26 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Measured:
-    """A run's quantities by name and group, and its samples, each with its cluster."""
+    """A run's quantities by name and group, and its samples, each with its cluster.
+
+    `labels` are the quantities as people rated them.
+    """
 
     run: FinishedRun
     samples: Mapping[str, str]
     quantities: Mapping[Key, Quantity]
+    labels: Mapping[Key, Quantity]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Other:
-    """A run compared with the baseline."""
+    """A run compared with the baseline; `corrected` are differences corrected by people."""
 
     run: FinishedRun
     samples: int
     common: int
     contrasts: Mapping[Key, Contrast]
+    corrected: Mapping[Key, Summary]
     warnings: tuple[str, ...]
     overlap: tuple[str, ...]
 
@@ -228,7 +234,13 @@ def quantities_by_key(frame: ScoreFrame, run: FinishedRun) -> dict[Key, Quantity
 
 def _measure(run: FinishedRun) -> _Measured:
     frame = ScoreFrame(run.score_rows())
-    return _Measured(run=run, samples=frame.clusters(), quantities=quantities_by_key(frame, run))
+    scores = run.labels()
+    return _Measured(
+        run=run,
+        samples=frame.clusters(),
+        quantities=quantities_by_key(frame, run),
+        labels={} if scores is None else quantities_by_key(ScoreFrame(scores), run),
+    )
 
 
 def _compare_with(first: _Measured, run: FinishedRun, despite: Collection[str]) -> _Other:
@@ -247,9 +259,20 @@ def _compare_with(first: _Measured, run: FinishedRun, despite: Collection[str]) 
             for key, quantity in first.quantities.items()
             if key in other.quantities
         },
+        corrected=dict(_corrected(first, other)),
         warnings=check_samples((first.samples, other.samples), labels, despite),
         overlap=tuple(_overlap(first, other, common)),
     )
+
+
+def _corrected(first: _Measured, other: _Measured) -> Iterator[tuple[Key, Summary]]:
+    """The differences that the labels of both runs correct."""
+    for key in first.labels.keys() & other.labels.keys():
+        summary = correct_difference(
+            (first.quantities[key], other.quantities[key]), (first.labels[key], other.labels[key])
+        )
+        if summary is not None:
+            yield key, summary
 
 
 def _overlap(first: _Measured, other: _Measured, common: int) -> Iterator[str]:
@@ -363,12 +386,23 @@ def _differences(
             for key in (key for key in keys if key[0] == name and key in other.contrasts):
                 difference = other.contrasts[key]
                 cell = as_cell(difference.summary, first.quantities[key].scale, share=True)
-                rows.setdefault(_row(name, other, others), {})[key[1]] = cell
+                cells = rows.setdefault(_row(name, other, others), {})
+                cells[key[1]] = cell
+                if (by_people := other.corrected.get(key)) is not None:
+                    scale = first.quantities[key].scale
+                    cells[f"{key[1]}{CORRECTED}"] = as_cell(by_people, scale, share=True)
     significant = [key for key in tests.significant if key[0] in rows]
     for row in dict.fromkeys(row for row, _ in significant):
         groups = (group for name, group in significant if name == row)
         rows[row][DIFFERS] = Cell(value=", ".join(groups))
     columns = tuple(dict.fromkeys(group for _, group in keys))
+    filled = {column for cells in rows.values() for column in cells}
+    shown = [
+        each
+        for group in columns
+        for each in (group, f"{group}{CORRECTED}")
+        if each in filled or each == group
+    ]
     what = f"{DIFFERS}: significant" if significant else "No difference is significant"
     tested = [key for key in tests.tested if key[0] in rows]
     runs = others[0].run.label if len(others) == 1 else "each run"
@@ -376,7 +410,7 @@ def _differences(
     return Table(
         name=name,
         title=f"{title}: {runs} minus {first.run.label}",
-        columns=(*columns, *([DIFFERS] if significant else [])),
+        columns=(*shown, *([DIFFERS] if significant else [])),
         rows=rows,
         notes=(
             *warnings,
@@ -384,6 +418,7 @@ def _differences(
             *([f"{what} {_CORRECTION.format(n=tests.count)}"] if tested else []),
             *_power(columns, tests, tested),
             *([ONCE] if tests.count < len(tests.tested) else []),
+            *([NOTE] if len(shown) > len(columns) else []),
             PAIRED,
             INTERVALS,
             *([CAUTIOUS] if any(first.quantities[key].cautious for key in keys) else []),
