@@ -380,29 +380,15 @@ def _differences(
         for key, quantity in first.quantities.items()
         if quantity.kind == kind and key in compared
     ]
-    rows: dict[str, dict[str, Cell]] = {}
-    for name in dict.fromkeys(name for name, _ in keys):
-        for other in others:
-            for key in (key for key in keys if key[0] == name and key in other.contrasts):
-                difference = other.contrasts[key]
-                cell = as_cell(difference.summary, first.quantities[key].scale, share=True)
-                cells = rows.setdefault(_row(name, other, others), {})
-                cells[key[1]] = cell
-                if (by_people := other.corrected.get(key)) is not None:
-                    scale = first.quantities[key].scale
-                    cells[f"{key[1]}{CORRECTED}"] = as_cell(by_people, scale, share=True)
+    rows = _difference_rows(first, others, keys)
     significant = [key for key in tests.significant if key[0] in rows]
     for row in dict.fromkeys(row for row, _ in significant):
         groups = (group for name, group in significant if name == row)
         rows[row][DIFFERS] = Cell(value=", ".join(groups))
     columns = tuple(dict.fromkeys(group for _, group in keys))
-    filled = {column for cells in rows.values() for column in cells}
-    shown = [
-        each
-        for group in columns
-        for each in (group, f"{group}{CORRECTED}")
-        if each in filled or each == group
-    ]
+    filled = {*columns, *(column for cells in rows.values() for column in cells)}
+    every = (each for group in columns for each in (group, f"{group}{CORRECTED}"))
+    shown = [each for each in every if each in filled]
     what = f"{DIFFERS}: significant" if significant else "No difference is significant"
     tested = [key for key in tests.tested if key[0] in rows]
     runs = others[0].run.label if len(others) == 1 else "each run"
@@ -425,6 +411,24 @@ def _differences(
         ),
         signed=True,
     )
+
+
+def _difference_rows(
+    first: _Measured, others: Sequence[_Other], keys: Sequence[Key]
+) -> dict[str, dict[str, Cell]]:
+    """The differences of these quantities, each with the corrected one if there are labels."""
+    rows: dict[str, dict[str, Cell]] = {}
+    for name in dict.fromkeys(name for name, _ in keys):
+        for other in others:
+            for key in (key for key in keys if key[0] == name and key in other.contrasts):
+                difference = other.contrasts[key]
+                cell = as_cell(difference.summary, first.quantities[key].scale, share=True)
+                cells = rows.setdefault(_row(name, other, others), {})
+                cells[key[1]] = cell
+                if (by_people := other.corrected.get(key)) is not None:
+                    scale = first.quantities[key].scale
+                    cells[f"{key[1]}{CORRECTED}"] = as_cell(by_people, scale, share=True)
+    return rows
 
 
 def _power(columns: Sequence[str], tests: _Tests, tested: Collection[Key]) -> Iterator[str]:
