@@ -7,6 +7,9 @@ Servers that split reasoning themselves put it into another field.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+
+from mmconv.core.protocols import Channel, Listen
 
 _TAGS = (
     ("<think>", "</think>"),
@@ -23,6 +26,8 @@ GRPO, Seed-OSS and gpt-oss."""
 
 _BETWEEN_CHANNELS = "<|end|><|start|>assistant"
 """The text before the closing tag of gpt-oss."""
+
+_MARKS = (_BETWEEN_CHANNELS, "<answer>", "</answer>", *(tag for tags in _TAGS for tag in tags))
 
 _LONE_CLOSING = re.compile(r"(?<![`'\"])(?:</(?:think|thinking)>|◁/think▷)")
 _WHOLE_ANSWER = re.compile(r"<answer>((?:(?!</?answer>).)*)(?:</answer>)?", re.DOTALL)
@@ -60,6 +65,39 @@ def split_reasoning(text: str, *, others: bool = False, opened: str = "") -> tup
     if lone is None or _ANY_OPENING.search(text, 0, lone.start()):
         return None, text
     return _split(text[: lone.start()], text[lone.end() :])
+
+
+class ReplyPieces:
+    """Passes the pieces of a growing reply on, as text and reasoning.
+
+    What may yet become a tag or a text in `stops`, or be stripped, is held back. Without `opened`,
+    a tag that the prompt opened is only seen when it closes; what precedes it has gone out as text.
+    """
+
+    def __init__(self, listen: Listen, *, opened: str = "", stops: Iterable[str] = ()) -> None:
+        self._listen = listen
+        self._opened = opened
+        self._marks = (*_MARKS, *stops)
+        self._longest = max(map(len, self._marks))
+        self._passed: dict[Channel, str] = {"reasoning": "", "text": ""}
+
+    def grow(self, text: str, others: str | None = None) -> None:
+        """Take the whole reply so far; `others` is reasoning that a server split off."""
+        reasoning, answer = split_reasoning(text, others=others is not None, opened=self._opened)
+        self._pass("reasoning", others or reasoning or "")
+        self._pass("text", answer)
+
+    def _pass(self, channel: Channel, text: str) -> None:
+        for length in range(min(self._longest, len(text)), 0, -1):
+            if any(mark.startswith(text[-length:]) for mark in self._marks):
+                text = text[:-length]
+                break
+        # a character of several tokens is U+FFFD until it is whole
+        text = text.rstrip("\ufffd").rstrip()
+        passed = self._passed[channel]
+        if len(text) > len(passed) and text.startswith(passed):
+            self._passed[channel] = text
+            self._listen(channel, text[len(passed) :])
 
 
 def _split(reasoning: str, answer: str) -> tuple[str | None, str]:

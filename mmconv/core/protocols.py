@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeVar
+from typing import Literal, Protocol, TypeAlias, TypeVar
 
 from mmconv.core.types import Image, Message, Reply, Sampling
 
@@ -24,8 +24,19 @@ class ServerLimit:
     reset: float
 
 
+Channel: TypeAlias = Literal["text", "reasoning"]
+"""The field of a reply that a piece of it belongs to."""
+
+Listen: TypeAlias = Callable[[Channel, str], None]
+"""Takes the next piece of a reply that is still being written."""
+
+
 class Backend(Protocol):
     """Turns resolved messages into a reply; never retries, never truncates, never sees a `Ref`.
+
+    A backend that can stream also has `stream(messages, sampling, *, affinity, listen)`. It answers
+    as `generate` does, and calls `listen` in the event loop with pieces as they come. Together they
+    begin the reply's fields; what they leave out is read off the reply.
 
     A backend may also have `limits`: the `ServerLimit`s in the answer that `generate` has just
     read, whether it was a reply or a failure. They decide when the next calls go out.

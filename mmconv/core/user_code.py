@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from math import inf
 from traceback import StackSummary, format_exception_only, walk_tb
 from typing import Any, get_args
@@ -120,6 +121,8 @@ class _CheckedBackend:
         self._backend = backend
         self._name = f"{provider}: {type(backend).__name__}"
         self.aclose = backend.aclose
+        if hasattr(backend, "stream"):
+            self.stream = partial(self._answer, "stream")
 
     @property
     def max_concurrency(self) -> int:
@@ -133,9 +136,13 @@ class _CheckedBackend:
     async def generate(
         self, messages: Sequence[Message], sampling: Sampling, *, affinity: str
     ) -> Reply:
-        where = f"{self._name}.generate for {affinity}"
+        return await self._answer("generate", messages, sampling, affinity=affinity)
+
+    async def _answer(self, method: str, *arguments: Any, affinity: str, **others: Any) -> Reply:
+        where = f"{self._name}.{method} for {affinity}"
         with _without_key(self._spec), noted(where):
-            pending = self._backend.generate(messages, sampling, affinity=affinity)
+            answer = getattr(self._backend, method)
+            pending = answer(*arguments, affinity=affinity, **others)
             reply: Reply = await _require(where, pending, Awaitable)
         _require(where, reply, Reply)
         fields = {name: getattr(reply, name) for name in _REPLY}

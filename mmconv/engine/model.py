@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from mmconv.core.errors import ImageError, Refused, Transient
-from mmconv.core.protocols import Backend
+from mmconv.core.protocols import Backend, Channel, Listen
 from mmconv.core.run_stats import ModelStats
 from mmconv.core.turns import without_oldest
 from mmconv.core.types import Failure, Message, Reply, Sampling, Text
@@ -82,6 +82,32 @@ def _characters(messages: tuple[Message, ...]) -> int:
     )
 
 
+class _Answering:
+    """Sends requests to a backend, streamed to `listen` if there is one and the backend can.
+
+    `is_heard` says that a piece of a reply has come.
+    """
+
+    def __init__(self, backend: Any, listen: Listen | None) -> None:
+        self.backend = backend
+        self._listen = listen
+        self.is_heard = False
+
+    def __call__(
+        self, messages: tuple[Message, ...], sampling: Sampling, affinity: str
+    ) -> Awaitable[Reply]:
+        if self._listen is None or not hasattr(self.backend, "stream"):
+            answer: Callable[..., Awaitable[Reply]] = self.backend.generate
+        else:
+            answer = partial(self.backend.stream, listen=self._hear)
+        return answer(messages, sampling, affinity=affinity)
+
+    def _hear(self, channel: Channel, piece: str) -> None:
+        self.is_heard = True
+        if self._listen is not None:
+            self._listen(channel, piece)
+
+
 class Model:
     """A model with its slots and retries, opened at the first call that is really asked.
 
@@ -134,20 +160,24 @@ class Model:
         pinned: str | None,
         stats: ModelStats,
         claim: Callable[[], Awaitable[None]] | None = None,
+        listen: Listen | None = None,
     ) -> Reply | Failure:
         """Request a reply until there is one, a refusal, or no attempt left.
 
         The smallest `priority` goes first. With `pinned`, a prompt that overflows the context loses
         its oldest messages, but not the system prompt and `pinned`. The first slot calls `claim`.
+        `listen` gets the reply as it is written, if the backend streams; a failure after that is
+        not retried.
         """
         backend = await self._ready()
+        answer = _Answering(backend, listen)
         attempt = dropped = refused = 0
         with self._listed() as call:
             while True:
                 attempt += 1
                 slot, claim = await self._slot(priority, call, messages, claim), None
                 try:
-                    reply = await self._send(backend, slot, messages, sampling, affinity)
+                    reply = await self._send(answer, slot, messages, sampling, affinity)
                 except ImageError as error:
                     return Failure(kind="image", message=str(error), attempts=attempt)
                 except Refused as error:
@@ -159,7 +189,9 @@ class Model:
                 except Transient as error:
                     stats.count_unanswered(error)
                     refused += error.overloaded
-                    if (failure := self._last(error, attempt, refused)) is not None:
+                    if (
+                        failure := self._last(error, attempt, refused, answer.is_heard)
+                    ) is not None:
                         return failure
                     stats.count_retry(error.kind, str(error))
                     await self._wait(self._delay(error, attempt, refused))
@@ -204,7 +236,7 @@ class Model:
 
     async def _send(
         self,
-        backend: Backend,
+        answer: _Answering,
         slot: Slot,
         messages: tuple[Message, ...],
         sampling: Sampling,
@@ -212,14 +244,14 @@ class Model:
     ) -> Reply:
         """Send one request in this slot, release it, and note what it shows of the limits."""
         try:
-            reply = await self._generate(backend, messages, sampling, affinity)
+            reply = await self._generate(answer, messages, sampling, affinity)
             self._limiter.answered(slot)
-            self._limiter.report(slot, getattr(backend, "limits", ()))
+            self._limiter.report(slot, getattr(answer.backend, "limits", ()))
             self._tokens.count(messages, reply)
             return reply
         except Transient as error:
             # before the slot is released, or another call would be refused too
-            self._limiter.report(slot, getattr(backend, "limits", ()))
+            self._limiter.report(slot, getattr(answer.backend, "limits", ()))
             if error.overloaded and (error.retry_after or 0.0) <= LONGEST_WAIT:
                 self._limiter.refused(slot, error)
             raise
@@ -228,19 +260,19 @@ class Model:
 
     async def _generate(
         self,
-        backend: Backend,
+        answer: _Answering,
         messages: tuple[Message, ...],
         sampling: Sampling,
         affinity: str,
     ) -> Reply:
         """Send one request, in a shared slot if other models use the backend."""
         if self._shared is None:
-            return await backend.generate(messages, sampling, affinity=affinity)
+            return await answer(messages, sampling, affinity)
         await self._shared.acquire(0, self)
         try:
             if self._stopping.is_set():
                 raise Stopped
-            return await backend.generate(messages, sampling, affinity=affinity)
+            return await answer(messages, sampling, affinity)
         finally:
             self._shared.release()
 
@@ -298,9 +330,11 @@ class Model:
                 await self._stopping.wait()
             raise Stopped
 
-    def _last(self, error: Transient, attempt: int, refused: int) -> Failure | None:
+    def _last(self, error: Transient, attempt: int, refused: int, is_heard: bool) -> Failure | None:
         """The failure of a call that is not retried; None if it is."""
         message = str(error)
+        if is_heard:
+            return Failure(kind=error.kind, message=message, attempts=attempt)
         if (wait := error.retry_after or 0.0) > LONGEST_WAIT:
             message = f"{error} (it asks to wait for {wait:,.0f} s)"
         elif error.overloaded:

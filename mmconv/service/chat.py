@@ -1,7 +1,6 @@
 """`/v1/chat/completions` and `/v1/models`: every configured model, in OpenAI's protocol.
 
-Backends return whole replies, so a stream sends its head early and each text in one piece. Nothing
-is stored: the request's messages hold what was said before.
+Nothing is stored: the request's messages hold what was said before.
 """
 
 from __future__ import annotations
@@ -11,12 +10,13 @@ import random
 import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from functools import partial
 from typing import Annotated, Any
 from uuid import uuid4
 
 import orjson
 from fastapi import APIRouter, Query, Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from mmconv.core.keys import content_key
 from mmconv.core.types import Message, Part, Reply, Sampling, Text
@@ -36,22 +36,16 @@ from mmconv.service.errors import Problem, json_response
 from mmconv.service.models import ask
 from mmconv.service.openapi import documented
 from mmconv.service.request_images import RequestImages, request_images
-from mmconv.service.requests import GONE, JsonRoute, check_bounds, first_of, gone, while_connected
+from mmconv.service.requests import JsonRoute, check_bounds, while_connected
 from mmconv.service.run_requests import has_key, require_key
 from mmconv.service.state import Service
+from mmconv.service.streams import AT_WORK, Answers, Listener, open_stream, write_event
 from model_zoo.providers import provider_of
 
 router = APIRouter(prefix="/v1", tags=["chat"], route_class=JsonRoute)
 
-PATIENCE_SECONDS = 10.0
-"""How long a stream's head waits for the reply, so that a failure has its own status. After that,
-how often a comment shows clients and proxies that the server is at work."""
-
 HOSTED = ("openai", "vllm")
 """Providers whose servers choose a random seed themselves. Some of them refuse one."""
-
-STREAMED = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-"""Headers that keep proxies from buffering a stream."""
 
 
 @router.get("/models", response_model=ModelList)
@@ -92,15 +86,18 @@ async def complete_chat(
         choices=asked.n or 1,
         fingerprint=shared.model(asked.model).model.fingerprint,
     )
-    work = answer(shared, caller, asked)
     if asked.stream:
         with_usage = asked.stream_options is not None and asked.stream_options.include_usage
-        return await _stream(request, asyncio.ensure_future(work), head, with_usage)
-    replies = await while_connected(request, work)
+        answers = Answers(partial(answer, shared, caller, asked))
+        events = _events(answers, head, with_usage)
+        return await open_stream(request, answers, events, b"data: [DONE]\n\n")
+    replies = await while_connected(request, answer(shared, caller, asked))
     return json_response(head.completion(replies).model_dump())
 
 
-async def answer(shared: Service, caller: Caller, asked: ChatRequest) -> list[Reply]:
+async def answer(
+    shared: Service, caller: Caller, asked: ChatRequest, listener: Listener | None = None
+) -> list[Reply]:
     """Call the model with the request's messages, once for each choice. Raises `Problem`."""
     role = shared.model(asked.model)
     spec = shared.settings.models[asked.model]
@@ -127,7 +124,15 @@ async def answer(shared: Service, caller: Caller, asked: ChatRequest) -> list[Re
         affinity = asked.conversation or content_key("", messages[:2], Sampling())
         calls = [
             asyncio.ensure_future(
-                ask(shared, caller, asked.model, messages, replace(sampling, trial=n), affinity)
+                ask(
+                    shared,
+                    caller,
+                    asked.model,
+                    messages,
+                    replace(sampling, trial=n),
+                    affinity,
+                    listener and listener(n),
+                )
             )
             for n in range(asked.n or 1)
         ]
@@ -188,52 +193,15 @@ async def _message(message: ChatMessage, param: str, images: RequestImages) -> M
     return Message(role=role, parts=tuple(parts), name=message.name)
 
 
-async def _stream(
-    request: Request, work: asyncio.Future[list[Reply]], head: CompletionHead, with_usage: bool
-) -> Response:
-    """A stream of the reply. Raises `Problem` if the work fails before the head must be sent."""
-    leaving = asyncio.ensure_future(gone(request))
-    try:
-        await first_of(work, leaving, PATIENCE_SECONDS)
-        if leaving.done():
-            raise Problem(GONE, "the client has gone")
-        if work.done():
-            work.result()
-    except BaseException:
-        work.cancel()
-        raise
-    finally:
-        leaving.cancel()
-    events = _events(work, head, with_usage)
-    return StreamingResponse(events, headers=STREAMED, media_type="text/event-stream")
-
-
-async def _events(
-    work: asyncio.Future[list[Reply]], head: CompletionHead, with_usage: bool
-) -> AsyncIterator[bytes]:
-    """The replies as events. If the client leaves, Starlette cancels the stream."""
-    try:
-        for index in range(head.choices):
-            yield _event(head.first_chunk(index))
-        while not work.done():
-            await asyncio.wait((work,), timeout=PATIENCE_SECONDS)
-            if not work.done():
-                yield b": at work\n\n"
-        for index, reply in enumerate(work.result()):
-            for chunk in head.chunks(index, reply):
-                yield _event(chunk)
-        if with_usage:
-            yield _event(head.usage_chunk(work.result()))
-    except Problem as problem:
-        # The status has been sent. Clients of the protocol look for this.
-        yield _event(problem.body)
-    finally:
-        work.cancel()
-    yield b"data: [DONE]\n\n"
-
-
-def _event(value: Any) -> bytes:
-    return b"data: " + orjson.dumps(value) + b"\n\n"
+async def _events(answers: Answers, head: CompletionHead, with_usage: bool) -> AsyncIterator[bytes]:
+    for index in range(head.choices):
+        yield write_event(head.first_chunk(index))
+    async for piece in answers:
+        yield AT_WORK if piece is None else write_event(head.piece_chunk(*piece))
+    for index, reply in enumerate(answers.replies):
+        yield write_event(head.last_chunk(index, reply))
+    if with_usage:
+        yield write_event(head.usage_chunk(answers.replies))
 
 
 def _card(shared: Service, name: str) -> ModelCard:

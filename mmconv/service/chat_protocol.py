@@ -7,7 +7,7 @@ Sizes are checked in `requests`: they are settings.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -21,6 +21,7 @@ from pydantic import (
     model_validator,
 )
 
+from mmconv.core.protocols import Channel
 from mmconv.core.types import ANY_OBJECT, Finish, Reply
 from mmconv.service.requests import HOTTEST, Word
 
@@ -364,16 +365,14 @@ class CompletionHead:
         """The first chunk of an answer, without text."""
         return self._chunk(index, {"role": "assistant", "content": ""})
 
-    def chunks(self, index: int, reply: Reply) -> Iterator[dict[str, Any]]:
-        """The chunks of an answer after its first one, with the whole text in one of them.
+    def piece_chunk(self, index: int, channel: Channel, text: str) -> dict[str, Any]:
+        """A chunk with a piece of an answer."""
+        return self._chunk(index, {"content" if channel == "text" else "reasoning_content": text})
 
-        The chunk that ends the choice has the fields beyond OpenAI's protocol.
-        """
-        if reply.reasoning is not None:
-            yield self._chunk(index, {"reasoning_content": reply.reasoning})
-        yield self._chunk(index, {"content": reply.text})
+    def last_chunk(self, index: int, reply: Reply) -> dict[str, Any]:
+        """The chunk that ends an answer. It has the fields beyond OpenAI's protocol."""
         last = self._chunk(index, {}, FINISHES[reply.finish], reply.logprobs)
-        yield last | {"mmconv": self._beyond(reply).model_dump()}
+        return last | {"mmconv": self._beyond(reply).model_dump()}
 
     def usage_chunk(self, replies: Sequence[Reply]) -> dict[str, Any]:
         """The chunk with the tokens of all answers, without one itself."""

@@ -15,6 +15,7 @@ from typing import Final, cast
 
 from mmconv.core.errors import ConfigError, FailureKind
 from mmconv.core.plans import Finished, Plan
+from mmconv.core.protocols import Listen
 from mmconv.core.run_stats import RunStats
 from mmconv.core.types import Failure, Message, Reply, Sampling
 from mmconv.engine import RoleModel, Runner
@@ -30,13 +31,14 @@ CANCELLED: Final = "cancelled"
 """The outcome in the metrics of a chat whose client left before another outcome."""
 
 
-async def ask(
+async def ask(  # noqa: PLR0913 - a call, and who listens
     shared: Service,
     caller: Caller,
     model: str,
     messages: tuple[Message, ...],
     sampling: Sampling,
     affinity: str,
+    listen: Listen | None = None,
 ) -> Reply:
     """Call a model by its public name, with the messages and sampling as they are.
 
@@ -49,7 +51,13 @@ async def ask(
     try:
         with shared.meters[caller.name].calling(caller.limits), _loadable(model):
             outcome = await role.model.ask(
-                messages, sampling, priority=0, affinity=affinity, pinned=None, stats=counts
+                messages,
+                sampling,
+                priority=0,
+                affinity=affinity,
+                pinned=None,
+                stats=counts,
+                listen=listen,
             )
         counts.count(outcome, cached=False)
     except asyncio.CancelledError:

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 from images.policy import Policy, prepare_pixels
 from mmconv.core.errors import Refused, Transient
-from mmconv.core.protocols import ImageSource
+from mmconv.core.protocols import ImageSource, Listen
 from mmconv.core.types import Image, Message, Reply, Sampling, SeenImage
 from model_zoo.hf.batching import Budget, Request, choose_batch, company
 from model_zoo.hf.decoding import Completion, Decoder
@@ -31,7 +31,7 @@ from model_zoo.hf.prompts import (
     render,
     with_variables,
 )
-from model_zoo.reasoning import opened_by, split_reasoning
+from model_zoo.reasoning import ReplyPieces, opened_by, split_reasoning
 
 Answer: TypeAlias = Callable[[Sequence[Request]], list[Completion | Refused]]
 
@@ -168,6 +168,12 @@ class HfBackend:
         # processors and fast tokenizers are not made for several threads at once
         self.encoding = ThreadPoolExecutor(max_workers=1, thread_name_prefix="hf-prompts")
 
+    async def stream(
+        self, messages: Sequence[Message], sampling: Sampling, *, affinity: str, listen: Listen
+    ) -> Reply:
+        """Answer once, and pass on the pieces of the reply; raises as `generate` does."""
+        return await self._answer(messages, sampling, listen)
+
     async def generate(
         self, messages: Sequence[Message], sampling: Sampling, *, affinity: str
     ) -> Reply:
@@ -179,6 +185,11 @@ class HfBackend:
         `Transient` ("connection") if the backend is closed, and `ConfigError` if the model cannot
         obey options or sampling. `seconds` is the batch's time divided by its prompts.
         """
+        return await self._answer(messages, sampling)
+
+    async def _answer(
+        self, messages: Sequence[Message], sampling: Sampling, listen: Listen | None = None
+    ) -> Reply:
         checkpoint = self._open_checkpoint()
         check_images(checkpoint, messages)
         with self.queue.expecting():
@@ -201,6 +212,7 @@ class HfBackend:
                 sampling=sampling,
                 images=tuple(image.sha256 for image in images_of(messages)),
                 company=company(checkpoint.model.config, length, sampling.max_tokens),
+                grow=listen and _grower(listen, opened, (*sampling.stop, *checkpoint.stop_strings)),
             )
         )
         seen = [
@@ -245,6 +257,13 @@ class HfBackend:
             # generic tokenizers add them, and models that have no use for them raise
             tensors = {name: value for name, value in tensors.items() if name != "token_type_ids"}
         return tensors, opened_by(rendered.text)
+
+
+def _grower(listen: Listen, opened: str, stops: Sequence[str]) -> Callable[[str], object]:
+    """A function for another thread that takes a reply so far and passes on its pieces."""
+    pieces = ReplyPieces(listen, opened=opened, stops=stops)
+    loop = asyncio.get_running_loop()
+    return lambda text: loop.call_soon_threadsafe(pieces.grow, text)
 
 
 def _reply(completion: Completion, opened: str, length: int, seen: tuple[SeenImage, ...]) -> Reply:

@@ -9,7 +9,7 @@ prompt with a tensor whose name is not known here runs alone: it may count from 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -51,7 +51,8 @@ Side = Literal["left", "right"]
 class Request:
     """A prompt that waits for its reply; `length` is in tokens.
 
-    `images` are the sha256 of its images. `company` is what else must agree within a batch.
+    `images` are the sha256 of its images. `company` is what else must agree within a batch. `grow`
+    gets the text so far after each token, in the model's thread.
     """
 
     tensors: Tensors
@@ -59,6 +60,7 @@ class Request:
     sampling: Sampling
     images: tuple[str, ...] = ()
     company: Hashable = None
+    grow: Callable[[str], object] | None = None
     answer: asyncio.Future[Any] = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
-from itertools import groupby
+from itertools import groupby, takewhile
 from typing import Any
 
 import torch
@@ -150,7 +150,8 @@ class RowLimits:
 
     `begin` is where replies start in the generated ids, known after the first step: behind the
     prompt, or behind the start token of a decoder that gets its prompt elsewhere. `limits` is the
-    tokens that each row may have; if a stop string ends a row, the tokens that it has.
+    tokens that each row may have; if a stop string ends a row, the tokens that it has. `watch`
+    gets the ids and where replies begin, and returns the rows whose callers have left.
     """
 
     def __init__(
@@ -159,12 +160,14 @@ class RowLimits:
         stop: Sequence[str],
         decode: Callable[[Any], str],
         closing: threading.Event,
+        watch: Callable[[torch.Tensor, int], Sequence[int]] = lambda _ids, _begin: (),
     ) -> None:
         self.begin: int | None = None
         self.limits = torch.tensor(limits)
         self.stop = tuple(stop)
         self.decode = decode
         self.closing = closing
+        self.watch = watch
         longest = max((len(text.encode()) for text in stop), default=0)
         self.tail = longest + _SLACK_TOKENS
 
@@ -181,6 +184,8 @@ class RowLimits:
             stopped = torch.tensor([self._has_stop(tail) for tail in tails])
             ended = self.limits.clamp(max=generated)
             self.limits = torch.where(stopped.to(ended.device), ended, self.limits)
+        for row in self.watch(input_ids, self.begin):
+            self.limits[row] = min(generated, int(self.limits[row]))
         return self.limits <= generated
 
     def _has_stop(self, tail: list[int]) -> bool:
@@ -283,7 +288,8 @@ class Decoder:
         With each row, how many of its tokens come from finite scores.
         """
         limits = [request.sampling.max_tokens for request in batch]
-        ends = RowLimits(limits, self._stops(batch[0]), self._read, self.closing)
+        watch_rows = partial(self._watch, batch)
+        ends = RowLimits(limits, self._stops(batch[0]), self._read, self.closing, watch_rows)
         watch = ScoreWatch()
         with torch.inference_mode():
             inputs = self._inputs(batch)
@@ -386,16 +392,29 @@ class Decoder:
                 "trained in bfloat16 overflows in float16, without an error; set options.dtype to "
                 "bfloat16 or float32 (if they are, its weights are damaged)",
             )
-        text = self._read(ids if end is None else ids[:-1])
-        places = [place for stop in self._stops(request) if (place := text.find(stop)) >= 0]
-        if places:
-            text = text[: min(places)]
+        text, is_stopped = self._text(request, ids if end is None else ids[:-1])
         return Completion(
-            text=text.strip(),
-            finish="length" if end is None and not places else "stop",
+            text=text,
+            finish="length" if end is None and not is_stopped else "stop",
             tokens=len(ids),
             seconds=seconds,
         )
+
+    def _watch(self, batch: Sequence[Request], ids: torch.Tensor, begin: int) -> list[int]:
+        """Show the replies so far to those who listen; the rows whose callers have left."""
+        for request, row in zip(batch, ids, strict=True):
+            if request.grow is not None and not request.answer.done():
+                reply = takewhile(
+                    lambda id_: id_ not in self.checkpoint.stop_ids, row[begin:].tolist()
+                )
+                request.grow(self._text(request, list(reply))[0])
+        return [row for row, request in enumerate(batch) if request.answer.cancelled()]
+
+    def _text(self, request: Request, ids: Sequence[int]) -> tuple[str, bool]:
+        """The text of token ids up to a stop string, and whether there is one."""
+        text = self._read(ids)
+        places = [place for stop in self._stops(request) if (place := text.find(stop)) >= 0]
+        return (text[: min(places)] if places else text).strip(), bool(places)
 
     def _stops(self, request: Request) -> tuple[str, ...]:
         return (*request.sampling.stop, *self.checkpoint.stop_strings)

@@ -9,13 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from mmconv.core.config import ModelSpec, fill_in
 from mmconv.core.errors import ConfigError
 from mmconv.core.keys import hash_json
-from mmconv.core.protocols import Backend, ImageSource
+from mmconv.core.protocols import ImageSource
 from model_zoo.openai_api.endpoint import Endpoint, find_url
 from model_zoo.openai_api.request import EXTRA_FIELDS, OpenAIOptions
+
+if TYPE_CHECKING:
+    from model_zoo.openai_api.client import ChatClient
 
 _DEFAULT_URL = "https://api.openai.com/v1"
 _DEFAULT_KEY_ENV = "OPENAI_API_KEY"
@@ -60,7 +64,7 @@ def extra_fields(spec: ModelSpec) -> tuple[str, ...]:
     return EXTRA_FIELDS
 
 
-async def open_backend(spec: ModelSpec, images: ImageSource) -> Backend:
+async def open_backend(spec: ModelSpec, images: ImageSource) -> ChatClient:
     """A session with the server; raises `ConfigError` for a wrong URL, option or missing key.
 
     The first call connects. If the server takes no connection within `wait_for_server` seconds,

@@ -18,12 +18,13 @@ import aiohttp
 
 from mmconv.core.config import ModelSpec
 from mmconv.core.errors import Refused, Transient
-from mmconv.core.protocols import ImageSource, ServerLimit
+from mmconv.core.protocols import ImageSource, Listen, ServerLimit
 from mmconv.core.types import Message, Reply, Sampling, SeenImage
 from model_zoo.base import is_empty, with_tokens_of
 from model_zoo.openai_api.endpoint import Endpoint, find_proxy
 from model_zoo.openai_api.replies import read_failure, read_limits, read_model_names, read_reply
 from model_zoo.openai_api.request import DataUris, OpenAIOptions, encode_request
+from model_zoo.openai_api.streaming import StreamedCompletion
 
 _DEFAULT_CONCURRENCY = 64
 
@@ -74,13 +75,14 @@ class Session:
             proxy=find_proxy(endpoint.url),
         )
 
-    async def post(self, body: bytes) -> Answer:
+    async def post(self, body: bytes, listen: Listen | None = None) -> Answer:
         """Send a JSON body to chat/completions; raises `Transient`, `RuntimeError` once closed.
 
-        Waiting for a free connection counts neither towards the timeout nor as seconds.
+        Waiting for a free connection counts neither towards the timeout nor as seconds. `listen`
+        gets the pieces of an answer that is a stream; its data is that of one that is not.
         """
         async with self._limit:
-            return await self._request("POST", "chat/completions", body)
+            return await self._request("POST", "chat/completions", body, listen)
 
     async def get(self, path: str) -> Answer:
         """Get a path below the base URL; raises as `post` does."""
@@ -90,9 +92,11 @@ class Session:
         """Close all connections."""
         await self._http.close()
 
-    async def _request(self, method: str, path: str, body: bytes | None = None) -> Answer:
+    async def _request(
+        self, method: str, path: str, body: bytes | None = None, listen: Listen | None = None
+    ) -> Answer:
         try:
-            return await self._send(method, path, body)
+            return await self._send(method, path, body, listen)
         except aiohttp.ClientHttpProxyError as error:
             # The error's text holds the proxy's address, and so its password.
             message = f"the proxy answers HTTP {error.status}: {error.message}"
@@ -106,7 +110,9 @@ class Session:
         except TimeoutError as error:
             raise Transient("timeout", f"no reply in {self._timeout:g} s") from error
 
-    async def _send(self, method: str, path: str, body: bytes | None) -> Answer:
+    async def _send(
+        self, method: str, path: str, body: bytes | None, listen: Listen | None
+    ) -> Answer:
         """Send a request; resend it once if the server hangs up at once.
 
         A server may close an idle connection just when a request goes out on it. aiohttp itself
@@ -114,7 +120,7 @@ class Session:
         """
         begun = perf_counter()
         try:
-            return await self._send_once(method, path, body)
+            return await self._send_once(method, path, body, listen)
         except aiohttp.ClientConnectorError:
             raise
         except (
@@ -124,9 +130,11 @@ class Session:
         ):
             if perf_counter() - begun > _AT_ONCE:
                 raise
-        return await self._send_once(method, path, body)
+        return await self._send_once(method, path, body, listen)
 
-    async def _send_once(self, method: str, path: str, body: bytes | None) -> Answer:
+    async def _send_once(
+        self, method: str, path: str, body: bytes | None, listen: Listen | None
+    ) -> Answer:
         begun = perf_counter()
         data = io.BytesIO(body) if body and len(body) > _LARGEST_PLAIN_BODY else body
         async with self._http.request(
@@ -137,11 +145,17 @@ class Session:
             allow_redirects=False,
         ) as answer:
             read = bytearray()
+            stream = None
+            if listen is not None and answer.content_type == "text/event-stream":
+                stream = StreamedCompletion(listen)
             async for piece in answer.content.iter_any():
                 read += piece
                 if len(read) > _LARGEST_ANSWER:
                     raise Transient("malformed", f"an answer over {_LARGEST_ANSWER >> 20} MiB")
-            return Answer(answer.status, answer.headers, bytes(read), perf_counter() - begun)
+                if stream is not None:
+                    stream.feed(piece)
+            data = bytes(read) if stream is None else stream.body()
+            return Answer(answer.status, answer.headers, data, perf_counter() - begun)
 
 
 class ChatClient:
@@ -177,16 +191,34 @@ class ChatClient:
         An empty reply, also without reasoning, is re-requested once: hosts that are just starting
         send such. If it is empty again, that is the answer; the tokens are those of both.
         """
+        return await self._answer(messages, sampling)
+
+    async def stream(
+        self, messages: Sequence[Message], sampling: Sampling, *, affinity: str, listen: Listen
+    ) -> Reply:
+        """Answer once, and pass on the pieces of the reply; raises as `generate` does."""
+        return await self._answer(messages, sampling, listen)
+
+    async def _answer(
+        self, messages: Sequence[Message], sampling: Sampling, listen: Listen | None = None
+    ) -> Reply:
         uris = await self._uris.get(image for message in messages for image in message.images)
         fragments = {uri.seen.sha256: uri.fragment for uri in uris}
-        body = encode_request(self._endpoint.model, messages, sampling, self._options, fragments)
+        body = encode_request(
+            self._endpoint.model,
+            messages,
+            sampling,
+            self._options,
+            fragments,
+            is_streamed=listen is not None,
+        )
         seen = tuple([uri.seen for uri in uris])
         if not self._is_reached:
             await self._reach()
-        reply = await self._request(body, seen)
+        reply = await self._request(body, seen, listen)
         if not is_empty(reply):
             return reply
-        return with_tokens_of(await self._request(body, seen), reply)
+        return with_tokens_of(await self._request(body, seen, listen), reply)
 
     async def aclose(self) -> None:
         """Close all connections and drop the cached images."""
@@ -208,9 +240,11 @@ class ChatClient:
             raise
         self._is_reached = True
 
-    async def _request(self, body: bytes, seen: tuple[SeenImage, ...]) -> Reply:
+    async def _request(
+        self, body: bytes, seen: tuple[SeenImage, ...], listen: Listen | None
+    ) -> Reply:
         try:
-            status, headers, data, seconds = await self._session.post(body)
+            status, headers, data, seconds = await self._session.post(body, listen)
         except Transient:
             self.limits = ()
             raise

@@ -132,6 +132,8 @@ def encode_request(
     sampling: Sampling,
     options: OpenAIOptions,
     uris: Mapping[str, orjson.Fragment],
+    *,
+    is_streamed: bool = False,
 ) -> bytes:
     """The JSON body; `uris` holds the images' data URIs, by hash, as JSON fragments."""
     body: dict[str, Any] = {
@@ -149,6 +151,8 @@ def encode_request(
     elif sampling.schema is not None and options.guided_json:
         schema = {"name": "reply", "schema": orjson.loads(sampling.schema), "strict": True}
         body["response_format"] = {"type": "json_schema", "json_schema": schema}
+    if is_streamed:
+        body |= {"stream": True, "stream_options": {"include_usage": True}}
     body.update(options.extra_body)
     body.update(sampling.extra)
     return orjson.dumps(body)

@@ -15,15 +15,16 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mmconv.core.config import ModelSpec
 from mmconv.core.errors import ConfigError, Transient
 from mmconv.core.keys import hash_json
-from mmconv.core.protocols import Backend, ImageSource, Renderer
+from mmconv.core.protocols import Backend, ImageSource, Listen, Renderer
 from mmconv.core.types import Message, Reply, Sampling
 from model_zoo import hf, openai_api
 from model_zoo.chat_templates import lacks_template, name_template, read_template, without_template
@@ -37,6 +38,9 @@ from model_zoo.vllm.options import (
     processor_bounds,
 )
 from model_zoo.vllm.server import ServerProcess, free_port
+
+if TYPE_CHECKING:
+    from model_zoo.openai_api.client import ChatClient
 
 _FILES_ELSEWHERE = ("--tokenizer", "--skip-tokenizer", "--hf-config-path", "--config-format")
 """Arguments by which vLLM needs other files than transformers in a checkpoint's folder."""
@@ -52,7 +56,7 @@ _HAS_VLLM = "import importlib.util, sys; sys.exit(importlib.util.find_spec('vllm
 class Served:
     """A backend that owns its server at `base_url`; raises `EngineDied` once that has died."""
 
-    def __init__(self, client: Backend, server: ServerProcess, base_url: str) -> None:
+    def __init__(self, client: ChatClient, server: ServerProcess, base_url: str) -> None:
         self._client = client
         self._server = server
         self.base_url = base_url
@@ -66,8 +70,18 @@ class Served:
         self, messages: Sequence[Message], sampling: Sampling, *, affinity: str
     ) -> Reply:
         """Answer once; see `Backend`."""
+        return await self._watched(self._client.generate(messages, sampling, affinity=affinity))
+
+    async def stream(
+        self, messages: Sequence[Message], sampling: Sampling, *, affinity: str, listen: Listen
+    ) -> Reply:
+        """Answer once, and pass on the pieces of the reply."""
+        answer = self._client.stream(messages, sampling, affinity=affinity, listen=listen)
+        return await self._watched(answer)
+
+    async def _watched(self, answer: Awaitable[Reply]) -> Reply:
         try:
-            return await self._client.generate(messages, sampling, affinity=affinity)
+            return await answer
         except Transient:
             # requests to a dead server would only fail every call that is still to come
             self._server.check_running()

@@ -63,6 +63,11 @@ def test_a_stop_string_is_found_among_tokens_without_text() -> None:
     assert ends.limits.tolist() == [5]
 
 
+def test_a_row_that_nobody_waits_for_ends() -> None:
+    ends = RowLimits([9, 9], [], lambda _: "", threading.Event(), lambda _ids, _begin: [1])
+    assert ends(torch.ones((2, 4), dtype=torch.long), None).tolist() == [False, True]
+
+
 @pytest.mark.parametrize(
     ("apart", "length", "max_tokens", "fits"),
     [(False, 6, 4, True), (False, 6, 5, False), (True, 10, 10, True), (True, 6, 11, False)],

@@ -328,3 +328,25 @@ async def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None
 async def test_bounds_that_no_image_can_obey_are_refused_before_loading() -> None:
     with pytest.raises(ConfigError, match="min_pixels"):
         await open_backend(spec("llava", min_pixels=100, max_pixels=50), PICTURES)
+
+
+async def test_a_reply_is_passed_on_as_it_is_written() -> None:
+    asked = user("What is it?")
+    heard: list[str] = []
+    async with backend("llama") as model:
+        whole, other = await asyncio.gather(
+            ask(model, asked, max_tokens=24), ask(model, user("Why is it there?"), max_tokens=9)
+        )
+        stop = whole.text[-6:-3]
+        for sampling in (Sampling(max_tokens=24), Sampling(max_tokens=24, stop=(stop,))):
+            heard.clear()
+            streamed, beside = await asyncio.gather(
+                model.stream(
+                    (asked,), sampling, affinity="", listen=lambda _, piece: heard.append(piece)
+                ),
+                ask(model, user("Why is it there?"), max_tokens=9),
+            )
+            assert beside.text == other.text
+            assert streamed.text.startswith("".join(heard))
+            assert len(heard) > 1
+            assert whole.text.startswith(streamed.text)

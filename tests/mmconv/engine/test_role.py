@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from mmconv.core.errors import ImageError, MmconvError, Refused, Transient
+from mmconv.core.protocols import Listen
 from mmconv.core.run_stats import ModelStats
 from mmconv.core.types import Failure, Message, Reply, Sampling, Text
 from mmconv.engine import Model, RoleModel
@@ -314,3 +315,39 @@ def test_a_benchmarks_system_prompt_stands_in_place_of_the_models_own() -> None:
     assert [each.text for each in role.prompt((), Sampling())[0]] == ["Be brief."]
     sampling = Sampling(temperature=1.0)
     assert RoleModel(model=Model("m", Held(1).open)).prompt((), sampling) == ((), sampling)
+
+
+@pytest.mark.usefixtures("without_jitter")
+@pytest.mark.parametrize("is_heard", [False, True])
+async def test_a_reply_that_was_heard_in_part_is_not_retried(is_heard: bool) -> None:
+    class Streaming(Held):
+        requests = 0
+
+        async def stream(
+            self, _messages: object, _sampling: object, *, affinity: str, listen: Listen
+        ) -> Reply:
+            self.requests += 1
+            if self.requests > 1:
+                listen("text", "yes")
+                return Reply(text=f"yes, {affinity}")
+            if is_heard:
+                listen("text", "no")
+            raise Transient("connection", "gone")
+
+    backend = Streaming(1)
+    heard: list[str] = []
+    outcome = await Model("", backend.open, attempts=3).ask(
+        (Message(role="user", parts=(Text(text="Well?"),)),),
+        Sampling(),
+        priority=0,
+        affinity="sir",
+        pinned=None,
+        stats=ModelStats(),
+        listen=lambda _channel, piece: heard.append(piece),
+    )
+    if is_heard:
+        assert outcome == Failure(kind="connection", message="gone", attempts=1)
+        assert heard == ["no"]
+    else:
+        assert isinstance(outcome, Reply)
+        assert (outcome.text, heard) == ("yes, sir", ["yes"])

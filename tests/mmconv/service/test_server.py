@@ -143,7 +143,9 @@ def test_requests_and_runs_have_one_time_to_end(start: Servers, tmp_path: Path) 
 
 
 def test_a_stream_that_outlasts_the_drain_ends_as_its_protocol_does(tmp_path: Path) -> None:
-    servers = Servers(tmp_path, "from mmconv.service import chat; chat.PATIENCE_SECONDS = 0.2")
+    servers = Servers(
+        tmp_path, "from mmconv.service import streams; streams.PATIENCE_SECONDS = 0.2"
+    )
     server = servers(models={"stuck": STUCK}, drain_seconds=1)
     body = says("hello", model="stuck", stream=True)
     url = f"{server.url}/v1/chat/completions"
