@@ -16,6 +16,7 @@ from mmconv.benchmarks.convbench.data import CAPTION
 from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.core.config import RunSpec
 from tests.browser.conftest import Opener, in_session
+from tests.mmconv.report.page_runs import HOSTILE, hostile_run
 from tests.mmconv.report.runs import ALPHA, JUDGE, evaluate
 from tests.mmconv.service.conftest import ServerProcess, Servers
 from tests.mmconv.service.web.people import lines, write_drafts
@@ -179,6 +180,16 @@ async def test_a_draft_that_another_program_changed_is_loaded_again(
     await press(page, "a")
     saved = next(line for line in lines(desk.drafts) if str(line["ID"]) == name)
     assert (saved["note"], saved["status"]) == ("x", "verified")
+
+
+async def test_an_answer_with_markup_is_shown_as_text(
+    desk: Desk, opened: Opener, tmp_path: Path
+) -> None:
+    run = await hostile_run(tmp_path)
+    server = desk.servers.page("label", run, "--out", tmp_path / "labels.csv")
+    page = await opened(f"{server.url}/?rater=<img src=x onerror=alert(1)>")
+    await expect(page.locator(".answer.now")).to_have_text(HOSTILE)
+    assert await page.title() == "Label · mmconv"
 
 
 @pytest.fixture(scope="module")

@@ -326,10 +326,13 @@ def _summary(args: SimpleNamespace, drafts: Drafts, dataset: Dataset[Row]) -> It
         unused = counted(len(dataset.other_problems), "annotation or column")
         yield f"{unused} not used, or bad"
     if drafts.written:
+        options = {"--data": args.data, "--images": args.images, "--sheet": args.sheet}
+        named = [str(word) for option in options.items() if option[1] for word in option]
+        review = shlex.join(["mmconv", "review", str(args.out), *named])
         yield (
-            "No person has checked the drafts: read them, correct them, and set status to "
-            f"verified. Until then a run needs --annotations {args.out} --allow-drafts, and its "
-            "tables say so."
+            f"No person has checked the drafts. Correct and verify them: {review}\n"
+            f"Until then a run needs --annotations {args.out} --allow-drafts, and its tables say "
+            "so."
         )
 
 

@@ -137,29 +137,19 @@ class Labelling(Serving):
     def state(self, rater: str) -> dict[str, Any]:
         """How far the rater is, and all raters together."""
         task = self.task
-        units = {(i.run, i.sample, i.condition, turn) for i in task.items for turn in i.turns}
-        done = [unit for unit in task.file if unit.metric == task.metric and _place(unit) in units]
-        own = self.assignments.of_rater.get(rater, {})
-        rated = {_place(unit) for unit in done if unit.rater == rater}
+        units = [[task.unit(item, rater, turn) for turn in item.turns] for item in task.items]
+        wanted = {unit for each in units for unit in each}
+        own = wanted & {*task.file}
+        numbers = self.assignments.of_rater.get(rater, {})
         return {
-            "total": len(units),
-            "done": len({_place(unit) for unit in done}),
-            "own": len(rated),
+            "total": len(wanted),
+            "done": len(wanted & {unit._replace(rater=rater) for unit in task.file}),
+            "own": len(own),
             "items": [
-                {
-                    "item": number,
-                    "open": sum(
-                        (i.run, i.sample, i.condition, turn) not in rated for turn in i.turns
-                    ),
-                }
-                for number in own
-                for i in [task.items[number]]
+                {"item": number, "open": sum(unit not in own for unit in units[number])}
+                for number in numbers
             ],
         }
-
-
-def _place(unit: Unit) -> tuple[str, str, str, Turn]:
-    return unit.run, unit.sample, unit.condition, unit.turn
 
 
 Shared = Annotated[Labelling, Depends(shared_of)]
@@ -269,22 +259,15 @@ async def label_page(shared: Shared) -> Response:
     return render_page(shared, "label", "Label", ("enlarging.js", "work.js"))
 
 
-class RaterQuery(BaseModel):
+class Rater(BaseModel):
     """Who asks."""
 
     rater: Name
 
 
-class NextItem(BaseModel):
-    """Who wants a further dialogue."""
-
-    rater: Name
-
-
-class Rating(BaseModel):
+class Rating(Rater):
     """A rating by its key; an empty one skips the question, null takes the rating back."""
 
-    rater: Name
     item: int = Field(ge=0)
     turn: int | None
     key: Annotated[str, Field(max_length=1)] | None
@@ -292,7 +275,7 @@ class Rating(BaseModel):
 
 @router.get("/web/label")
 async def label_state(
-    shared: Shared, _caller: Reader, asked: Annotated[RaterQuery, Query()]
+    shared: Shared, _caller: Reader, asked: Annotated[Rater, Query()]
 ) -> Response:
     """Get the scale, the progress, and the dialogues that the rater has."""
     task = shared.task
@@ -304,7 +287,7 @@ async def label_state(
 
 @router.get("/web/label/items/{number}")
 async def label_item(
-    number: int, shared: Shared, _caller: Reader, asked: Annotated[RaterQuery, Query()]
+    number: int, shared: Shared, _caller: Reader, asked: Annotated[Rater, Query()]
 ) -> Response:
     """Get a dialogue of the rater."""
     _require(shared, asked.rater, number)
@@ -312,7 +295,7 @@ async def label_item(
 
 
 @router.post("/web/label/next")
-async def next_item(shared: Shared, _caller: Reader, body: NextItem) -> Response:
+async def next_item(shared: Shared, _caller: Reader, body: Rater) -> Response:
     """Give the rater a further dialogue; null if none is left."""
     return json_response({"item": shared.assignments.next(body.rater)})
 

@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, FastAPI
-from pydantic import BaseModel
 from starlette.responses import Response
 
 from images import ImageStore
@@ -21,7 +20,7 @@ from mmconv.service.errors import Problem, json_response
 from mmconv.service.requests import JsonRoute
 from mmconv.service.settings import Settings
 from mmconv.service.state import Serving
-from mmconv.service.web.label import Name
+from mmconv.service.web.label import Rater
 from mmconv.service.web.pages import page_routes, render_page
 
 router = APIRouter(route_class=JsonRoute, include_in_schema=False)
@@ -38,10 +37,9 @@ class Reviewing(Serving):
 Shared = Annotated[Reviewing, Depends(shared_of)]
 
 
-class Review(BaseModel):
+class Review(Rater):
     """A draft's new texts and status, and the `version` of the line that the reviewer saw."""
 
-    rater: Name
     version: str
     texts: dict[str, str]
     status: Literal["draft", "verified", "rejected"]

@@ -31,6 +31,7 @@ class TestWhatIsWritten:
         assert desk.lines() == {key: {**DRAFTED, "status": "draft"} for key in (1, 2, 3)}
         assert "3 drafts written to" in result.stdout
         assert "--allow-drafts" in result.stdout
+        assert "Correct and verify them: mmconv review " in result.stdout
         with pytest.raises(DataError, match="--allow-drafts"):
             desk.load()
         rows = desk.load(allow_drafts=True)
