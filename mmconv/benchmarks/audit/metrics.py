@@ -269,21 +269,28 @@ def _delta(name: str, start: Select, goal: Select, measured: Measured) -> Delta:
     )
 
 
-def _with_alternating(measured: Measured, control: str) -> Pairs:
+def _with_alternating(measured: Measured, control: str, *where: tuple[str, str]) -> Pairs:
     return Pairs(
-        score=measured.score, one=(("condition", ALTERNATING),), other=(("condition", control),)
+        score=measured.score,
+        one=(("condition", ALTERNATING), *where),
+        other=(("condition", control), *where),
     )
 
 
 def _repeats(measured: Measured) -> Iterator[Metric]:
-    """How alike a judge's own verdicts are, and those of two judges."""
-    repeats = _with_alternating(measured, REPEAT)
+    """How alike a judge's own verdicts are, and those of two judges.
+
+    Of comparisons only those with a wrong answer count: equal answers are drawn by lot.
+    """
+    where = (("answer", WRONG),) if measured.is_comparison else ()
+    repeats = _with_alternating(measured, REPEAT, *where)
     flips = OfPairs(pairs=repeats, value=partial(_other_side, least=measured.least))
     yield _mean(FLIPS, flips, measured.share)
+    if measured.is_comparison:
+        return
     plain = Group(title=measured.title)
     for name, summarise in ((DEVIATION, summarise_sd), (RELIABILITY, summarise_reliability)):
-        if name == RELIABILITY or not measured.is_comparison:
-            yield _of_pairs(name, _Alike(pairs=repeats, summarise=summarise), plain)
+        yield _of_pairs(name, _Alike(pairs=repeats, summarise=summarise), plain)
     kappa = _Alike(
         pairs=_with_alternating(measured, SECOND), summarise=summarise_kappa, least=measured.least
     )
