@@ -31,12 +31,17 @@ from mmconv.engine.setup import about_models, check_ready, is_served
 from mmconv.run_folder.layout import Shard
 from model_zoo.providers import provider_of
 
+AUDIT = click.option(
+    "--audit", type=FILE, help="An audit of the judge (mmconv judge) that corrects the numbers."
+)
+
 
 @click.command(name="run", epilog=BENCHMARKS)
 @TARGET
 @with_options(*SPEC_OPTIONS, *PLACE_OPTIONS)
 @click.option("--shard", default="1/1", metavar="I/N", help="Run only part I of N equal parts.")
 @RAY
+@AUDIT
 @click.option("--page/--no-page", default=True, help="Write report.html at the end.")
 @with_options(*COST_OPTIONS)
 @click.option(
@@ -61,7 +66,9 @@ def run_command(target: str, out: Path, store: str, shard: str, **values: Any) -
     if values["dry_run"]:
         asyncio.run(_forecast(spec, where, part))
         return
-    result = asyncio.run(run_new(spec, where, part, page=values["page"], budget=budget))
+    result = asyncio.run(
+        run_new(spec, where, part, page=values["page"], budget=budget, audit=values["audit"])
+    )
     sys.exit(exit_code(result, store, values["max_failures"]))
 
 
@@ -74,17 +81,20 @@ async def _forecast(spec: RunSpec, where: Place, part: Shard) -> None:
 
 @click.command(name="score")
 @click.argument("run", type=FILE)
-def score_command(run: Path) -> None:
+@AUDIT
+def score_command(run: Path, audit: Path | None) -> None:
     """Score RUN (a run's folder) again from the cache, with the current parsers and tables.
 
     No request is sent.
     """
-    asyncio.run(_score(run.absolute()))
+    asyncio.run(_score(run.absolute(), audit and audit.absolute()))
 
 
-async def _score(folder: Path) -> None:
+async def _score(folder: Path, audit: Path | None) -> None:
     async with open_existing(folder) as evaluation:
         with writing(folder):
+            if audit is not None:
+                evaluation.cite(audit)
             await evaluate(evaluation, offline=True)
 
 

@@ -17,7 +17,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
+from mmconv.benchmarks.audit.card import Judged, describe_judging
 from mmconv.benchmarks.base import Benchmark
+from mmconv.benchmarks.base.benchmark import JUDGE
 from mmconv.benchmarks.options import as_new, options_in_force
 from mmconv.benchmarks.registry import find_class
 from mmconv.core.config import CANDIDATE, RunSpec, database_url
@@ -35,6 +37,7 @@ from mmconv.engine.setup import (
     check_keys,
     known_replies,
 )
+from mmconv.report.audits import cite, tabulate
 from mmconv.report.changed_inputs import (
     check_kept,
     check_own,
@@ -359,7 +362,24 @@ class Evaluation:
         trials = await asyncio.to_thread(trial_notes, self.spec, self.samples, path)
         notes = (*self._run_notes(), *other_models(self.spec, stats.answered_by), *trials)
         facts = headline(self.spec, self.benchmark, self.samples, stats.answered_by)
-        return await output.conclude(self.benchmark.tables, records, notes, facts)
+        tables = partial(tabulate, self.benchmark, self.folder, self._judged)
+        return await output.conclude(tables, records, notes, facts)
+
+    def cite(self, audit: Path) -> None:
+        """Have an audit's card correct this run; raises `ConfigError` if it is of another judge."""
+        if JUDGE not in self.resources.models:
+            raise ConfigError("--audit: this run has no judge; leave it out")
+        cite(self.folder, audit, self._judged())
+
+    def _judged(self) -> Judged:
+        """How the verdicts of this run are made; those of an audit are its candidate's."""
+        role = self.resources.models.get(JUDGE) or self.resources.models[CANDIDATE]
+        return describe_judging(
+            self.benchmark,
+            model=role.model.fingerprint,
+            system=role.system,
+            sampling=dict(role.sampling),
+        )
 
     def _run_notes(self) -> tuple[str, ...]:
         """Notes on models and samples that do not depend on the results."""

@@ -75,7 +75,8 @@ class Judge:
     def passes(self, right: States, after_right: States) -> Shares:
         """How likely each answer passes."""
         base = np.where(right, 1 - self.fails_right, self.passes_wrong)
-        return np.clip(base + self.halo * after_right, 0, 1)
+        passes: Shares = np.clip(base + self.halo * after_right, 0, 1)
+        return passes
 
     def wins(self, right: States, side: str) -> Shares:
         """How likely each answer wins against the reference."""

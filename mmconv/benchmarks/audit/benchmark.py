@@ -275,13 +275,14 @@ class Audit(Benchmark[Sample, AuditOptions]):
 
     def metrics_for(self, frame: ScoreFrame) -> list[Metric]:
         """The controls of each score that was made."""
-        measured = [*self._measured(frame)]
+        measured = [*self.measured(frame)]
         return [
             *(metric for each in measured for metric in measure_judge(each)),
             *(metric for each in measured for metric in measure_turns(each)),
         ]
 
-    def _measured(self, frame: ScoreFrame) -> Iterator[Measured]:
+    def measured(self, frame: ScoreFrame) -> Iterator[Measured]:
+        """The scores that are audited: a judge's opinions."""
         for name in frame.distinct("metric"):
             ends, least = ends_of(self.inner.scale, name), self.inner.least_pass(name)
             if ends is not None and least is not None:

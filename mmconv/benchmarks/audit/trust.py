@@ -107,11 +107,11 @@ def _warnings(cells: Mapping[str, Cell]) -> Iterator[str]:
             yield words.format(write_estimate(cell, most=0))
     for name, words in BIASES.items():
         cell = cells.get(name)
-        if cell is not None and _excludes_zero(cell):
+        if cell is not None and excludes_zero(cell):
             yield words.format(write_estimate(cell, signed=True))
 
 
-def _excludes_zero(cell: Cell) -> bool:
+def excludes_zero(cell: Cell) -> bool:
     """Whether 0 is outside of the interval, widened as there are many."""
     if not isinstance(cell.value, float) or cell.low is None or cell.high is None:
         return False

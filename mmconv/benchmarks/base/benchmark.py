@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import cached_property
@@ -34,7 +34,9 @@ from mmconv.benchmarks.base.results import (
     Scale,
     Scores,
     check_scores,
+    contents_of,
     ends_of,
+    roles_of,
 )
 from mmconv.benchmarks.base.sample import SHARED_IMAGES, Sample, cluster_of, images_of
 from mmconv.benchmarks.options import (
@@ -54,6 +56,7 @@ from mmconv.core.protocols import ImageSink
 from mmconv.core.types import UNASKED, Call, Score, Skipped, Table
 from mmconv.core.user_code import noted
 from mmconv.stats import Quantity, ScoreFrame
+from mmconv.stats.corrections import Rate
 
 JUDGE = "judge"
 
@@ -192,6 +195,15 @@ class Benchmark(ABC, Generic[SampleT, OptionsT]):
             columns="name",
             detail=True,
         )
+
+    def corrected(
+        self, frame: ScoreFrame, fails_right: Callable[[str, int], Rate | None]
+    ) -> Iterable[Table]:
+        """Numbers without the errors of a judge that fails right answers at these rates.
+
+        `fails_right` gives the rate of a score in a turn, from an audit of the judge.
+        """
+        return ()
 
     def leaderboard(self) -> Iterable[Layout]:
         """The tables of a leaderboard: a row for each run, sorted by the metric `rank`."""
@@ -441,26 +453,26 @@ class Benchmark(ABC, Generic[SampleT, OptionsT]):
             again = self.calls(sample, condition) if is_first else calls
             with self._noted(sample, condition, "plan"):
                 check(calls)
-                if _content(calls) != _content(again):
+                if contents_of(calls) != contents_of(again):
                     raise ConfigError(
                         "not deterministic: it returned different calls the second time, so cached "
                         "replies cannot be found"
                     )
-            needed |= _roles(calls)
+            needed |= roles_of(calls)
             if is_first:
                 by_id = {call.id: call for call in calls}
                 skipped = Skipped(because=UNASKED, reason="unrequested")
                 self.scores(sample, condition, by_id, dict.fromkeys(by_id, skipped))
                 self.metadata(sample)
-        self._check_roles(needed)
+        self._checkroles_of(needed)
 
-    def _check_roles(self, needed: Mapping[str, str]) -> None:
+    def _checkroles_of(self, needed: Mapping[str, str]) -> None:
         """Raise `ConfigError` for a role without a model, and for a model without a role."""
         known = dict(needed)
         if not known.keys() >= self.spec.models.keys():
             # a role may be one of a condition that this run leaves out
             for sample, condition in product(self.load(), type(self).conditions):
-                known |= _roles(self.plan(sample, condition))
+                known |= roles_of(self.plan(sample, condition))
         for role in self.spec.models:
             if role not in known and not self.dataset.is_part:
                 raise ConfigError(f"{self.name} has no role {role!r}{nearest(role, list(known))}")
@@ -484,16 +496,3 @@ def _check_class(kind: type[Benchmark[Any, Any]]) -> None:
     conditions: Any = kind.conditions
     if isinstance(conditions, str):
         raise ConfigError(f"{kind.__name__}.conditions must be a tuple: ({conditions!r},)")
-
-
-def _content(calls: Iterable[Call]) -> list[tuple[Any, ...]]:
-    return [
-        (each.id, each.model, each.messages, each.sampling)
-        for call in calls
-        for each in (call, *call.fallbacks)
-    ]
-
-
-def _roles(calls: Iterable[Call]) -> dict[str, str]:
-    """The model roles that the calls use, in their order, each with the id of a call."""
-    return {each.model: each.id for call in calls for each in (call, *call.fallbacks)}

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import fsum
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from judges import Reading, read_verdict
 from mmconv.core.errors import ConfigError
@@ -150,3 +150,17 @@ def check_scores(scores: Sequence[Score], scale: Scale) -> None:
                 f"{score.metric!r} is {score.value:g}, but its scale is {ends[0]:g} to "
                 f"{ends[1]:g}; correct the score or `scale`"
             )
+
+
+def contents_of(calls: Iterable[Call]) -> list[tuple[Any, ...]]:
+    """What each call and fallback requests."""
+    return [
+        (each.id, each.model, each.messages, each.sampling)
+        for call in calls
+        for each in (call, *call.fallbacks)
+    ]
+
+
+def roles_of(calls: Iterable[Call]) -> dict[str, str]:
+    """The model roles that the calls use, in their order, each with the id of a call."""
+    return {each.model: each.id for call in calls for each in (call, *call.fallbacks)}

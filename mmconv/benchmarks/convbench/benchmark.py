@@ -9,7 +9,7 @@ candidate's conversation and the reference (pairwise).
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -22,6 +22,7 @@ from mmconv.benchmarks.base.dataset import Dataset
 from mmconv.benchmarks.base.layouts import Build, Layout
 from mmconv.benchmarks.base.metrics import Metric
 from mmconv.benchmarks.base.results import Results
+from mmconv.benchmarks.convbench.corrected import corrected_attribution
 from mmconv.benchmarks.convbench.data import (
     CAPTION,
     REFERENCES,
@@ -42,12 +43,14 @@ from mmconv.benchmarks.convbench.options import (
     GradingOptions,
     own_turns,
 )
-from mmconv.benchmarks.convbench.quantities import Convention, constant_for
+from mmconv.benchmarks.convbench.quantities import Convention, constant_for, gradings
 from mmconv.benchmarks.options import Condition, Description
 from mmconv.core.errors import ConfigError, PlanError
 from mmconv.core.protocols import ImageSink
 from mmconv.core.turns import Turn, chain
-from mmconv.core.types import Call, Ref, Sampling, Score, Text, Verdict
+from mmconv.core.types import Call, Ref, Sampling, Score, Table, Text, Verdict
+from mmconv.stats import ScoreFrame
+from mmconv.stats.corrections import Rate
 
 Slots: TypeAlias = dict[str, str | Ref]
 
@@ -368,6 +371,12 @@ class ConvBench(Benchmark[Row, ConvBenchOptions]):
     def layouts(self) -> Iterable[Layout | Build]:
         """See `mmconv.benchmarks.convbench.layouts`."""
         return layouts(self.options, self._convention)
+
+    def corrected(
+        self, frame: ScoreFrame, fails_right: Callable[[str, int], Rate | None]
+    ) -> Iterable[Table]:
+        """The attribution of failures."""
+        return corrected_attribution(gradings(self.options), frame, fails_right)
 
     def leaderboard(self) -> Iterable[Layout]:
         """Scores, deltas and attribution for each grading."""

@@ -9,6 +9,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Protocol
 
 import click
@@ -53,8 +54,9 @@ async def run_new(
     *,
     page: bool = True,
     budget: Budget | None = None,
+    audit: Path | None = None,
 ) -> Result:
-    """Start or resume a run with `evaluate`.
+    """Start or resume a run with `evaluate`; `audit` is that of its judge.
 
     Raises as `open_new` does, and `ConfigError` if it cannot write.
     """
@@ -62,6 +64,8 @@ async def run_new(
         for change in evaluation.changed():
             click.echo(change, err=True)
         with writing(evaluation.folder):
+            if audit is not None:
+                evaluation.cite(audit)
             return await evaluate(evaluation, page=page, budget=budget)
 
 
