@@ -24,7 +24,12 @@ from mmconv.report.agreement.panels import (
     match,
     require_fields,
 )
-from mmconv.report.agreement.tables import agreement_table, read_scale, warn_of_scales
+from mmconv.report.agreement.tables import (
+    agreement_table,
+    ratings_table,
+    read_scale,
+    warn_of_scales,
+)
 from mmconv.report.corrections import correct_run
 from mmconv.run_folder.layout import SCORES, TABLES
 from mmconv.stats.agreement.many_raters import Level
@@ -147,6 +152,7 @@ def _agreement(
         table = agreement_table(pair, human, replicates=values["replicates"], seed=values["seed"])
         warnings += [warning] if warning else []
         tables.append(replace(table, notes=(*([warning] if warning else []), *table.notes)))
+        tables.append(ratings_table(pair))
     return [*tables, *(correct_run(source, judged, human) if correct else ())], warnings
 
 

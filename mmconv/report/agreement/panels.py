@@ -120,11 +120,14 @@ class Match:
     """The units of one metric ("" without any) that a judge and a person rated.
 
     `unrated` counts those that only judges rated; of these, `later_trials` are later trials of
-    samples that people rated. The panel counts those that only people rated.
+    samples that people rated. The panel counts those that only people rated. `judges` are the
+    judges' names in the panel's order, `labels` what its numbers stand for, none for ratings.
     """
 
     metric: str
     panel: Panel
+    judges: tuple[str, ...]
+    labels: tuple[str, ...]
     unrated: int
     later_trials: int
 
@@ -330,6 +333,8 @@ def _match(
             ordered=not scale.labels,
             tie=scale.tie,
         ),
+        judges=tuple(judges),
+        labels=scale.labels,
         unrated=len(unrated),
         later_trials=sum(first_trial(unit) in units for unit in unrated),
     )

@@ -15,14 +15,19 @@ import numpy as np
 from mmconv.benchmarks.base.results import Scale, ends_of
 from mmconv.benchmarks.options import describe
 from mmconv.benchmarks.registry import TITLES
-from mmconv.core.types import Table
+from mmconv.core.types import Cell, Table
 from mmconv.report.agreement.panels import Match, Rating, choose, label, list_values
 from mmconv.run_folder.layout import MANIFEST, SCORES
 from mmconv.run_folder.saved_run import read_manifest
+from mmconv.stats import Column, as_cell, summarise, summarise_share
+from mmconv.stats.agreement.many_raters import alike_between
 from mmconv.stats.agreement.panel import ALL, CONSENSUS, DIFFERENCE, EACH, PEOPLE, compare
 from mmconv.stats.agreement.two_raters import Matrix
 
 COMPARISONS = (EACH, CONSENSUS, PEOPLE, ALL)
+
+PEOPLE_ROW = "people"
+AGREES = "agrees with a person (%)"
 
 SAME_SCALE = 0.65
 """The least share of their whole range that ratings of two sides on one scale have in common.
@@ -139,6 +144,47 @@ def agreement_table(
         notes=(*notes, *_omissions(matched, human)),
         digits=3,
     )
+
+
+def ratings_table(matched: Match) -> Table:
+    """What each judge and the people chose, and how often a judge agrees with a person.
+
+    Shares of labels, or means of numbers, over the units that a judge and a person rated.
+    """
+    panel = matched.panel
+    rows = {name: panel.judges[[row]] for row, name in enumerate(matched.judges)}
+    shown = {name: dict(_chosen(matched, ratings)) for name, ratings in rows.items()}
+    for name, ratings in rows.items():
+        shares = alike_between(ratings, panel.people).shares.tolist()
+        shown[name][AGREES] = as_cell(
+            summarise_share(_known(shares, panel.clusters)), 100.0, share=True
+        )
+    people = PEOPLE_ROW if PEOPLE_ROW not in rows else f"{PEOPLE_ROW} (human)"
+    table = {people: dict(_chosen(matched, panel.people)), **shown}
+    name = re.sub(r"[^\w.-]+", "-", matched.metric).strip("-.")
+    return Table(
+        name="-".join(filter(None, ("ratings", name))),
+        title=" on ".join(filter(None, ("Ratings by people and judges", matched.metric))),
+        columns=tuple(dict.fromkeys(column for row in table.values() for column in row)),
+        rows=table,
+    )
+
+
+def _chosen(matched: Match, ratings: Matrix) -> Iterator[tuple[str, Cell]]:
+    """The share of each label, or the mean; raters of a unit are in one cluster."""
+    clusters = matched.panel.clusters * len(ratings)
+    numbers = ratings.reshape(-1).tolist()
+    if not matched.labels:
+        yield "mean", as_cell(summarise(_known(numbers, clusters)))
+    for code, name in enumerate(matched.labels):
+        chosen = [number if number != number else float(number == code) for number in numbers]
+        yield f"{name} (%)", as_cell(summarise_share(_known(chosen, clusters)), 100.0, share=True)
+
+
+def _known(numbers: Sequence[float], clusters: Sequence[str]) -> Column:
+    """The column of the numbers that are not NaN."""
+    pairs = [each for each in zip(numbers, clusters, strict=True) if each[0] == each[0]]
+    return Column.of([number for number, _ in pairs], clusters=[cluster for _, cluster in pairs])
 
 
 def _conventions(matched: Match, replicates: int, seed: int) -> Iterator[str]:

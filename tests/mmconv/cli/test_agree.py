@@ -120,9 +120,10 @@ def test_each_metric_has_a_table_of_its_own(desk: Desk) -> None:
     rows = ["a,x,1", "b,x,2", "a,y,2", "b,y,1"]
     person = desk.csv("ann.csv", "sample,metric,value", *rows)
     document = desk.document(judge, person)
-    values = {name: table["agreement"][EACH]["value"] for name, table in document.items()}
-    assert values == {"agreement-x": 1.0, "agreement-y": 0.0}
-    assert [*desk.document(judge, person, more=["--metric", "y"])] == ["agreement-y"]
+    values = {name: document[f"agreement-{name}"]["agreement"][EACH]["value"] for name in "xy"}
+    assert values == {"x": 1.0, "y": 0.0}
+    chosen = desk.document(judge, person, more=["--metric", "y"])
+    assert [*chosen] == ["agreement-y", "ratings-y"]
 
 
 @pytest.mark.parametrize("name", ["metric", "turn"])
@@ -229,3 +230,42 @@ def test_different_scales_are_told_above_the_table_and_in_the_files(desk: Desk) 
     assert told in written.stdout
     assert told in written.stderr
     assert "WARNING" not in desk.run(judge, judge).output
+
+
+def test_botchats_tables_of_judges_come_out(desk: Desk) -> None:
+    """BotChat's Tables 3 and 4 (Duan et al. 2023) for people and GPT-4, over 470 comparisons."""
+    pairs = {
+        ("win", "win"): 113,
+        ("win", "tie"): 33,
+        ("win", "lose"): 19,
+        ("tie", "win"): 18,
+        ("tie", "tie"): 113,
+        ("tie", "lose"): 30,
+        ("lose", "win"): 2,
+        ("lose", "tie"): 59,
+        ("lose", "lose"): 83,
+    }
+    units = [pair for pair, count in pairs.items() for _ in range(count)]
+    judge = desk.csv(
+        "GPT-4.csv", "sample,value", *(f"{n},{its}" for n, (_, its) in enumerate(units))
+    )
+    people = desk.csv(
+        "ann.csv", "sample,value", *(f"{n},{own}" for n, (own, _) in enumerate(units))
+    )
+    table = desk.document(judge, people)["ratings"]
+    shares = {
+        row: tuple(table[row][f"{label} (%)"]["value"] for label in ("win", "tie", "lose"))
+        for row in ("people", "GPT-4")
+    }
+    assert shares == {"people": (35.11, 34.26, 30.64), "GPT-4": (28.3, 43.62, 28.09)}
+    assert table["GPT-4"]["agrees with a person (%)"]["value"] == 65.74
+
+
+def test_means_of_judge_and_people_are_next_to_the_correlations(desk: Desk) -> None:
+    """CMT-Eval reports Spearman's rho and the mean of each side (4.40 and 4.15)."""
+    judge = desk.csv("judge.csv", "sample,value", *(f"{n},{4 + (n % 5 < 2)}" for n in range(20)))
+    people = desk.csv("ann.csv", "sample,value", *(f"{n},{4 + (n % 20 < 3)}" for n in range(20)))
+    document = desk.document(judge, people)
+    means = {row: cells["mean"]["value"] for row, cells in document["ratings"].items()}
+    assert means == {"people": 4.15, "judge": 4.4}
+    assert "Spearman's rho" in document["agreement"]

@@ -90,7 +90,7 @@ def test_people_on_another_scale_than_a_known_one_are_told_so() -> None:
     [
         ("convbench", {}, {"rating": (1, 10), "win": (0, 1)}),
         ("mtbench101", {}, {"rating": (1, 10), "dialogue": (1, 10)}),
-        ("fbbench", {}, None),
+        ("fbbench", {}, {"score": (0, 1)}),
         ("mine.doubts:Doubts", {"scale": {"style": [1, 5], "words": None}}, None),
     ],
 )
