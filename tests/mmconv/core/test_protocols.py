@@ -8,13 +8,15 @@ from dataclasses import fields
 
 from mmconv.core.config import ModelSpec
 from mmconv.core.protocols import Provider
-from model_zoo import hf, openai_api, pocket, ray, replay, vllm
+from model_zoo import anthropic_api, google_api, hf, openai_api, pocket, ray, replay, vllm
 from model_zoo.providers import PROVIDERS, ProviderFunctions, find_provider
 from model_zoo.simulated import fake, planted, reference, scenes
 
 SHIPPED: tuple[Provider[ModelSpec], ...] = (
+    anthropic_api,
     planted,
     fake,
+    google_api,
     hf,
     openai_api,
     pocket,
