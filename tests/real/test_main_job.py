@@ -1,32 +1,29 @@
 """The main job on the authors' own file and images: ConvBench, three conditions, both gradings.
 
-Once with a tiny Qwen2-VL behind a real vLLM as candidate and judge, once with a tiny LLaVA in
-process and the reference judge. The models know nothing; what is tested is that every number that
-should be there is there, over the right n.
+Here with a tiny LLaVA in process and the reference judge; in `test_vllm` with a served model, where
+that server runs. The models know nothing; the tests check that every number is there, over the
+right n.
 """
 
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from click.testing import CliRunner
 
-from mmconv.cli import commands
-from tests.real.servers import ROOT, RealVllm
+from tests.real.servers import ROOT
 from tests.tiny_checkpoints import make_checkpoint
 
 DATA = ROOT.parent / "shared" / "data" / "convbench"
 ROWS = 8
 """Rows of the sample of annotations; the other 570 rows lack references."""
 
-pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason="the authors' data is not beside us")
-
-BOTH_VERDICTS = r"Rating: [1-9]\nOverall, Response [AB] is better\."
-"""What the served model is guided to say: it would never say anything readable by itself."""
+needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="the authors' data is not beside us")
 
 
 def run(out: Path, roles: dict[str, Any], **options: Any) -> None:
@@ -46,8 +43,9 @@ def run(out: Path, roles: dict[str, Any], **options: Any) -> None:
     }
     file = out / "run.yaml"
     file.write_text(yaml.safe_dump(spec), encoding="utf-8")
-    done = CliRunner().invoke(commands, ["run", str(file), "--out", str(out / "runs")])
-    assert done.exit_code == 0, done.output
+    command = [sys.executable, "-m", "mmconv", "run", str(file), "--out", str(out / "runs")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
     assert "570 of 578 records are left out" in done.stdout
 
 
@@ -79,20 +77,7 @@ def check_tables(out: Path) -> None:
     assert sum(position) == ROWS
 
 
-@pytest.mark.real
-def test_a_served_model_as_candidate_and_judge(tmp_path: Path, real_vllm: RealVllm) -> None:
-    served = {
-        "provider": "vllm",
-        "model": real_vllm.spec.label,
-        "base_url": real_vllm.backend.base_url,
-        "options": {"max_pixels": 224 * 224},
-    }
-    guided = {"structured_outputs": {"regex": BOTH_VERDICTS}}
-    judge = {**served, "options": {"extra_body": guided}}
-    run(tmp_path, {"candidate": served, "judge": judge})
-    check_tables(tmp_path)
-
-
+@needs_data
 def test_a_model_in_process_and_the_reference_judge(tmp_path: Path) -> None:
     checkpoint = make_checkpoint("llava", tmp_path / "llava")
     candidate = {"provider": "hf", "model": str(checkpoint), "options": {"dtype": "float32"}}

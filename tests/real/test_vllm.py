@@ -20,6 +20,7 @@ from model_zoo.vllm import open_backend, open_renderer
 from tests import torchvision_stub
 from tests.pictures import picture
 from tests.real.servers import MAX_LENGTH, MAX_PIXELS, RealVllm, say
+from tests.real.test_main_job import check_tables, needs_data, run
 
 pytestmark = [pytest.mark.real, pytest.mark.asyncio(loop_scope="session")]
 
@@ -177,3 +178,21 @@ async def test_a_start_that_fails_shows_the_root_cause(
     cause = "RuntimeError: Cannot find any model weights with"
     with pytest.raises(ConfigError, match=rf"^empty: the server ended with exit code 1: {cause}"):
         await open_backend(spec, ImageStore())
+
+
+BOTH_VERDICTS = r"Rating: [1-9]\nOverall, Response [AB] is better\."
+"""What the served model is guided to say: it would never say anything readable by itself."""
+
+
+@needs_data
+async def test_a_served_model_as_candidate_and_judge(tmp_path: Path, real_vllm: RealVllm) -> None:
+    served = {
+        "provider": "vllm",
+        "model": real_vllm.spec.label,
+        "base_url": real_vllm.backend.base_url,
+        "options": {"max_pixels": 224 * 224},
+    }
+    guided = {"structured_outputs": {"regex": BOTH_VERDICTS}}
+    judge = {**served, "options": {"extra_body": guided}}
+    await asyncio.to_thread(run, tmp_path, {"candidate": served, "judge": judge})
+    check_tables(tmp_path)
