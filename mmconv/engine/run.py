@@ -51,6 +51,7 @@ from mmconv.report.notes import (
     headline,
     other_models,
     plain_turns,
+    same_family,
     shard_notes,
     software,
     summary,
@@ -385,6 +386,7 @@ class Evaluation:
         """Notes on models and samples that do not depend on the results."""
         return (
             *fake_model_notes(self.spec),
+            *same_family(self.spec),
             *plain_turns(self.spec, about_models(self.spec)),
             *shard_notes(self.shard, self.samples, self._whole),
             *(f"GONE: {line}." for line in describe_gone(self._gone(self.spec.chosen))),

@@ -60,6 +60,40 @@ def fake_model_notes(spec: RunSpec) -> tuple[str, ...]:
     )
 
 
+FAMILIES = {
+    "Anthropic": r"claude",
+    "DeepSeek": r"deepseek|janus",
+    "GLM": r"glm",
+    "Google": r"gemini|gemma",
+    "InternVL": r"intern(?:vl|lm)",
+    "LLaVA": r"llava",
+    "Meta": r"llama",
+    "Mistral": r"mistral|ministral|mixtral|pixtral",
+    "Microsoft": r"phi-",
+    "OpenAI": r"gpt-|o[134](?:-|$)",
+    "Qwen": r"qwen|qwq|qvq",
+    "Yi": r"yi-",
+}
+"""Who makes models -> the begin of their names, in lower case."""
+
+
+def same_family(spec: RunSpec) -> Iterator[str]:
+    """A note if the judge and the candidate are of one family, by the models' names."""
+    if not {CANDIDATE, "judge"} <= spec.models.keys():
+        return
+    candidate, judge = (spec.models[role] for role in (CANDIDATE, "judge"))
+    if (family := _family(candidate)) and family == _family(judge):
+        yield (
+            f"SAME FAMILY: the candidate ({candidate.label}) and the judge ({judge.label}) are "
+            f"models of {family}. Judges may favour answers of their own kind."
+        )
+
+
+def _family(model: ModelSpec) -> str | None:
+    name = model.model.rstrip("/").rsplit("/", 1)[-1].lower()
+    return next((who for who, names in FAMILIES.items() if re.match(names, name)), None)
+
+
 def plain_turns(spec: RunSpec, about: Mapping[str, Mapping[str, str]]) -> tuple[str, ...]:
     """A note on every model without a chat template; `about` has metadata by role."""
     return tuple(

@@ -25,10 +25,11 @@ from mmconv.cli.shared.options import (
     read_spec,
     with_options,
 )
-from mmconv.cli.shared.run_folders import open_new, place
+from mmconv.cli.shared.run_folders import open_existing, open_new, place
 from mmconv.cli.shared.session import exit_code, run_new
 from mmconv.core.config import CANDIDATE, RunSpec, load_model
 from mmconv.core.errors import ConfigError
+from mmconv.engine.drift import check_drift as request_again
 from mmconv.engine.run import Place
 
 SAMPLES = 100
@@ -43,16 +44,26 @@ SAMPLES = 100
     help=f"Only these of {', '.join(CONTROLS)}.  [default: all that the data allow]",
 )
 @click.option("--second", metavar="MODEL", help="Another judge of the same answers.")
+@click.option(
+    "--check-drift",
+    is_flag=True,
+    help="Only request 30 verdicts of a finished run again: mmconv judge FOLDER --check-drift.",
+)
 @click.option("--paraphraser", metavar="MODEL", help="Writes right answers in other words.")
 @with_options(*SPEC_OPTIONS, *PLACE_OPTIONS, *COST_OPTIONS)
-def judge_command(target: str, out: Path, store: str, **values: Any) -> None:
+def judge_command(target: str, out: Path, store: str, *, check_drift: bool, **values: Any) -> None:
     """Audit the judge of a run file, or of a benchmark with options: no people are needed.
 
     The judge gets the benchmark's own prompts, about answers that are known: references,
     references of other samples, both in turn, twice as long, and again. The report says how often
     it errs, and what moves it that should not. It draws 100 samples unless --limit or --sample-id
     say which; a candidate and conditions are not needed and ignored.
+
+    With --check-drift it says whether the judge of a finished run (its folder) has changed since.
     """
+    if check_drift:
+        asyncio.run(_check_drift(Path(target).absolute()))
+        return
     named = values["controls"]
     controls = comma_list(named, "--controls") if named else None
     others = {role: values[role] for role in (SECOND, PARAPHRASER) if values[role]}
@@ -92,3 +103,27 @@ async def _forecast(spec: RunSpec, where: Place) -> None:
         plans = (plan for plan, _ in evaluation.plans())
         runner = evaluation.runner(offline=True)
         await print_forecast(spec, runner, plans, evaluation.check_keys)
+
+
+async def _check_drift(folder: Path) -> None:
+    async with open_existing(folder) as evaluation:
+        drift = await request_again(evaluation)
+    n, shift = drift.shift.n, drift.shift
+    if not n:
+        raise ConfigError("no verdict could be read again; see the judge's server")
+    interval = "" if shift.low is None else f" [{shift.low:.2f}, {shift.high:.2f}]"
+    click.echo(
+        f"{n} verdicts requested again: {drift.changed} changed, on average by "
+        f"{shift.mean:+.2f}{interval}."
+    )
+    for when, names in (("then", drift.then), ("now", drift.now)):
+        if names:
+            click.echo(f"Its server named, {when}: {', '.join(sorted(names))}.")
+    if drift.has_changed:
+        click.echo(
+            "WARNING: the judge has changed. Do not compare new verdicts with those of then."
+        )
+    elif shift.low is None:
+        click.echo("All changes are equal, or too few verdicts were read: no sign of a change.")
+    else:
+        click.echo("No sign of a change beyond the judge's own variation.")
