@@ -125,8 +125,9 @@ def draw_items(
 class Shown(NamedTuple):
     """A dialogue as raters see it.
 
-    `turns` have `n`, `asked` (texts and images) and `answer`. `rated` are the numbers of the
-    model's own turns that have an answer, `whole` says whether all of them have.
+    `turns` have `n`, `asked` (texts and images), `answer`, and `given`, the answer that the model
+    saw in its history, or None. `rated` are the numbers of the model's own turns that have an
+    answer, `whole` says whether all of them have.
     """
 
     turns: list[Record]
@@ -157,10 +158,12 @@ def _shown(calls: Sequence[Record]) -> Shown:
             for each in turn["asked"]
             if each["role"] != "system"
         ]
-        last = turn["answers"][-1] if turn["answers"] else {"problem": "none", "text": ""}
-        turns.append({"n": turn["n"], "asked": asked, "answer": last["text"]})
-        if not last.get("given"):
-            is_answered = not last.get("problem")
+        own = next((each for each in turn["answers"] if not each.get("given")), None)
+        given = next((each["text"] for each in turn["answers"] if each.get("given")), None)
+        answer = given or "" if own is None else own["text"]
+        turns.append({"n": turn["n"], "asked": asked, "answer": answer, "given": given})
+        if own is not None:
+            is_answered = not own.get("problem")
             whole = whole and is_answered
             rated |= {turn["n"]} if is_answered else set()
     return Shown(turns, frozenset(rated), whole)

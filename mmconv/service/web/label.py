@@ -105,7 +105,8 @@ class Task:
                 answers.append(reference)
             if item.side(self.seed) == "B":
                 answers.reverse()
-            turns.append({"n": turn["n"], "asked": turn["asked"], "answers": answers})
+            turns.append({name: turn[name] for name in ("n", "asked", "given")})
+            turns[-1]["answers"] = answers
         # in a comparison the references are one of the sides
         about = {} if self.pairwise else benchmark.metadata(sample)
         return {

@@ -23,8 +23,10 @@
 
   function answers(turn, rated) {
     const now = rated.turn === turn.n;
-    const boxes = turn.answers.map((answer, side) => {
-      const title = turn.answers.length > 1 ? make("p", { class: "column-title" }, "AB"[side]) : "";
+    // A later turn is answered after the history that the model saw.
+    const isHistory = turn.given !== null && rated.turn > turn.n;
+    const boxes = (isHistory ? [turn.given] : turn.answers).map((answer, side) => {
+      const title = !isHistory && turn.answers.length > 1 ? make("p", { class: "column-title" }, "AB"[side]) : "";
       return make("div", { class: now ? "answer now" : "answer" }, title, work.text(answer));
     });
     return make("div", { class: "columns", style: `--columns: ${boxes.length}` }, ...boxes);

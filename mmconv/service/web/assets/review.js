@@ -98,6 +98,7 @@
   };
   work.keys(() => acts, { "Ctrl Enter": acts.a, Escape: () => document.activeElement.blur() });
   byId("draft").addEventListener("submit", (event) => event.preventDefault());
+  byId("filter").addEventListener("change", ({ target }) => target.blur());
   byId("filter").addEventListener("change", ifThere(async () => {
     if (!matches(drafts[place])) await move(1);
   }));

@@ -18,6 +18,8 @@ from mmconv.cli.judging import agree_command
 from mmconv.core.errors import ConfigError
 from mmconv.report.agreement.files import read_ratings
 from mmconv.report.labels import choices
+from mmconv.run_folder.layout import SCORES
+from mmconv.run_folder.saved_run import read_scores
 from tests.mmconv.report.runs import ALPHA, BETA, FAILING, make_run
 from tests.mmconv.service.web.people import label
 
@@ -165,6 +167,26 @@ async def test_ratings_are_skipped_changed_and_taken_back(
     assert (rating.rater, rating.value) == ("=Ann", 1.0)
 
 
+async def test_a_turn_is_rated_after_the_history_that_the_model_saw(
+    tmp_path: Path, stack: AsyncExitStack
+) -> None:
+    run = await make_run("mtbench101", tmp_path)  # whose histories have the authors' answers
+    client = await label(stack, [run], tmp_path / "labels.csv", samples=100)
+    later = 0
+    while (page := await take(client, "Ann")) is not None:
+        numbers = [question["turn"] for question in page["rated"]]
+        turns = {turn["n"]: turn for turn in page["turns"]}
+        for number in numbers:
+            [answer] = turns[number]["answers"]
+            assert answer == turns[number]["asked"][0]["text"]  # the model repeats what it is asked
+            given = turns[number]["given"]
+            assert (given is not None) == (number < max(turns))
+            later += given is not None
+    assert later
+    scores = {(s.sample, s.turn) for s in read_scores(run / SCORES) if s.metric == "rating"}
+    assert (await start(client, "Ann"))["total"] == len(scores)
+
+
 async def test_a_comparison_hides_the_sides_and_writes_who_won(
     tmp_path: Path, stack: AsyncExitStack
 ) -> None:
@@ -177,6 +199,7 @@ async def test_a_comparison_hides_the_sides_and_writes_who_won(
         side = "ab"[last["answers"].index("Another word.")]
         sides.append(side)
         assert page["about"] == []
+        assert last.keys() == {"n", "asked", "given", "answers"}
         for question, key in zip(page["rated"], (side, "t", "ba"["ab".index(side)]), strict=False):
             await rate(client, "Ann", page["item"], question["turn"], key)
     assert {*sides} == {"a", "b"}
