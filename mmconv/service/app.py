@@ -26,6 +26,7 @@ from mmconv.service.state import Serving, open_service
 
 ROUTERS = (
     "chat",
+    "responses",
     "images",
     "dialogues",
     "judgements",

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any
@@ -44,7 +44,7 @@ from model_zoo.providers import provider_of
 
 router = APIRouter(prefix="/v1", tags=["chat"], route_class=JsonRoute)
 
-HOSTED = ("openai", "vllm")
+HOSTED = ("anthropic", "google", "openai", "vllm")
 """Providers whose servers choose a random seed themselves. Some of them refuse one."""
 
 
@@ -96,9 +96,17 @@ async def complete_chat(
 
 
 async def answer(
-    shared: Service, caller: Caller, asked: ChatRequest, listener: Listener | None = None
+    shared: Service,
+    caller: Caller,
+    asked: ChatRequest,
+    listener: Listener | None = None,
+    fields: Sequence[str] | None = None,
 ) -> list[Reply]:
-    """Call the model with the request's messages, once for each choice. Raises `Problem`."""
+    """Call the model with the request's messages, once for each choice.
+
+    Raises `Problem`, which names messages by `fields` if their request had others.
+    """
+    fields = fields or [f"messages[{number}]" for number in range(len(asked.messages))]
     role = shared.model(asked.model)
     spec = shared.settings.models[asked.model]
     require_key(spec, asked.model, "model")
@@ -106,7 +114,7 @@ async def answer(
     check_bounds(asked, shared.settings.sizes)
     if asked.messages[-1].role == "assistant":
         # Some servers continue such a message. Other models take it for a finished turn.
-        param = f"messages[{len(asked.messages) - 1}].role"
+        param = f"{fields[-1]}.role"
         message = "the last message is the assistant's, and cannot be continued here; end with user"
         raise Problem(400, f"{param}: {message}", param=param)
     sampling = replace(sampling, **_chosen(shared, asked))
@@ -116,31 +124,24 @@ async def answer(
     with request_images(shared) as images:
         messages = tuple(
             [
-                await _message(message, f"messages[{number}].content", images)
-                for number, message in enumerate(asked.messages)
+                await _message(message, f"{field}.content", images)
+                for field, message in zip(fields, asked.messages, strict=True)
             ]
         )
         messages, _ = role.prompt(messages, sampling)
         affinity = asked.conversation or content_key("", messages[:2], Sampling())
+        call = partial(ask, shared, caller, asked.model, messages)
         calls = [
             asyncio.ensure_future(
-                ask(
-                    shared,
-                    caller,
-                    asked.model,
-                    messages,
-                    replace(sampling, trial=n),
-                    affinity,
-                    listener and listener(n),
-                )
+                call(replace(sampling, trial=n), affinity, listener and listener(n))
             )
             for n in range(asked.n or 1)
         ]
         try:
             return await asyncio.gather(*calls)
         finally:
-            for call in calls:
-                call.cancel()
+            for task in calls:
+                task.cancel()
 
 
 def _chosen(shared: Service, asked: ChatRequest) -> dict[str, Any]:

@@ -156,7 +156,10 @@ def check_bounds(request: BaseModel | Mapping[str, object], sizes: Sizes) -> int
                 raise Problem(413, f"{param}: at most {sizes.turns} are read", param=param)
         elif param.endswith("temperature") and value > HOTTEST:
             raise Problem(400, f"{param}: at most {HOTTEST:g} may be asked for", param=param)
-        elif param.endswith(("max_tokens", "completion_tokens")) and value > sizes.max_tokens:
+        elif (
+            param.endswith(("max_tokens", "completion_tokens", "output_tokens"))
+            and value > sizes.max_tokens
+        ):
             most = f"at most {sizes.max_tokens:,} may be asked for"
             raise Problem(400, f"{param}: {most}", param=param)
     if total > LONG_TEXTS * sizes.text_length:

@@ -104,6 +104,7 @@ async def test_every_example_is_served(
         "/v1/chat/completions",
         "/v1/dialogues",
         "/v1/judgements",
+        "/v1/responses",
         "/v1/runs",
     }
 
