@@ -59,11 +59,17 @@ def take_finished(runs: Sequence[Path], *, needed: Path | None = None) -> tuple[
 @click.command(name="compare")
 @RUNS
 @click.option("--baseline", type=FILE, help="The run to compare with.  [default: the first]")
+@click.option(
+    "--margin",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Name the differences shown to be below this, in their columns' unit.",
+)
 @ALLOW_MISMATCH
 @table_options
 def compare_command(
     runs: Sequence[Path],
     baseline: Path | None,
+    margin: float | None,
     allow_mismatch: Sequence[str],
     form: str,
     out: Path | None,
@@ -83,7 +89,8 @@ def compare_command(
     if baseline is not None:
         others = (run for run in runs if run.resolve() != baseline.resolve())
         ordered = (baseline, *others)
-    comparison = compare(take_finished(ordered, needed=ordered[0]), despite=allow_mismatch)
+    finished = take_finished(ordered, needed=ordered[0])
+    comparison = compare(finished, despite=allow_mismatch, margin=margin)
     missing = (message for run in comparison.runs for message in quality_warnings(run))
     print_warnings((*comparison.warnings, *missing), form)
     printed = [table for table in comparison.tables if form != "table" or not table.detail]

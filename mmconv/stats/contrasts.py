@@ -86,6 +86,15 @@ class Contrast:
             return None
         return self.error * (t_quantile(self.freedom, level) + _POWER)
 
+    def is_within(self, margin: float) -> bool:
+        """Whether two one-sided tests at the 5 % level (TOST) show a difference below the margin.
+
+        Then its 90 % interval is from above -margin to below margin. False without an interval.
+        """
+        if self.error is None or self.summary.mean is None:
+            return False
+        return abs(self.summary.mean) + t_quantile(self.freedom, 0.1) * self.error < margin
+
 
 def measure(quantity: Quantity) -> Summary:
     """The quantity in one run, in the columns' own unit."""

@@ -48,6 +48,11 @@ PAIRED = (
 
 ONCE = "Differences between quantities that are made of the same numbers are corrected for once."
 
+EQUIVALENT = (
+    "Equivalent within {margin:g} (two one-sided tests, each alone at the 5 % level; the 90 % "
+    "interval is within the margin):"
+)
+
 _CORRECTION = (
     "at the 5 % level after Holm's correction over the {n} differences of all tables of this "
     "comparison that have an interval."
@@ -186,10 +191,13 @@ class _Other:
     overlap: tuple[str, ...]
 
 
-def compare(folders: Sequence[Path], *, despite: Collection[str] = ()) -> Comparison:
+def compare(
+    folders: Sequence[Path], *, despite: Collection[str] = (), margin: float | None = None
+) -> Comparison:
     """Compare finished runs with the first of them.
 
     `despite` has the kinds of mismatches to accept, among `mmconv.report.comparison.runs.KINDS`.
+    Notes name the differences that are within the `margin`, in the unit of their columns.
     Raises `ConfigError` for runs that cannot be compared, and as `read_finished` does.
     """
     first, *rest = open_runs(folders)
@@ -201,6 +209,9 @@ def compare(folders: Sequence[Path], *, despite: Collection[str] = ()) -> Compar
     sizes = _sizes(measured, others, notes)
     tests = _Tests.of(measured, others)
     made = [_differences(measured, others, notes, kind, tests) for kind in _TABLES]
+    if margin is not None:
+        within = f"{EQUIVALENT.format(margin=margin)} {_within(measured, others, margin)}."
+        made = [replace(table, notes=(within, *table.notes)) for table in made]
     named = [
         Named(label=run.label, candidate=run.candidate, tables=run.tables) for run in (first, *rest)
     ]
@@ -429,6 +440,16 @@ def _difference_rows(
                     scale = first.quantities[key].scale
                     cells[f"{key[1]}{CORRECTED}"] = as_cell(by_people, scale, share=True)
     return rows
+
+
+def _within(first: _Measured, others: Sequence[_Other], margin: float) -> str:
+    """The differences that are equivalent within a margin, by column."""
+    found: dict[str, list[str]] = {}
+    for other in others:
+        for key, test in other.contrasts.items():
+            if test.is_within(margin / first.quantities[key].scale):
+                found.setdefault(key[1], []).append(_row(key[0], other, others))
+    return "; ".join(f"{group}: {', '.join(rows)}" for group, rows in found.items()) or "none"
 
 
 def _power(columns: Sequence[str], tests: _Tests, tested: Collection[Key]) -> Iterator[str]:

@@ -215,3 +215,10 @@ def test_export_without_its_package_says_what_to_install(runs: list[Path]) -> No
     result = CliRunner().invoke(export, arguments)
     assert isinstance(result.exception, ConfigError)
     assert "pip install inspect-ai" in str(result.exception)
+
+
+def test_a_margin_names_the_differences_below_it(runs: list[Path]) -> None:
+    notes = "Equivalent within 50 (two one-sided tests, each alone at the 5 % level;"
+    assert notes not in typed(*runs).output
+    output = " ".join(typed(*runs, "--margin", 50).output.split())
+    assert f"{notes} the 90 % interval is within the margin): direct (1-10): R1" in output

@@ -360,3 +360,18 @@ def test_the_detectable_difference_is_found_in_80_of_100_cases() -> None:
     found = contrast(left, right, ("a", "b"))
     assert found.detectable(0.05) == pytest.approx(0.1 * (2.0096 + 0.8416), rel=1e-3)
     assert (found.detectable(0.01) or 0) > (found.detectable(0.05) or 0)
+
+
+def test_a_difference_at_the_margin_is_called_equivalent_in_at_most_5_of_100_cases() -> None:
+    random = np.random.default_rng(12)
+    claims = {0.0: 0, 0.3: 0}
+    for _ in range(500):
+        left, change = random.normal(6, 1, 120), random.normal(0, 1, 120)
+        for true in claims:
+            first, second = (
+                alone("score", Column.of(values.tolist()))
+                for values in (left, left + change + true)
+            )
+            claims[true] += contrast(first, second, NAMES).is_within(0.3)
+    assert claims[0.3] <= 0.08 * 500
+    assert claims[0.0] >= 0.8 * 500
