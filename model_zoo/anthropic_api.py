@@ -165,6 +165,7 @@ class ClaudeClient(HostedClient):
             input_tokens=sum(count or 0 for count in tokens) if usage else None,
             output_tokens=read_count(usage.get("output_tokens")),
             answered_by=answered_by(document),
+            cached_tokens=read_count(usage.get("cache_read_input_tokens")),
         )
 
 

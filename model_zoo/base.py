@@ -60,6 +60,7 @@ def with_tokens_of(reply: Reply, earlier: Reply) -> Reply:
         reply,
         input_tokens=_sum(earlier.input_tokens, reply.input_tokens),
         output_tokens=_sum(earlier.output_tokens, reply.output_tokens),
+        cached_tokens=_sum(earlier.cached_tokens, reply.cached_tokens),
     )
 
 

@@ -142,9 +142,9 @@ class GeminiClient(HostedClient):
     def read(self, document: Any) -> Reply:
         """Read an answer; raises `Refused` for a prompt that the server blocked."""
         usage = document.get("usageMetadata") or {}
-        read, said, thought = (
+        read, said, thought, cached = (
             read_count(usage.get(f"{name}TokenCount"))
-            for name in ("prompt", "candidates", "thoughts")
+            for name in ("prompt", "candidates", "thoughts", "cachedContent")
         )
         if blocked := (document.get("promptFeedback") or {}).get("blockReason"):
             message = f"the server's content filter blocked the prompt: {blocked}"
@@ -162,6 +162,7 @@ class GeminiClient(HostedClient):
             input_tokens=read,
             output_tokens=None if read is None else (said or 0) + (thought or 0),
             answered_by=answered_by({"model": document.get("modelVersion")}),
+            cached_tokens=cached,
         )
 
 

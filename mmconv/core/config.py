@@ -50,10 +50,8 @@ _REFERENCE = re.compile(r"\$\{([^}]*)\}")
 PIXELS_PER_TOKEN = 750.0
 """Pixels per token of a model whose file has no rule: about the value of most models."""
 
-_TILE = 512
-"""Side of OpenAI's tiles in pixels; the next two bound the image that is cut into them."""
-_LONGER = 2048
-_SHORTER = 768
+_TILE, _LONGER, _SHORTER = 512, 2048, 768
+"""Side of OpenAI's tiles in pixels, and the bounds of the image that is cut into them."""
 
 _SEEDS: dict[str, Any] = {"ge": -(2**63), "lt": 2**63}
 """The seeds that JSON, and so a content key, can hold."""
@@ -85,9 +83,10 @@ class SamplingSpec(_Frozen):
 
 
 class PriceSpec(_Frozen):
-    """Price per million tokens, in US dollars."""
+    """Price per million tokens, in US dollars. The default of `cached_input` is `input`."""
 
     input: float = Field(ge=0)
+    cached_input: float | None = Field(default=None, ge=0)
     output: float = Field(ge=0)
 
 
@@ -207,7 +206,7 @@ class ModelSpec(_Frozen):
     """Whether all processes that open the model on Ray's cluster share its replicas, which end a
     minute after the last of these processes. A server's always do."""
     price: PriceSpec | None = None
-    """Dollars per million tokens, `input` and `output`."""
+    """Dollars per million tokens: input, output, and cached_input (read from a server's cache)."""
     sampling: SamplingSpec | None = None
     """Overrides the benchmark's: temperature, top_p, max_tokens, seed, stop."""
     options: Mapping[str, Any] = Field(default_factory=dict)

@@ -32,6 +32,7 @@ class ModelStats:
     - `skipped`: not sent, since a dependency failed; of these `unrequested`: this run is offline;
     - `input_tokens`, `output_tokens`: of `requested` calls and of failed attempts that were
       metered; the totals include `cached` calls;
+    - `cached_tokens`: those of `input_tokens` that a server read from its own cache of prefixes;
     - `unmetered`: `requested` calls and replays without token counts; the total includes `cached`;
     - `timed_out`: attempts that timed out; whether they are paid is unknown;
     - `answered_by`: replies by model, if the server names it;
@@ -52,8 +53,10 @@ class ModelStats:
     timed_out: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
+    cached_tokens: int = 0
     total_input_tokens: int = 0
     total_output_tokens: int = 0
+    total_cached_tokens: int = 0
     failures: Counter[str] = field(default_factory=Counter)
     answered_by: Counter[str] = field(default_factory=Counter)
     examples: dict[str, str] = field(default_factory=dict)
@@ -96,12 +99,15 @@ class ModelStats:
         """Count the tokens of an attempt; `paid`: in this session, so not of a cached reply."""
         tokens = attempt.input_tokens, attempt.output_tokens
         is_unmetered = isinstance(attempt, Reply) and None in tokens
+        cached = (attempt.cached_tokens or 0) if isinstance(attempt, Reply) else 0
         self.total_input_tokens += tokens[0] or 0
         self.total_output_tokens += tokens[1] or 0
+        self.total_cached_tokens += cached
         self.total_unmetered += is_unmetered
         if paid:
             self.input_tokens += tokens[0] or 0
             self.output_tokens += tokens[1] or 0
+            self.cached_tokens += cached
             self.unmetered += is_unmetered
 
     def _count_reply(self, reply: Reply, *, cached: bool) -> None:

@@ -193,6 +193,7 @@ class Reply:
     request that succeeded; `dropped` counts messages left out of an overflowing prompt; tokens
     are None if the backend does not report them. `answered_by` is the model as the server names
     it, with `BY_HOST` and `FINGERPRINT` if it names those; None if it names no model.
+    `cached_tokens` are those of the input that the server read from its own cache of prefixes.
     `logprobs` are those of its tokens, as the server sends them, if requested; they are not cached.
     """
 
@@ -205,6 +206,7 @@ class Reply:
     dropped: int = 0
     seen: tuple[SeenImage, ...] = ()
     answered_by: str | None = None
+    cached_tokens: int | None = None
     logprobs: Mapping[str, Any] | None = None
 
 

@@ -15,13 +15,22 @@ from mmconv.core.types import Call, Cell, Image, Reply, Table, Text
 
 
 def cost(
-    model: ModelSpec, input_tokens: float, output_tokens: float, unmetered: int = 0
+    model: ModelSpec,
+    input_tokens: float,
+    output_tokens: float,
+    unmetered: int = 0,
+    cached_tokens: int = 0,
 ) -> float | None:
-    """Price in US dollars; None without a price, and with `unmetered` calls that are not free."""
+    """Price in US dollars; None without a price, and with `unmetered` calls that are not free.
+
+    `cached_tokens` are those of the input that the server read from its cache.
+    """
     price = model.price
     if price is None or (unmetered and (price.input or price.output)):
         return None
-    return (input_tokens * price.input + output_tokens * price.output) / 1e6
+    cached_price = price.input if price.cached_input is None else price.cached_input
+    saved = cached_tokens * (price.input - cached_price)
+    return (input_tokens * price.input + output_tokens * price.output - saved) / 1e6
 
 
 def unknown_price(unmetered: int, calls: int) -> str:
@@ -40,7 +49,12 @@ def format_dollars(amount: float) -> str:
 def session_cost(spec: RunSpec, stats: RunStats) -> float | None:
     """Price in US dollars of this session's metered calls; None if no model has a price."""
     prices = [
-        cost(spec.models[name], role.input_tokens, role.output_tokens)
+        cost(
+            spec.models[name],
+            role.input_tokens,
+            role.output_tokens,
+            cached_tokens=role.cached_tokens,
+        )
         for name, role in stats.models.items()
     ]
     known = [price for price in prices if price is not None]
@@ -161,6 +175,9 @@ class Forecast:
                     "about.image_tokens)"
                 )
                 notes.append(f"Tokens of an image, in the size sent to the {role}: {rule}.")
+        prices = {role: self.spec.models[role].price for role in self.counts}
+        if any(price and price.cached_input is not None for price in prices.values()):
+            notes.append("Tokens that a server may read from its cache are priced as all others.")
         notes += filter(None, (_priced_namesake(self.spec, role) for role in self.counts))
         return Table(
             name="forecast",

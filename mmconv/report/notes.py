@@ -230,10 +230,16 @@ def _role(model: ModelSpec, counts: ModelStats) -> ModelSummary:
     same_fields = {
         name: getattr(counts, name) for name in ModelSummary.model_fields if hasattr(counts, name)
     }
-    total = counts.total_input_tokens, counts.total_output_tokens, counts.total_unmetered
+    session = counts.input_tokens, counts.output_tokens, counts.unmetered, counts.cached_tokens
+    total = (
+        counts.total_input_tokens,
+        counts.total_output_tokens,
+        counts.total_unmetered,
+        counts.total_cached_tokens,
+    )
     return ModelSummary(
         model=model.label,
-        cost_usd=cost(model, counts.input_tokens, counts.output_tokens, counts.unmetered),
+        cost_usd=cost(model, *session),
         total_cost_usd=cost(model, *total),
         **same_fields,
     )

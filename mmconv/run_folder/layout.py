@@ -157,11 +157,13 @@ class ModelSummary(BaseModel):
     failures: Mapping[str, int]
     input_tokens: int
     output_tokens: int
+    cached_tokens: int = 0
     unmetered: int = 0
     timed_out: int = 0
     cost_usd: float | None
     total_input_tokens: int
     total_output_tokens: int
+    total_cached_tokens: int = 0
     total_unmetered: int = 0
     total_cost_usd: float | None
 

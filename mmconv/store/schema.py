@@ -35,7 +35,7 @@ from sqlalchemy import (
 
 from mmconv.core.errors import StoreError
 
-VERSION = "0008"
+VERSION = "0009"
 """The version of the tables; versions are compared as texts."""
 
 CREATING, SUBMITTING = 0x6D6D63_01, 0x6D6D63_02
@@ -83,6 +83,7 @@ replies = Table(
     Column("dropped", Integer, nullable=False),
     Column("seen", Text),
     Column("answered_by", AnyText),
+    Column("cached_tokens", Integer),
     Column("created", DateTime(timezone=True), nullable=False),
     # of all columns above but the time; None in rows of versions that wrote none
     Column("checksum", String(32)),

@@ -9,7 +9,8 @@ import asyncio
 import io
 import resource
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from time import perf_counter
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -18,6 +19,7 @@ import aiohttp
 
 from mmconv.core.config import ModelSpec
 from mmconv.core.errors import Refused, Transient
+from mmconv.core.keys import hash_bytes
 from mmconv.core.protocols import ImageSource, Listen, ServerLimit
 from mmconv.core.types import Message, Reply, Sampling, SeenImage
 from model_zoo.base import is_empty, with_tokens_of
@@ -31,6 +33,9 @@ _DEFAULT_CONCURRENCY = 64
 _LONGEST_CONNECT = 30.0  # seconds: an unreachable host should not cost a whole timeout
 _LONGEST_IDLE = 4.0  # seconds: uvicorn and vLLM close an idle connection after 5 s
 _AT_ONCE = 1.0  # seconds: a server that hangs up later has worked on the request
+
+_OPENAI = "api.openai.com"
+_LONGEST_SESSION = 32  # characters of a hash
 
 _TRY_AGAIN = 0.5  # seconds between connections to a server that is not up yet
 _LATER_WAIT = 1.0  # seconds that later calls wait for a server that was not up in time
@@ -54,6 +59,16 @@ class Answer(NamedTuple):
     seconds: float
 
 
+class _Request(NamedTuple):
+    """What is sent; `listen` gets the pieces of an answer that is a stream."""
+
+    method: str
+    path: str
+    body: bytes | None = None
+    listen: Listen | None = None
+    headers: Mapping[str, str] | None = None
+
+
 class Session:
     """At most `limit` keep-alive connections to one server. Needs a running event loop.
 
@@ -75,28 +90,31 @@ class Session:
             proxy=find_proxy(endpoint.url),
         )
 
-    async def post(self, body: bytes, listen: Listen | None = None) -> Answer:
+    async def post(
+        self,
+        body: bytes,
+        listen: Listen | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Answer:
         """Send a JSON body to chat/completions; raises `Transient`, `RuntimeError` once closed.
 
         Waiting for a free connection counts neither towards the timeout nor as seconds. `listen`
         gets the pieces of an answer that is a stream; its data is that of one that is not.
         """
         async with self._limit:
-            return await self._request("POST", "chat/completions", body, listen)
+            return await self._request(_Request("POST", "chat/completions", body, listen, headers))
 
     async def get(self, path: str) -> Answer:
         """Get a path below the base URL; raises as `post` does."""
-        return await self._request("GET", path)
+        return await self._request(_Request("GET", path))
 
     async def aclose(self) -> None:
         """Close all connections."""
         await self._http.close()
 
-    async def _request(
-        self, method: str, path: str, body: bytes | None = None, listen: Listen | None = None
-    ) -> Answer:
+    async def _request(self, request: _Request) -> Answer:
         try:
-            return await self._send(method, path, body, listen)
+            return await self._send(request)
         except aiohttp.ClientHttpProxyError as error:
             # The error's text holds the proxy's address, and so its password.
             message = f"the proxy answers HTTP {error.status}: {error.message}"
@@ -110,9 +128,7 @@ class Session:
         except TimeoutError as error:
             raise Transient("timeout", f"no reply in {self._timeout:g} s") from error
 
-    async def _send(
-        self, method: str, path: str, body: bytes | None, listen: Listen | None
-    ) -> Answer:
+    async def _send(self, request: _Request) -> Answer:
         """Send a request; resend it once if the server hangs up at once.
 
         A server may close an idle connection just when a request goes out on it. aiohttp itself
@@ -120,7 +136,7 @@ class Session:
         """
         begun = perf_counter()
         try:
-            return await self._send_once(method, path, body, listen)
+            return await self._send_once(request)
         except aiohttp.ClientConnectorError:
             raise
         except (
@@ -130,18 +146,18 @@ class Session:
         ):
             if perf_counter() - begun > _AT_ONCE:
                 raise
-        return await self._send_once(method, path, body, listen)
+        return await self._send_once(request)
 
-    async def _send_once(
-        self, method: str, path: str, body: bytes | None, listen: Listen | None
-    ) -> Answer:
+    async def _send_once(self, request: _Request) -> Answer:
         begun = perf_counter()
+        method, path, body, listen, headers = request
         data = io.BytesIO(body) if body and len(body) > _LARGEST_PLAIN_BODY else body
         async with self._http.request(
             method,
             f"{self._endpoint.url}/{path}",
             params=self._endpoint.query or None,
             data=data,
+            headers=headers,
             allow_redirects=False,
         ) as answer:
             read = bytearray()
@@ -169,6 +185,9 @@ class ChatClient:
         self._concurrency = min(spec.max_concurrency or _DEFAULT_CONCURRENCY, _most_connections())
         self._uris = DataUris(images, options)
         self._session = Session(endpoint, spec.timeout, self._concurrency)
+        self._has_cache_key = options.prompt_cache_key
+        if self._has_cache_key is None:
+            self._has_cache_key = urlsplit(endpoint.url).hostname == _OPENAI
         self._wait = spec.wait_for_server
         self._first_contact: asyncio.Task[None] | None = None
         self._is_reached = False
@@ -191,34 +210,42 @@ class ChatClient:
         An empty reply, also without reasoning, is re-requested once: hosts that are just starting
         send such. If it is empty again, that is the answer; the tokens are those of both.
         """
-        return await self._answer(messages, sampling)
+        return await self._answer(messages, sampling, affinity)
 
     async def stream(
         self, messages: Sequence[Message], sampling: Sampling, *, affinity: str, listen: Listen
     ) -> Reply:
         """Answer once, and pass on the pieces of the reply; raises as `generate` does."""
-        return await self._answer(messages, sampling, listen)
+        return await self._answer(messages, sampling, affinity, listen)
 
     async def _answer(
-        self, messages: Sequence[Message], sampling: Sampling, listen: Listen | None = None
+        self,
+        messages: Sequence[Message],
+        sampling: Sampling,
+        affinity: str,
+        listen: Listen | None = None,
     ) -> Reply:
         uris = await self._uris.get(image for message in messages for image in message.images)
-        fragments = {uri.seen.sha256: uri.fragment for uri in uris}
+        # a hash, since a name may have any length and characters
+        session = hash_bytes(affinity.encode())[:_LONGEST_SESSION]
         body = encode_request(
             self._endpoint.model,
             messages,
             sampling,
             self._options,
-            fragments,
+            {uri.seen.sha256: uri for uri in uris},
+            session=session if self._has_cache_key else "",
             is_streamed=listen is not None,
         )
+        header = self._options.session_header
+        post = partial(self._session.post, body, listen, {header: session} if header else None)
         seen = tuple([uri.seen for uri in uris])
         if not self._is_reached:
             await self._reach()
-        reply = await self._request(body, seen, listen)
+        reply = await self._request(post, seen)
         if not is_empty(reply):
             return reply
-        return with_tokens_of(await self._request(body, seen, listen), reply)
+        return with_tokens_of(await self._request(post, seen), reply)
 
     async def aclose(self) -> None:
         """Close all connections and drop the cached images."""
@@ -241,10 +268,10 @@ class ChatClient:
         self._is_reached = True
 
     async def _request(
-        self, body: bytes, seen: tuple[SeenImage, ...], listen: Listen | None
+        self, post: Callable[[], Awaitable[Answer]], seen: tuple[SeenImage, ...]
     ) -> Reply:
         try:
-            status, headers, data, seconds = await self._session.post(body, listen)
+            status, headers, data, seconds = await post()
         except Transient:
             self.limits = ()
             raise

@@ -328,6 +328,7 @@ def read_reply(
         seconds=seconds,
         seen=seen,
         answered_by=answered_by(document),
+        cached_tokens=_cached_tokens(document),
         logprobs=logprobs if isinstance(logprobs, dict) else None,
     )
 
@@ -399,6 +400,15 @@ def _tokens(document: Any) -> tuple[int | None, int | None]:
     if shown is not None and generated is not None and total is not None:
         generated = max(generated, total - shown)
     return shown, generated
+
+
+def _cached_tokens(document: Any) -> int | None:
+    """Tokens of the prompt that were read from the server's cache; DeepSeek has its own name."""
+    with suppress(LookupError, TypeError, AttributeError):
+        usage = document["usage"]
+        details = usage.get("prompt_tokens_details") or {}
+        return read_count(details.get("cached_tokens", usage.get("prompt_cache_hit_tokens")))
+    return None
 
 
 def answered_by(document: Mapping[str, Any]) -> str | None:

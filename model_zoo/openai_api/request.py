@@ -97,6 +97,15 @@ class OpenAIOptions(ImageFields):
     """Names the model in keys instead of the URL, so that its server may move."""
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     """The server's name for the limit of a reply's tokens."""
+    prompt_cache_key: bool | None = None
+    """Sends the conversation's name as `prompt_cache_key`, by which OpenAI routes requests to a
+    server that has their prefix in its cache. Default: only to api.openai.com."""
+    session_header: str = ""
+    """A header that holds the conversation's name, such as x-session-id, for routers that keep a
+    conversation on one server."""
+    media_uuid: bool = False
+    """Names each image by a hash (`uuid`), so that vLLM need not hash it itself to find it in its
+    cache."""
     guided_json: bool = False
     """Sends a call's JSON schema, if it has one, for the server to enforce; JSON mode (any object)
     is always sent."""
@@ -117,6 +126,13 @@ class OpenAIOptions(ImageFields):
             raise ValueError(f"{', '.join(taken)} cannot be set here")
         return extra
 
+    @field_validator("session_header")
+    @classmethod
+    def _names_a_header(cls, name: str) -> str:
+        if name and not re.fullmatch(r"[\w-]+", name, re.ASCII):
+            raise ValueError("expected the name of a header, such as x-session-id")
+        return name
+
     @field_validator("headers", "query")
     @classmethod
     def _refuse_secrets(cls, texts: Mapping[str, str]) -> Mapping[str, str]:
@@ -126,26 +142,29 @@ class OpenAIOptions(ImageFields):
         return texts
 
 
-def encode_request(
+def encode_request(  # noqa: PLR0913 - all that a body is made of
     model: str,
     messages: Sequence[Message],
     sampling: Sampling,
     options: OpenAIOptions,
-    uris: Mapping[str, orjson.Fragment],
+    uris: Mapping[str, DataUri],
     *,
+    session: str = "",
     is_streamed: bool = False,
 ) -> bytes:
-    """The JSON body; `uris` holds the images' data URIs, by hash, as JSON fragments."""
+    """The JSON body; `uris` holds the images' data URIs by hash, `session` is a cache key or ""."""
     body: dict[str, Any] = {
         "model": model,
         "messages": [
-            {"role": message.role, "content": _content(message, uris, options.empty_answer)}
+            {"role": message.role, "content": _content(message, uris, options)}
             | ({} if message.name is None else {"name": message.name})
             for message in messages
         ],
         options.max_tokens_field: sampling.max_tokens,
     }
     body.update(_drawn(sampling))
+    if session:
+        body["prompt_cache_key"] = session
     if sampling.schema == ANY_OBJECT:
         body["response_format"] = {"type": "json_object"}
     elif sampling.schema is not None and options.guided_json:
@@ -171,22 +190,24 @@ def _drawn(sampling: Sampling) -> Iterator[tuple[str, Any]]:
 
 
 def _content(
-    message: Message, uris: Mapping[str, orjson.Fragment], empty_answer: str
+    message: Message, uris: Mapping[str, DataUri], options: OpenAIOptions
 ) -> str | list[dict[str, Any]]:
     texts = [part.text for part in message.parts if isinstance(part, Text)]
     if len(texts) < len(message.parts):
-        return [_part(part, uris) for part in message.parts]
+        return [_part(part, uris, options.media_uuid) for part in message.parts]
     text = "".join(texts)
     is_empty = message.role == "assistant" and not text.strip()
-    return empty_answer or text if is_empty else text
+    return options.empty_answer or text if is_empty else text
 
 
-def _part(part: Part, uris: Mapping[str, orjson.Fragment]) -> dict[str, Any]:
+def _part(part: Part, uris: Mapping[str, DataUri], is_named: bool) -> dict[str, Any]:
     match part:
         case Text(text=text):
             return {"type": "text", "text": text}
         case Image(sha256=sha256):
-            return {"type": "image_url", "image_url": {"url": uris[sha256]}}
+            uri = uris[sha256]
+            name = {"uuid": uri.name} if is_named else {}
+            return {"type": "image_url", "image_url": {"url": uri.fragment}, **name}
         case Ref(call=call):
             raise ValueError(f"a model needs resolved messages; {call!r} is still a Ref")
 
@@ -202,6 +223,11 @@ class DataUri:
     def fragment(self) -> orjson.Fragment:
         """A fragment of a JSON body."""
         return orjson.Fragment(self.quoted)
+
+    @property
+    def name(self) -> str:
+        """The image's hash with its size, since another size of it is another image."""
+        return f"{self.seen.sha256}-{self.seen.width}x{self.seen.height}{self.seen.media_type}"
 
     @property
     def source(self) -> tuple[str, str]:

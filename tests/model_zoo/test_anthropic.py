@@ -107,7 +107,7 @@ async def test_thoughts_are_kept_apart_and_what_was_cached_counts_as_input() -> 
     async with hosted(host, "anthropic", options=options) as backend:
         reply = await backend.generate(asked("Colour?"), ONCE, affinity="a")
     assert (reply.text, reply.reasoning) == ("Red.", "It glows.")
-    assert reply.input_tokens == 1212
+    assert (reply.input_tokens, reply.cached_tokens) == (1212, 1000)
     [body] = host.bodies
     assert body["thinking"] == {"type": "enabled", "budget_tokens": 2000}
     assert body["cache_control"] == {"type": "ephemeral", "ttl": "1h"}

@@ -87,12 +87,18 @@ async def test_a_conversation_is_sent_with_its_image_and_its_system_prompt() -> 
 )
 async def test_thoughts_are_kept_apart_and_paid(thinking: object, config: Any) -> None:
     host = Host(
-        said({"text": "It glows.", "thought": True}, {"text": "Red."}, thoughtsTokenCount=9)
+        said(
+            {"text": "It glows.", "thought": True},
+            {"text": "Red."},
+            thoughtsTokenCount=9,
+            cachedContentTokenCount=8,
+        )
     )
     options = {"thinking": thinking, "extra_body": {"generationConfig": {"topK": 5}}}
     async with hosted(host, "google", options=options) as backend:
         reply = await backend.generate(asked("Colour?"), ONCE, affinity="a")
     assert (reply.text, reply.reasoning, reply.output_tokens) == ("Red.", "It glows.", 12)
+    assert reply.cached_tokens == 8
     sent = host.bodies[0]["generationConfig"]
     assert (sent["thinkingConfig"], sent["topK"], sent["temperature"]) == (config, 5, 0.0)
 

@@ -252,3 +252,48 @@ async def test_a_cookie_is_not_sent_back() -> None:
         await ask(backend, asked("Hm?"))
         await ask(backend, asked("Hm?"))
     assert ["Cookie" in headers for headers in server.headers] == [False, False]
+
+
+async def test_a_conversation_is_named_in_each_of_its_requests(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    options: dict[str, Any] = {"prompt_cache_key": True, "session_header": "x-session-id"}
+    async with opened(options=options) as (backend, server):
+        for affinity in ("sample 14/free", "sample 14/free", "sample 15/free"):
+            await backend.generate(asked("Colour?"), ONCE, affinity=affinity)
+    first, again, other = [body["prompt_cache_key"] for body in server.bodies]
+    assert first == again != other
+    assert len(first) <= 64
+    assert [headers["x-session-id"] for headers in server.headers] == [first, again, other]
+
+
+@pytest.mark.parametrize(
+    ("openai", "options", "is_sent"),
+    [
+        ("127.0.0.1", {}, True),
+        ("127.0.0.1", {"prompt_cache_key": False}, False),
+        ("api.openai.com", {}, False),
+    ],
+)
+async def test_only_openai_gets_a_cache_key_by_default(
+    openai: str, options: dict[str, Any], is_sent: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("model_zoo.openai_api.client._OPENAI", openai)
+    async with opened(options=options) as (backend, server):
+        await ask(backend, asked("Colour?"))
+    assert ("prompt_cache_key" in server.bodies[0]) is is_sent
+    assert "x-session-id" not in server.headers[0]
+
+
+async def test_an_image_is_named_by_its_content_and_size() -> None:
+    pictures = Pictures()
+    image = pictures.add(40)
+    names = []
+    for side in (40, 20):
+        options = {"media_uuid": True, "max_side": side}
+        async with opened(pictures=pictures, options=options) as (backend, server):
+            for _ in range(2):
+                await ask(backend, asked(image, "Colour?"))
+        names += [body["messages"][0]["content"][0]["uuid"] for body in server.bodies]
+    assert names[0] == names[1] != names[2] == names[3]
+    assert image.sha256 in names[0]

@@ -159,6 +159,21 @@ def test_tokens_are_counted_where_told(
     assert reply.seconds == 1.5
 
 
+@pytest.mark.parametrize(
+    ("usage", "cached"),
+    [
+        ({"prompt_tokens": 9, "prompt_tokens_details": {"cached_tokens": 8}}, 8),
+        ({"prompt_tokens": 9, "prompt_cache_hit_tokens": 7}, 7),
+        ({"prompt_tokens": 9, "prompt_tokens_details": None}, None),
+        ({"prompt_tokens": 9, "prompt_tokens_details": [8]}, None),
+        (None, None),
+    ],
+)
+def test_tokens_from_the_servers_cache_are_counted(usage: Any, cached: int | None) -> None:
+    reply = read_reply(completion({"content": "a"}, usage=usage), ENDPOINT, seconds=1.5)
+    assert reply.cached_tokens == cached
+
+
 MALFORMED: dict[str, bytes] = {
     "nothing": b"",
     "cut off": completion({"content": "Red."})[:-9],

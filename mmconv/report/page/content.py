@@ -272,6 +272,7 @@ COSTS: Mapping[str, Callable[[ModelSummary], float | str]] = {
     "failed": lambda role: float(role.failed),
     "retries": lambda role: float(role.retried),
     "tokens in": lambda role: float(role.total_input_tokens),
+    "of these cached": lambda role: float(role.total_cached_tokens),
     "tokens out": lambda role: float(role.total_output_tokens),
     "US dollars": lambda role: _dollars(role),
 }

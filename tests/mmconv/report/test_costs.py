@@ -2,7 +2,46 @@
 
 from __future__ import annotations
 
-from mmconv.report.costs import unknown_price
+from typing import Any
+
+import pytest
+
+from mmconv.core.config import ModelSpec, RunSpec
+from mmconv.core.run_stats import ModelStats, RunStats
+from mmconv.core.types import Reply
+from mmconv.report.costs import cost, session_cost, unknown_price
+
+
+def priced(**price: float) -> ModelSpec:
+    fields: dict[str, Any] = {"provider": "fake", "model": "echo", "price": price}
+    return ModelSpec(**fields)
+
+
+@pytest.mark.parametrize(
+    ("price", "dollars"),
+    [
+        ({"input": 2.0, "output": 8.0}, 2.0),
+        ({"input": 2.0, "output": 8.0, "cached_input": 0.5}, 0.8),
+        ({"input": 2.0, "output": 8.0, "cached_input": 0.0}, 0.4),
+    ],
+)
+def test_tokens_from_the_servers_cache_have_their_own_price(
+    price: dict[str, float], dollars: float
+) -> None:
+    assert cost(priced(**price), 1e6, 0, cached_tokens=800_000) == pytest.approx(dollars)
+
+
+def test_a_session_pays_for_what_it_requested() -> None:
+    reply = Reply(text="a", input_tokens=1_000_000, output_tokens=0, cached_tokens=800_000)
+    counts = ModelStats()
+    counts.count(reply, cached=False)
+    counts.count(reply, cached=True)
+    stats = RunStats()
+    stats.models["candidate"] = counts
+    model = priced(input=2, output=8, cached_input=0.5)
+    spec = RunSpec(benchmark="convbench", models={"candidate": model})
+    assert session_cost(spec, stats) == pytest.approx(0.8)
+    assert (counts.cached_tokens, counts.total_cached_tokens) == (800_000, 1_600_000)
 
 
 def test_no_more_calls_are_told_to_be_without_tokens_than_there_are() -> None:

@@ -56,6 +56,7 @@ def create_older_store(url: str) -> None:
     with engine.begin() as connection:
         for statement in (
             "ALTER TABLE replies DROP COLUMN answered_by",
+            "ALTER TABLE replies DROP COLUMN cached_tokens",
             "ALTER TABLE replies DROP COLUMN checksum",
             "DROP TABLE claims",
             "DROP INDEX ix_jobs_listed",

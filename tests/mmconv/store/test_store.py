@@ -5,9 +5,14 @@ from __future__ import annotations
 import _sqlite3
 import asyncio
 import ctypes
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 from sqlalchemy import Engine, create_engine, event, inspect
 
@@ -39,6 +44,40 @@ async def test_a_reply_comes_back_whole(store: Store, tmp_path: Path) -> None:
     assert await store.get(key(1)) == REPLY
     await store.aclose()
     again = Store(str(tmp_path / "store.sqlite"))
+    assert await again.get(key(1)) == REPLY
+    await again.aclose()
+
+
+async def test_cached_tokens_come_back_and_are_part_of_the_checksum(
+    store: Store, tmp_path: Path
+) -> None:
+    reply = replace(REPLY, cached_tokens=2)
+    await store.put(key(1), "model", reply)
+    await store.aclose()
+    url = str(tmp_path / "store.sqlite")
+    again = Store(url)
+    assert await again.get(key(1)) == reply
+    await again.aclose()
+    _execute(url, "UPDATE replies SET cached_tokens = 3")
+    again = Store(url)
+    assert await again.get(key(1)) is None
+    await again.aclose()
+
+
+async def test_replies_from_before_cached_tokens_are_read(store: Store, tmp_path: Path) -> None:
+    await store.put(key(1), "model", REPLY)
+    await store.aclose()
+    url = str(tmp_path / "store.sqlite")
+    with closing(sqlite3.connect(url)) as old, old:
+        row = old.execute(
+            "SELECT key, fingerprint, text, reasoning, finish, input_tokens, output_tokens, "
+            "seconds, dropped, seen, answered_by FROM replies"
+        ).fetchone()
+        checksum = blake2b(orjson.dumps([*row]), digest_size=16).hexdigest()
+        old.execute("ALTER TABLE replies DROP COLUMN cached_tokens")
+        old.execute("UPDATE replies SET checksum = ?", (checksum,))
+        old.execute("UPDATE alembic_version SET version_num = '0008'")
+    again = Store(url)
     assert await again.get(key(1)) == REPLY
     await again.aclose()
 
