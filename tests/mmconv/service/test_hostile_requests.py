@@ -17,7 +17,14 @@ import pytest
 
 from tests.images.pictures import encode, halves, noise, png, png_chunk, tiled_tiff, webp_header
 from tests.mmconv.service.conftest import ServerProcess, Servers
-from tests.mmconv.service.hostile import Bystander, check_refusal, exchange, open_client, show
+from tests.mmconv.service.hostile import (
+    ORDINARY,
+    Bystander,
+    check_refusal,
+    exchange,
+    open_client,
+    show,
+)
 from tests.mmconv.service.judged import KITES, TURN
 
 BOMB = zlib.compress(bytes(100_000_000), 9)
@@ -25,7 +32,7 @@ BOMB = zlib.compress(bytes(100_000_000), 9)
 
 FORMATS = ("JPEG", "PNG", "GIF", "WEBP", "BMP", "TIFF")
 
-JSON_PATHS = ("chat/completions", "dialogues", "judgements", "runs")
+JSON_PATHS = ("chat/completions", "responses", "dialogues", "judgements", "runs")
 
 
 @pytest.fixture(scope="module")
@@ -192,6 +199,31 @@ def test_another_content_type_is_refused(client: httpx2.Client) -> None:
         for path in JSON_PATHS:
             answer = client.post(path, content=b"{}", headers={"Content-Type": kind})
             check_refusal(answer.status_code, answer.content, 400)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"n": 10**6},
+        {"chat_template_kwargs": {"x": "y" * 20_000_000}},
+        {"chat_template_kwargs": {str(number): number for number in range(90_000)}},
+        {"logit_bias": {str(number): 1.0 for number in range(90_000)}},
+        {"tools": [{}] * 90_000, "tool_choice": "none"},
+        {"reasoning_effort": "high" * 1000},
+    ],
+    ids=lambda fields: next(iter(fields)),
+)
+def test_a_field_that_is_too_large_is_refused(
+    client: httpx2.Client, fields: dict[str, Any]
+) -> None:
+    answer = client.post("chat/completions", json=ORDINARY | fields)
+    check_refusal(answer.status_code, answer.content, 400, 413)
+
+
+def test_an_input_of_many_items_is_refused(client: httpx2.Client) -> None:
+    body = {"model": "echo", "input": [{"role": "user", "content": "hi"}] * 30_000}
+    answer = client.post("responses", json=body)
+    check_refusal(answer.status_code, answer.content, 413)
 
 
 def test_long_texts_at_once_are_refused(client: httpx2.Client) -> None:
