@@ -74,13 +74,30 @@ class ConditionResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NamedScore:
+    """The score of a turn (0: the conversation) under a condition.
+
+    `name` is S and the turn, then `_hat` if one turn before it is given and `_tilde` if two are.
+    `value` is the mean if both sides were judged, `why` the reason for a missing one.
+    """
+
+    name: str
+    grading: Literal["direct", "pairwise"]
+    condition: str
+    turn: int
+    value: float | None
+    why: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Delta:
     """The change of the score of a turn (0: the conversation) when more turns are given.
 
-    `value` is the score under `goal` minus that under `start`; of their means if both sides were
-    judged. `why` is the reason for a missing value.
+    `value` is the score under `goal` minus that under `start`, and `name` has the names of both.
+    `why` is the reason for a missing value.
     """
 
+    name: str = ""
     grading: Literal["direct", "pairwise"]
     turn: int
     start: str
@@ -101,7 +118,10 @@ class CallUsage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DialogueResult:
-    """A dialogue under all of its conditions; `lost` counts its calls without a reply."""
+    """A dialogue under all of its conditions; `lost` counts its calls without a reply.
+
+    `deltas` are those of each condition to the one before it and to the first.
+    """
 
     model: str
     judge: str | None
@@ -109,6 +129,7 @@ class DialogueResult:
     conditions: tuple[ConditionResult, ...]
     deltas: tuple[Delta, ...]
     usage: CallUsage
+    scores: tuple[NamedScore, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

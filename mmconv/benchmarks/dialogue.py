@@ -69,6 +69,11 @@ def count_given(condition: str) -> int:
     return GIVEN[condition] if condition in GIVEN else int(condition.removeprefix("given_"))
 
 
+def score_name(turn: int, given: int) -> str:
+    """The name of a turn's score (0: the conversation), as in ConvBench's tables."""
+    return f"S{turn}" + {0: "", 1: "_hat", 2: "_tilde"}.get(given, f"_given_{given}")
+
+
 class DialogueTurn(Fields):
     """What the user says, the answer that counts as right, and what a good answer satisfies."""
 

@@ -20,6 +20,7 @@ from mmconv.api import (
     Delta,
     DialogueResult,
     JudgedTurn,
+    NamedScore,
     TurnResult,
 )
 from mmconv.benchmarks.base.sample import images_of
@@ -32,6 +33,7 @@ from mmconv.benchmarks.dialogue import (
     Judgement,
     condition_name,
     count_given,
+    score_name,
 )
 from mmconv.benchmarks.dialogue import DialogueTurn as SampleTurn
 from mmconv.core.config import CANDIDATE, SamplingSpec
@@ -208,6 +210,7 @@ class DialogueRun:
             self._condition(given, each)
             for given, each in zip(self.request.given, ended, strict=True)
         )
+        scores = tuple(score for condition in conditions for score in _scores(condition))
         return DialogueResult(
             model=self.request.model,
             judge=self.request.judge,
@@ -218,8 +221,9 @@ class DialogueRun:
                 for outcome in each.outcomes.values()
             ),
             conditions=conditions,
-            deltas=tuple(_deltas(conditions)),
+            deltas=tuple(_deltas(conditions, scores)),
             usage=_usage(ended),
+            scores=scores,
         )
 
     def _condition(self, given: int, finished: Finished) -> ConditionResult:
@@ -285,26 +289,36 @@ def _judged(judgement: Judgement, call: Call, outcomes: Mapping[str, Outcome]) -
     )
 
 
-def _deltas(conditions: Sequence[ConditionResult]) -> Iterator[Delta]:
-    """Each condition minus the one before it, for every turn that both leave to the model."""
-    for start, goal in pairwise(conditions):
-        before, after = _by_turn(start), _by_turn(goal)
-        for grading, turn in after:
-            sides = (start, before[grading, turn]), (goal, after[grading, turn])
-            unscored = (
-                f"{result.condition}: {each.why}"
-                for result, judged in sides
-                for each in judged
-                if each.score is None
-            )
-            why = next(unscored, None)
-            low, high = (fmean(each.score or 0.0 for each in judged) for _, judged in sides)
+def _scores(result: ConditionResult) -> Iterator[NamedScore]:
+    for (grading, turn), judged in _by_turn(result).items():
+        why = next((each.why for each in judged if each.score is None), None)
+        yield NamedScore(
+            name=score_name(turn, result.given),
+            grading=grading,
+            condition=result.condition,
+            turn=turn,
+            value=fmean(each.score or 0.0 for each in judged) if why is None else None,
+            why=why,
+        )
+
+
+def _deltas(conditions: Sequence[ConditionResult], scores: Sequence[NamedScore]) -> Iterator[Delta]:
+    """Of each condition to the one before it, then to the first, for every turn scored in both."""
+    names = [condition.condition for condition in conditions]
+    known = {(score.condition, score.grading, score.turn): score for score in scores}
+    for start, goal in [*pairwise(names), *((names[0], name) for name in names[2:])]:
+        for after in (score for score in scores if score.condition == goal):
+            before = known[start, after.grading, after.turn]
+            sides = (before, after)
+            reasons = (f"{side.condition}: {side.why}" for side in sides if side.value is None)
+            why = next(reasons, None)
             yield Delta(
-                grading=grading,
-                turn=turn,
-                start=start.condition,
-                goal=goal.condition,
-                value=high - low if why is None else None,
+                name=f"{after.name} - {before.name}",
+                grading=after.grading,
+                turn=after.turn,
+                start=start,
+                goal=goal,
+                value=(after.value or 0.0) - (before.value or 0.0) if why is None else None,
                 why=why,
             )
 

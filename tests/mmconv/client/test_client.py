@@ -161,8 +161,8 @@ def test_dialogues_at_once_and_as_a_job(client: Client) -> None:
     assert job.info.model == "echo"
     assert job.info.owner.startswith("owner-")
     assert client.dialogue_by_id(job.id).wait() == queued
-    assert len(at_once.deltas) == 5
-    assert len(queued.deltas) == 10
+    assert len(at_once.deltas) == 7
+    assert len(queued.deltas) == 14
     assert [each for each in queued.deltas if each.grading == "direct"] == list(at_once.deltas)
 
 

@@ -335,7 +335,15 @@ def test_deltas_are_those_of_turns_that_both_conditions_leave_to_the_model(
         ("free", "perception", 0): 1,
         ("perception", "reasoning", 3): 3,
         ("perception", "reasoning", 0): 2,
+        ("free", "reasoning", 3): 3,
+        ("free", "reasoning", 0): 3,
     }
+    assert [each.name for each in whole.deltas][:2] == ["S2_hat - S2", "S3_hat - S3"]
+    names = {each.name: each.value for each in whole.scores}
+    assert names.keys() == {
+        *("S1", "S2", "S3", "S0", "S2_hat", "S3_hat", "S0_hat", "S3_tilde", "S0_tilde")
+    }
+    assert names["S2_hat"] == 7
 
 
 def test_usage_counts_what_was_asked(whole: DialogueResult) -> None:

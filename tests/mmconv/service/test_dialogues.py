@@ -88,7 +88,7 @@ async def test_texts_verdicts_and_deltas(talking: Served) -> None:
     assert (
         deltas["perception", "reasoning", 3] == ratings["reasoning", 3] - ratings["perception", 3]
     )
-    assert len(deltas) == 5
+    assert len(deltas) == 7
 
 
 async def test_it_is_asked_once(talking: Served) -> None:
