@@ -118,7 +118,7 @@ def _with_corrected(table: Table, made: Table) -> Table:
     if columns == table.columns == own:
         return table
     notes = table.notes if NOTE in table.notes else (NOTE, *table.notes)
-    return replace(table, columns=columns, rows=rows, notes=notes)
+    return replace(table, columns=columns, rows=rows, notes=notes, findings=made.findings)
 
 
 def is_corrected(column: str) -> bool:
@@ -138,7 +138,9 @@ def only_corrected(tables: Iterable[Table]) -> Iterator[Table]:
         }
         if rows and not table.detail:
             columns = tuple(each for each in table.columns if each in kept)
-            yield replace(table, columns=columns, rows=rows, notes=(NOTE,), findings=())
+            yield replace(
+                table, columns=columns, rows=rows, notes=(NOTE, *table.findings), findings=()
+            )
 
 
 def error_tables(frame: ScoreFrame, options: Mapping[str, Any]) -> Iterator[Table]:

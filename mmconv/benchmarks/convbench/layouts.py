@@ -8,6 +8,7 @@ from functools import partial
 from itertools import islice
 from statistics import NormalDist
 
+from mmconv.benchmarks.base.corrections import CORRECTED
 from mmconv.benchmarks.base.layouts import Build, Layout, Rows, write_estimate
 from mmconv.benchmarks.base.metrics import LARGEST_WIDTH
 from mmconv.benchmarks.convbench.metrics import TIE, Courses
@@ -230,9 +231,20 @@ def _unsure(judged: Sequence[Grading], rows: Rows) -> Iterator[str]:
 
 
 def _causes(grading: Grading, rows: Rows) -> Iterator[str]:
-    """From which level the failures come, as far as bounds, sampling error and controls allow."""
+    """From which level the failures come, as far as bounds, sampling error and controls allow.
+
+    What people's labels show needs no control.
+    """
     for level, (_, conditions) in LADDERS.items():
         shares = {cause: rows.get(f"{level}{DUE}{cause}", {}) for cause in conditions[1:]}
+        by_people = {
+            cause: cell
+            for cause, row in shares.items()
+            if (cell := _known(row.get(f"{grading.bounds.title}{CORRECTED}")))
+        }
+        if claims := [*islice(_claims(level, by_people, {}), 1)]:
+            yield f"{claims[0].removesuffix('.')}, corrected by people."
+            continue
         if any(_fires(row.get(grading.points.title)) for row in shares.values()):
             yield f"Nothing is said of failures in {level}: a control is not 0."
             continue

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from mmconv.benchmarks.base.corrections import CORRECTED
 from mmconv.benchmarks.base.layouts import Layout, supported_digits
 from mmconv.benchmarks.convbench.layouts import layouts
 from mmconv.benchmarks.convbench.options import ConvBenchOptions, mark_failures, word_side
@@ -164,3 +165,16 @@ def test_a_pairwise_verdict_says_who_won() -> None:
     assert word_side("pairwise_A/turn_1", "A", {}) == "won (shown as A)"
     assert word_side("pairwise_B/turn_1", "A", {}) == "lost (shown as B)"
     assert word_side("direct/turn_1", None, {"rating": 7.0}) == "7"
+
+
+def test_what_people_show_of_failures_needs_no_control() -> None:
+    """Their labels hold whatever the judge does, so a control of the judge does not matter."""
+    title = DIRECT.bounds.title
+    row = {
+        title: UNKNOWN,
+        f"{title}{CORRECTED}": Cell(value=75.0, low=56.0, high=94.0, n=60),
+        DIRECT.points.title: Cell(value=9.0, low=4.0, high=14.0, n=60),
+    }
+    assert said("attribution_net", {"creation failed: due to perception": row}) == (
+        "Most failures in creation come from perception: 75 % [56, 94], corrected by people.",
+    )
