@@ -18,6 +18,7 @@ from mmconv.core.types import Table
 from mmconv.report.comparison.differences import Comparison, compare
 from mmconv.report.comparison.leaderboard import Leaderboard, make_leaderboard
 from mmconv.report.comparison.runs import KINDS, finished_among, quality_warnings
+from mmconv.report.power import plan
 from mmconv.report.tables.cells import show_counts_once
 from mmconv.run_folder.layout import TABLES
 from mmconv.stats import INTERVALS
@@ -163,3 +164,20 @@ def for_readers(board: Leaderboard, form: str) -> Sequence[Table]:
         said.update({INTERVALS}.intersection(notes))
         shown.insert(0, show_counts_once(replace(table, notes=notes)))
     return shown
+
+
+@click.command(name="power")
+@RUNS
+@click.option(
+    "--effect",
+    type=click.FloatRange(min=0, min_open=True),
+    required=True,
+    help="The true difference to be found, in the unit of the rows.",
+)
+@table_options
+def power_command(runs: Sequence[Path], effect: float, form: str, out: Path | None) -> None:
+    """Plan how many samples, trials or labels find an effect with 80 % power.
+
+    RUNS is a pilot: one run for changes between its conditions, two for differences between them.
+    """
+    show_tables([plan([*runs], effect)], form, out)

@@ -34,7 +34,7 @@ Kind: TypeAlias = Literal["score", "change", "failure"]
 
 _EMPTY = Column.of(())
 
-_POWER = NormalDist().inv_cdf(0.8)
+POWER = NormalDist().inv_cdf(0.8)
 """How far above the quantile of the test a true difference must be, in errors."""
 
 
@@ -84,7 +84,7 @@ class Contrast:
         """
         if self.error is None:
             return None
-        return self.error * (t_quantile(self.freedom, level) + _POWER)
+        return self.error * (t_quantile(self.freedom, level) + POWER)
 
     def is_within(self, margin: float) -> bool:
         """Whether two one-sided tests at the 5 % level (TOST) show a difference below the margin.

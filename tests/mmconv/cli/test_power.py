@@ -1,0 +1,34 @@
+"""`mmconv power` as it is typed: a pilot in, a plan out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import orjson
+from click.testing import CliRunner
+
+from mmconv.cli.comparing import power_command
+from tests.mmconv.report.runs import BETA, make_run
+
+
+def planned(*runs: Path, effect: float) -> Any:
+    arguments = [*map(str, runs), "--effect", str(effect), "--format", "json"]
+    result = CliRunner().invoke(power_command, arguments)
+    if result.exception:
+        raise result.exception
+    return orjson.loads(result.stdout)["power"]
+
+
+async def test_a_pilot_plans_changes_and_two_plan_differences(tmp_path: Path) -> None:
+    options = {"grading": ["direct"]}
+    first = await make_run("convbench", tmp_path, options=options, trials=2)
+    second = await make_run("convbench", tmp_path, BETA, options=options, trials=2)
+    changes = planned(first, effect=1.0)
+    assert "S2_hat - S2, direct (1-10)" in changes
+    assert not any(row.startswith("S2,") for row in changes)
+    assert "S2, direct (1-10)" in planned(first, second, effect=1.0)
+    for row in changes.values():
+        assert {"found now", "samples", "samples (calls)"} <= row.keys()
+        # the effect that is found now needs the samples that there are
+        assert (row["found now"]["value"] > 1.0) == (row["samples"]["value"] > 12)
