@@ -3,7 +3,8 @@
 A file is a run's `scores.jsonl`, or records (.csv, .tsv, .jsonl, .json, .xlsx) with the fields
 `sample` and `value` and optionally `rater`, `metric`, `condition`, `turn`, `cluster` (the dialogue,
 by default the sample) and `run` (the name of the run's folder). A value is a number or a label; an
-empty one is not a rating.
+empty one is not a rating. The JSON export of Label Studio is read too, if the `data` of its tasks
+have these fields.
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ from mmconv.stats import ScoreFrame
 
 NEEDED = ("sample", "value")
 """The fields that every rating has."""
+
+TASK = ("data", "annotations")
+"""The fields of a task in an export of Label Studio."""
 
 CLUSTER = "cluster"
 """The tag of scores that depend on each other; scores cannot be chosen by it."""
@@ -49,11 +53,14 @@ def read_ratings(path: Path, tags: Mapping[str, str] | None = None) -> list[Rati
     for record in read_records(path, columns=NEEDED):
         if record.fields.keys() >= ScoreRecord.model_fields.keys():
             return list(_scores(path, tags or {}))
-        if absent := [name for name in NEEDED if name not in record.fields]:
+        is_task = record.fields.keys() >= {*TASK}
+        absent = [name for name in NEEDED if name not in record.fields]
+        if absent and not is_task:
             problem = f"no field {' and no field '.join(absent)}; its fields: "
             raise DataError(record.where, [problem + list_values(record.fields)], _ADVICE)
         try:
-            ratings.append(_rating(record, path.stem))
+            records = _annotations(record) if is_task else [record]
+            ratings += [_rating(each, path.stem) for each in records]
         except DataError as error:
             problems += [f"{error.where}: {problem}" for problem in error.problems]
     if tags:
@@ -105,6 +112,29 @@ def _scores(path: Path, tags: Mapping[str, str]) -> Iterator[Rating]:
             yield replace(ratings[0], value=sum(numbers) / len(numbers))
         else:
             yield next(rating for rating in ratings if rating.value is None)
+
+
+def _annotations(task: Record) -> Iterator[Record]:
+    """Each annotation of a Label Studio task as a record: a rating, a number or one choice.
+
+    Skipped tasks have none. Raises `DataError` for another number of values than one.
+    """
+    for number, annotation in enumerate(task.fields["annotations"], start=1):
+        if annotation.get("was_cancelled"):
+            continue
+        where = f"{task.where}, annotation {number}"
+        values = []
+        for result in annotation.get("result", ()):
+            its = result.get("value", {})
+            values += [its[name] for name in ("rating", "number") if name in its]
+            values += its.get("choices", [])
+        if len(values) != 1:
+            raise DataError(where, [f"{len(values)} ratings, numbers or choices; expected one"])
+        rater = annotation.get("completed_by")
+        if isinstance(rater, dict):
+            rater = rater.get("email") or rater.get("id")
+        fields = {**task.fields["data"], "value": values[0], "rater": rater}
+        yield Record(where=where, fields=fields)
 
 
 def _rating(record: Record, rater: str) -> Rating:

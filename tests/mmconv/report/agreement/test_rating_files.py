@@ -179,3 +179,28 @@ def test_values_that_were_quoted_for_spreadsheets_are_read_without_the_quote(
 ) -> None:
     path = write(tmp_path / "people.csv", "sample,value", "1,'=won", "2,'-1", "3,won")
     assert [rating.value for rating in read_ratings(path)] == ["=won", -1.0, "won"]
+
+
+def task(sample: str, *results: object, by: object = 7, **more: object) -> dict[str, object]:
+    """A task of Label Studio's export with one annotation."""
+    annotation = {"completed_by": by, "result": list(results), "was_cancelled": False, **more}
+    return {"id": 1, "data": {"sample": sample, "turn": 3}, "annotations": [annotation]}
+
+
+def test_an_export_of_label_studio_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "export.json"
+    stars = {"type": "rating", "value": {"rating": 4}}
+    choice = {"type": "choices", "value": {"choices": ["win"]}}
+    tasks = [
+        task("a", stars, by={"id": 1, "email": "ann@example.org"}),
+        task("b", choice),
+        task("c", stars, was_cancelled=True),
+    ]
+    path.write_bytes(orjson.dumps(tasks))
+    assert [(each.sample, each.value, each.rater, each.turn) for each in read_ratings(path)] == [
+        ("a", 4.0, "ann@example.org", "3"),
+        ("b", "win", "7", "3"),
+    ]
+    path.write_bytes(orjson.dumps([task("a", stars, stars)]))
+    with pytest.raises(DataError, match="item 1, annotation 1: 2 ratings"):
+        read_ratings(path)
