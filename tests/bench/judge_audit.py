@@ -48,6 +48,8 @@ PAIRWISE = rows.Measured(
 )
 PASSED, FAILED, SPREAD = 7.5, 3.5, 1
 SPREAD_VARIANCE = 2 / 3
+SIDES = ("", "A", "B")
+"""No side: a direct rating."""
 
 Place = tuple[str, int]
 """A control and a turn."""
@@ -121,17 +123,25 @@ def simulate(
 
     None: there was no interval.
     """
-    judge, truth = JUDGES[name], expected(JUDGES[name], samples)
+    judge, truth, states = JUDGES[name], expected(JUDGES[name], samples), states_of(samples)
+    template = ScoreFrame([*scores_of(states)])
     held: defaultdict[tuple[str, str], list[bool | None]] = defaultdict(list)
     silent = []
     for run in range(runs):
         random = np.random.default_rng([[*JUDGES].index(name), run])
-        tables = audited(ScoreFrame([*draw(judge, samples, random)]))
+        tables = audited(with_values(template, np.concatenate([*draw(judge, states, random)])))
         for place, value in truth.items():
             held[place].append(holds(tables, place, value))
         notes = [note for table in tables for note in table.notes]
         silent.append(not any(note.startswith("WARNING") for note in notes))
     return held, fmean(silent)
+
+
+def with_values(template: ScoreFrame, values: Shares) -> ScoreFrame:
+    """A frame of the same scores with other values: making one anew takes most of the time."""
+    frame = template.only()
+    frame._values = values
+    return frame
 
 
 def audited(frame: ScoreFrame) -> list[Table]:
@@ -169,59 +179,54 @@ def before(states: Mapping[Place, States], place: Place) -> States:
     return states.get((control, turn - 1), np.zeros_like(states[place]))
 
 
-def draw(judge: Judge, samples: int, random: np.random.Generator) -> Iterator[Score]:
-    """The scores of an audit."""
-    states = states_of(samples)
+def draw(
+    judge: Judge, states: Mapping[Place, States], random: np.random.Generator
+) -> Iterator[Shares]:
+    """The values of an audit's scores, in the order of `scores_of`."""
+    samples = len(next(iter(states.values())))
     images = np.arange(samples) // 2
     alike = (random.random(samples) < 0.3)[images]
     shared = random.random(samples)[images]
-    ratings: dict[Place, Shares] = {}
-    wins: dict[tuple[str, int, str], Shares] = {}
+    first: dict[tuple[int, str], Shares] = {}
     for place, right in states.items():
         control, turn = place
         chosen = SECOND_JUDGE if control == SECOND else judge
         own = random.random(samples)
         numbers = np.where(alike & (control not in LIKE_ALTERNATING), shared, own)
         passed = numbers < chosen.passes(right, before(states, place))
-        drawn = np.where(passed, PASSED, FAILED) + random.integers(-SPREAD, SPREAD + 1, samples)
-        is_kept = (control == REPEAT) & (random.random(samples) >= judge.forgets)
-        kept = ratings.get((ALTERNATING, turn), drawn)
-        ratings[place] = np.where(is_kept, kept, drawn) + judge.slope * (control == LONGER)
-        yield from scored(DIRECT, place, states, ratings[place])
-        for side in "AB":
-            won = (random.random(samples) < chosen.wins(right, side)).astype(np.float64)
-            is_kept = (control == REPEAT) & (random.random(samples) >= judge.forgets)
-            wins[control, turn, side] = np.where(
-                is_kept, wins.get((ALTERNATING, turn, side), won), won
-            )
-            yield from scored(PAIRWISE, place, states, wins[control, turn, side], side=side)
-
-
-def scored(
-    measured: rows.Measured,
-    place: Place,
-    states: Mapping[Place, States],
-    values: Shares,
-    **tags: str,
-) -> Iterator[Score]:
-    """A score of each sample, with the tags of an audit."""
-    control, turn = place
-    earlier = states.get((control, turn - 1))
-    for sample, value in enumerate(values.tolist()):
-        said = {"before": describe_state([bool(earlier[sample])])} if earlier is not None else {}
-        yield Score(
-            sample=str(sample),
-            condition=control,
-            metric=measured.score,
-            turn=turn,
-            tags={
-                "cluster": str(sample // 2),
-                "answer": describe_state([bool(states[place][sample])]),
-                **said,
-                **tags,
-            },
-            value=value,
+        rated: Shares = np.where(passed, PASSED, FAILED) + random.integers(
+            -SPREAD, SPREAD + 1, samples
         )
+        drawn: dict[str, Shares] = {"": rated + judge.slope * (control == LONGER)}
+        for side in SIDES[1:]:
+            won = random.random(samples) < chosen.wins(right, side)
+            drawn[side] = won.astype(np.float64)
+        for side, values in drawn.items():
+            if control == ALTERNATING:
+                first[turn, side] = values
+            before_it = first.get((turn, side), values)
+            is_kept = random.random(samples) >= judge.forgets
+            kept: Shares = np.where(is_kept, before_it, values)
+            yield kept if control == REPEAT else values
+
+
+def scores_of(states: Mapping[Place, States]) -> Iterator[Score]:
+    """A score of each sample with the tags of an audit; its value is drawn later."""
+    for (control, turn), rights in states.items():
+        earlier = states.get((control, turn - 1))
+        for side in SIDES:
+            for sample, right in enumerate(rights):
+                tags = {"cluster": str(sample // 2), "answer": describe_state([bool(right)])}
+                if earlier is not None:
+                    tags["before"] = describe_state([bool(earlier[sample])])
+                yield Score(
+                    sample=str(sample),
+                    condition=control,
+                    metric=PAIRWISE.score if side else DIRECT.score,
+                    turn=turn,
+                    tags=tags | ({"side": side} if side else {}),
+                    value=0.0,
+                )
 
 
 def expected(judge: Judge, samples: int) -> dict[tuple[str, str], float]:
@@ -275,7 +280,7 @@ def expected(judge: Judge, samples: int) -> dict[tuple[str, str], float]:
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=3000, help="of each judge")
-    parser.add_argument("--samples", type=int, default=100, help="two to an image")
+    parser.add_argument("--samples", type=int, default=60, help="two to an image")
     parser.add_argument("--judges", nargs="+", choices=JUDGES, default=list(JUDGES))
     return parser.parse_args()
 

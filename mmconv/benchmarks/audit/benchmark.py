@@ -259,9 +259,7 @@ class Audit(Benchmark[Sample, AuditOptions]):
         else:
             known = self._known(sample, control)
             outcomes |= {call: Reply(text=text) for call, text in known.items()}
-        answers = {call.id: call for call in self.inner.plan(sample, self.condition)}
-        calls = {**answers, **results.calls}
-        inner = self.inner.results(sample, self.condition, calls, outcomes)
+        inner = self.inner.results(sample, self.condition, results.calls, outcomes)
         for score in self.inner.score(sample, inner):
             if ends_of(self.inner.scale, score.metric) is not None:
                 tags = {**score.tags, **_describe_answer(score.turn, states)}

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from mmconv.benchmarks.options import Condition
 from mmconv.core.keys import hash_json
 
-RIGHT, WRONG, ALTERNATING, OPPOSITE = BY_TURN = "right", "wrong", "alternating", "opposite"
+RIGHT, WRONG, ALTERNATING, OPPOSITE = "right", "wrong", "alternating", "opposite"
 LONGER, REPEAT, SECOND, PARAPHRASE = "longer", "repeat", "second", "paraphrase"
 
 CONTROLS = (

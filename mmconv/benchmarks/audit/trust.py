@@ -4,21 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from mmconv.benchmarks.audit.metrics import (
-    FAILS_PARAPHRASE,
-    FAILS_RIGHT,
-    FLIPS,
-    KINDER_TO_RIGHT,
-    KINDER_TO_WRONG,
-    LENGTH,
-    ORDER_DECIDES,
-    PASSES_WRONG,
-    PREFERS_FIRST,
-    SEPARATION,
-    STEADINESS,
-    TABLE,
-    TURNS,
-)
+from mmconv.benchmarks.audit import metrics as rows_of
 from mmconv.benchmarks.base.layouts import MEANING, Layout, Rows, write_estimate
 from mmconv.core.types import Cell
 
@@ -32,19 +18,19 @@ WIDER = 1.5
 """How much wider an interval must be without 0 in it: an audit has many of them."""
 
 ERRORS = {
-    FAILS_RIGHT: "it fails {} % of right answers",
-    FAILS_PARAPHRASE: "it fails {} % of right answers in other words",
-    PASSES_WRONG: "it passes {} % of wrong answers",
-    ORDER_DECIDES: "the order decides {} % of the comparisons",
-    FLIPS: "asked again, it changes {} % of its verdicts",
+    rows_of.FAILS_RIGHT: "it fails {} % of right answers",
+    rows_of.FAILS_PARAPHRASE: "it fails {} % of right answers in other words",
+    rows_of.PASSES_WRONG: "it passes {} % of wrong answers",
+    rows_of.ORDER_DECIDES: "the order decides {} % of the comparisons",
+    rows_of.FLIPS: "asked again, it changes {} % of its verdicts",
 }
 """Row -> what it says if it is too high."""
 
 BIASES = {
-    KINDER_TO_RIGHT: "after right turns it passes right answers more often, by {} points",
-    KINDER_TO_WRONG: "after right turns it passes wrong answers more often, by {} points",
-    PREFERS_FIRST: "it prefers the answer that is shown first, by {} points",
-    LENGTH: "an answer twice as long changes its score by {}",
+    rows_of.KINDER_TO_RIGHT: "after right turns it passes right answers more often, by {} points",
+    rows_of.KINDER_TO_WRONG: "after right turns it passes wrong answers more often, by {} points",
+    rows_of.PREFERS_FIRST: "it prefers the answer that is shown first, by {} points",
+    rows_of.LENGTH: "an answer twice as long changes its score by {}",
 }
 """Row -> what it says if it is not 0."""
 
@@ -52,7 +38,7 @@ BIASES = {
 def layouts(benchmark: str) -> Iterator[Layout]:
     """The page of an audit."""
     yield Layout(
-        TABLE,
+        rows_of.TABLE,
         f"Can {{candidate}} be trusted as a judge of {benchmark}?",
         remarks=warnings,
         findings=findings,
@@ -62,12 +48,12 @@ def layouts(benchmark: str) -> Iterator[Layout]:
         ),
     )
     yield Layout(
-        STEADINESS,
+        rows_of.STEADINESS,
         "What moves the verdicts of {candidate}, in units of the score",
         remarks=warnings,
     )
     yield Layout(
-        TURNS,
+        rows_of.TURNS,
         "Errors by turn; turn 0 is the whole conversation",
         columns={"turn": None},
         column_label="turn {turn}",
@@ -78,8 +64,11 @@ def layouts(benchmark: str) -> Iterator[Layout]:
 def findings(rows: Rows) -> Iterator[str]:
     """Whether each kind of verdict can be trusted."""
     for title, cells in _by_column(rows).items():
-        separation = cells.get(SEPARATION)
-        if separation is None or separation.value is None:
+        separation = cells.get(rows_of.SEPARATION)
+        if separation is None:
+            continue
+        if separation.value is None:
+            yield f"{title}: NOT TO BE TRUSTED: none of its verdicts can be used."
             continue
         shown = write_estimate(separation, most=0)
         if (separation.low or 0.0) <= 0:

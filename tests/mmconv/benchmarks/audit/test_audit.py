@@ -21,7 +21,7 @@ from mmconv.engine.setup import build_benchmark
 from tests.mmconv.benchmarks.fbbench.samples import correction
 from tests.mmconv.benchmarks.fbbench.samples import write as write_records
 from tests.mmconv.benchmarks.mtbench101.dialogues import write
-from tests.mmconv.report.runs import ALPHA, evaluate, write_data
+from tests.mmconv.report.runs import ALPHA, BETA, evaluate, write_data
 
 PLANTED = "tests.mmconv.benchmarks.audit.planted_judge"
 FACTS = ModelSpec(provider="scenes", model="facts")
@@ -157,6 +157,13 @@ async def test_planted_errors_are_found(tmp_path: Path) -> None:
 async def test_a_judge_that_draws_lots_is_not_to_be_trusted(tmp_path: Path) -> None:
     result = await audit(tmp_path, planted(fails_right=0.5, passes_wrong=0.5))
     assert "NOT TO BE TRUSTED" in result.tables[0].findings[0]
+
+
+async def test_a_judge_without_readable_verdicts_is_not_to_be_trusted(tmp_path: Path) -> None:
+    options = {"grading": ["direct"], "extraction": False}
+    result = await audit(tmp_path, BETA, options=options, conditions=("right", "wrong"))
+    assert "NOT TO BE TRUSTED: none of its verdicts" in result.tables[0].findings[0]
+    assert result.quality.judged()["unreadable"] > 0
 
 
 async def test_other_models_paraphrase_and_judge(tmp_path: Path) -> None:
