@@ -273,12 +273,19 @@ class Choice(BaseModel):
     finish_reason: str
 
 
+class PromptTokens(BaseModel):
+    """Tokens of the prompt that the model's server read from its cache."""
+
+    cached_tokens: int
+
+
 class Usage(BaseModel):
     """Tokens, as the model's backend counts them; of all calls together."""
 
     prompt_tokens: int
     completion_tokens: int
     total_tokens: int
+    prompt_tokens_details: PromptTokens | None = None
 
 
 class Seen(BaseModel):
@@ -409,4 +416,10 @@ def usage_of(replies: Sequence[Reply]) -> Usage | None:
     if any(None in pair for pair in counts):
         return None
     read, said = (sum(filter(None, column)) for column in zip(*counts, strict=True))
-    return Usage(prompt_tokens=read, completion_tokens=said, total_tokens=read + said)
+    cached = [reply.cached_tokens for reply in replies if reply.cached_tokens is not None]
+    return Usage(
+        prompt_tokens=read,
+        completion_tokens=said,
+        total_tokens=read + said,
+        prompt_tokens_details=PromptTokens(cached_tokens=sum(cached)) if cached else None,
+    )

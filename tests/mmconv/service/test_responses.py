@@ -71,7 +71,14 @@ async def test_reasoning_and_an_answer_that_was_cut_are_shown(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def generate(*_arguments: Any, **_others: Any) -> Reply:
-        return Reply(text="A kite", reasoning="It flies.", finish="length")
+        return Reply(
+            text="A kite",
+            reasoning="It flies.",
+            finish="length",
+            input_tokens=9,
+            output_tokens=5,
+            cached_tokens=4,
+        )
 
     monkeypatch.setattr(FakeBackend, "generate", generate)
     info = (await post(served, "hello")).json()
@@ -80,6 +87,7 @@ async def test_reasoning_and_an_answer_that_was_cut_are_shown(
         "max_output_tokens",
     )
     assert [item["type"] for item in info["output"]] == ["reasoning", "message"]
+    assert info["usage"]["input_tokens_details"] == {"cached_tokens": 4}
     kinds = [event["type"] for event in events(await post(served, "hello", stream=True))]
     assert kinds == [
         "response.created",
