@@ -39,6 +39,7 @@ COMMANDS = {
     "options": ("listing", "List a benchmark's model roles, conditions and options."),
     "models": ("listing", "List the models that ship with mmconv."),
     "chat": ("chat", "Chat with a model, with images."),
+    "judge": ("", "Audit a judge with answers known to be right or wrong."),
     "rescore": ("judging", "Score judgements that a benchmark's authors published."),
     "agree": ("judging", "Measure how well a judge agrees with people."),
     "serve": ("", "Serve models, judges and benchmarks over HTTP."),
@@ -53,6 +54,7 @@ ELSEWHERE = {
     "serve": ("mmconv.service.command", "command"),
     "view": ("mmconv.service.command", "view_command"),
     "label": ("mmconv.service.command", "label_command"),
+    "judge": ("mmconv.benchmarks.audit.commands", "judge_command"),
 }
 """Commands of other packages."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -170,14 +171,21 @@ def for_readers(board: Leaderboard, form: str) -> Sequence[Table]:
 @RUNS
 @click.option(
     "--effect",
-    type=click.FloatRange(min=0, min_open=True),
+    metavar="NUMBER",
     required=True,
-    help="The true difference to be found, in the unit of the rows.",
+    help="The true difference to be found: 0.5 of ratings, 5% of shares and win rates.",
 )
 @table_options
-def power_command(runs: Sequence[Path], effect: float, form: str, out: Path | None) -> None:
+def power_command(runs: Sequence[Path], effect: str, form: str, out: Path | None) -> None:
     """Plan how many samples, trials or labels find an effect with 80 % power.
 
     RUNS is a pilot: one run for changes between its conditions, two for differences between them.
     """
-    show_tables([plan([*runs], effect)], form, out)
+    try:
+        size = float(effect.removesuffix("%"))
+    except ValueError:
+        size = 0.0
+    if not 0 < size < math.inf:
+        raise click.BadParameter(f"{effect!r} is not a number above 0, such as 0.5 or 5%")
+    table = plan([*runs], size, percent=effect.endswith("%"))
+    show_tables([table], form, out)

@@ -18,6 +18,9 @@ from mmconv.stats import Column, Quantity, ScoreFrame, pair
 from mmconv.stats.corrections import correct
 from mmconv.stats.power import count_labels, count_samples, count_trials, detectable
 
+PERCENT = 100.0
+"""The scale of quantities in percent."""
+
 NOTES = (
     "Found now: the least true difference that a test at the 5 % level finds with 80 % power with "
     "the samples of the pilot. The other columns have what finds the effect with 80 % power; empty "
@@ -28,10 +31,11 @@ NOTES = (
 )
 
 
-def plan(folders: list[Path], effect: float) -> Table:
-    """The table for one run, or for two of one benchmark; the effect is in its columns' unit.
+def plan(folders: list[Path], effect: float, *, percent: bool = False) -> Table:
+    """The table for one run, or for two of one benchmark.
 
-    Raises `ConfigError` if nothing has an error, and as `read_finished` does.
+    The effect is in percentage points, and the rows are those in percent; or in the unit of the
+    other rows. Raises `ConfigError` if none of them has an error, and as `read_finished` does.
     """
     if len(folders) > 2:
         raise ConfigError("name a run for changes between its conditions, or two for differences")
@@ -48,17 +52,18 @@ def plan(folders: list[Path], effect: float) -> Table:
     unit, cost = _cost(runs, size)
     rows = {}
     for (name, group), (column, scale) in _columns(judged):
-        if (now := detectable(column)) is not None:
+        if (scale == PERCENT) == percent and (now := detectable(column)) is not None:
             labelled = known.get((name, group))
             row = _row(column, labelled[0] if labelled else None, effect / scale, cost, unit)
             rows[f"{name}, {group}"] = {"found now": Cell(value=now * scale), **dict(row)}
     counts = ("samples", f"samples ({unit})", "trials", f"trials ({unit})", "labels")
     columns = ("found now", *counts, "cheapest")
     if not rows:
-        raise ConfigError("no difference has an error: a pilot needs five samples or more")
+        unit = "in percent" if percent else "in other units than percent (--effect 5% for those)"
+        raise ConfigError(f"no difference {unit} has an error: a pilot needs five samples or more")
     return Table(
         name="power",
-        title=f"What finds a difference of {effect:g} with 80 % power",
+        title=f"What finds a difference of {effect:g}{' points' * percent} with 80 % power",
         columns=tuple(each for each in columns if any(each in row for row in rows.values())),
         rows=rows,
         notes=NOTES,

@@ -6,14 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+import pytest
 from click.testing import CliRunner
 
 from mmconv.cli.comparing import power_command
 from tests.mmconv.report.runs import BETA, make_run
 
 
-def planned(*runs: Path, effect: float) -> Any:
-    arguments = [*map(str, runs), "--effect", str(effect), "--format", "json"]
+def planned(*runs: Path, effect: str) -> Any:
+    arguments = [*map(str, runs), "--effect", effect, "--format", "json"]
     result = CliRunner().invoke(power_command, arguments)
     if result.exception:
         raise result.exception
@@ -24,11 +25,20 @@ async def test_a_pilot_plans_changes_and_two_plan_differences(tmp_path: Path) ->
     options = {"grading": ["direct"]}
     first = await make_run("convbench", tmp_path, options=options, trials=2)
     second = await make_run("convbench", tmp_path, BETA, options=options, trials=2)
-    changes = planned(first, effect=1.0)
+    changes = planned(first, effect="1")
     assert "S2_hat - S2, direct (1-10)" in changes
     assert not any(row.startswith("S2,") for row in changes)
-    assert "S2, direct (1-10)" in planned(first, second, effect=1.0)
+    assert "S2, direct (1-10)" in planned(first, second, effect="1")
     for row in changes.values():
         assert {"found now", "samples", "samples (calls)"} <= row.keys()
         # the effect that is found now needs the samples that there are
         assert (row["found now"]["value"] > 1.0) == (row["samples"]["value"] > 12)
+
+
+async def test_an_effect_in_percent_is_one_of_shares(tmp_path: Path) -> None:
+    run = await make_run("convbench", tmp_path)
+    assert all("win rate (%)" in row for row in planned(run, effect="20%"))
+    assert all("(1-10)" in row for row in planned(run, effect="0.5"))
+    for effect in ("0", "five", "-1%", "inf"):
+        with pytest.raises(SystemExit):
+            planned(run, effect=effect)
