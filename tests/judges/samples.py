@@ -113,7 +113,10 @@ MTBENCH101: dict[str, Slot] = {
     "reference": "2 x 4 + 2 = 10 legs.",
 }
 
+AUDIT: dict[str, Slot] = {"text": "A red circle lies left of two crosses.\n\nThe crosses are blue."}
+
 VALUES: Mapping[str, Mapping[str, Slot]] = {
+    "audit": AUDIT,
     "botchat": BOTCHAT,
     "cmteval": CMTEVAL,
     "convbench": CONVBENCH,

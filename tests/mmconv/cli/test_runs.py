@@ -67,6 +67,7 @@ def test_a_run_writes_its_folder_and_prints_its_tables(here: Path) -> None:
         "tables",
         "transcripts.jsonl",
         "transcripts.parquet",
+        "warnings.json",
     }
     report = (run_folder(here) / "report.md").read_text()
     assert "- **candidate**: echo" in report
