@@ -247,8 +247,11 @@ def _read_columns(path: Path) -> ScoreRows:
     """Read scores column by column; raises `OSError` or `ValueError` for any damage."""
     # heavy, and only comparisons and pages need them
     import numpy as np
+    import pyarrow
     from pyarrow import json
 
+    # Arrow's own allocator keeps what it has freed, tens of megabytes
+    pyarrow.set_memory_pool(pyarrow.system_memory_pool())
     schema = columns_of(ScoreRecord)
     options = json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error")
     table = json.read_json(path, parse_options=options).combine_chunks()
