@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from mmconv.core.types import Score
 
@@ -44,6 +44,14 @@ class ScoreRows:
         self.tags = array("i")
         self.tag_names: list[tuple[str, ...]] = []
         self._tag_codes: dict[tuple[str, ...], int] = {}
+
+    @classmethod
+    def of(cls, scores: Iterable[Score]) -> ScoreRows:
+        """These scores in their order; raises as `append` does."""
+        rows = cls()
+        for score in scores:
+            rows.append(score)
+        return rows
 
     def __len__(self) -> int:
         return len(self.values)

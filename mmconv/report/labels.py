@@ -18,8 +18,8 @@ from typing import Any, NamedTuple, TypeAlias
 from mmconv.core.atomic_writes import atomic_write
 from mmconv.core.errors import ConfigError
 from mmconv.core.plans import read_trial
+from mmconv.core.score_rows import CLUSTER
 from mmconv.core.types import Score
-from mmconv.report.agreement.files import CLUSTER
 from mmconv.report.page.dialogues import dialogue
 from mmconv.report.tables.formats import quote_formula, unquote_formula
 from mmconv.run_folder.layout import TRANSCRIPTS

@@ -237,10 +237,7 @@ def read_score_rows(path: Path) -> ScoreRows:
     try:
         return _read_columns(path)
     except (OSError, ValueError):
-        rows = ScoreRows()
-        for score in read_scores(path):  # names the line that is damaged
-            rows.append(score)
-        return rows
+        return ScoreRows.of(read_scores(path))  # names the line that is damaged
 
 
 def _read_columns(path: Path) -> ScoreRows:

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict
 from judges import read_reply
 from mmconv.core.errors import Unparsed
 from mmconv.core.plans import Finished, ResolvedCall, read_trial
+from mmconv.core.score_rows import CLUSTER
 from mmconv.core.types import (
     Call,
     Failure,
@@ -202,9 +203,9 @@ def score_of(record: dict[str, Any]) -> Score:
 def clustered(score: Score) -> Score:
     """The score; trials of a sample form a cluster, unless the benchmark sets one."""
     key = read_trial(score.sample).key
-    if key == score.sample or "cluster" in score.tags:
+    if key == score.sample or CLUSTER in score.tags:
         return score
-    return replace(score, tags={**score.tags, "cluster": key})
+    return replace(score, tags={**score.tags, CLUSTER: key})
 
 
 def message_record(message: Message) -> dict[str, Any]:

@@ -41,7 +41,7 @@ class ScoreFrame:
     people: ScoreFrame | None = None
 
     def __init__(self, scores: Iterable[Score] | ScoreRows = ()) -> None:
-        rows = scores if isinstance(scores, ScoreRows) else _gathered(scores)
+        rows = scores if isinstance(scores, ScoreRows) else ScoreRows.of(scores)
         self._texts = rows.texts
         self._codes = rows.codes
         self._values: NDArray[np.float64] = np.asarray(rows.values)
@@ -186,13 +186,6 @@ def _wanted(where: Mapping[str, str | Collection[str]]) -> _Wanted:
         (name, (texts,) if isinstance(texts, str) else tuple(texts))
         for name, texts in where.items()
     )
-
-
-def _gathered(scores: Iterable[Score]) -> ScoreRows:
-    rows = ScoreRows()
-    for score in scores:
-        rows.append(score)
-    return rows
 
 
 def _put_in_order(orders: NDArray[np.int64], *columns: NDArray[Any]) -> None:

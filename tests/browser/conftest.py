@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from importlib import resources
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,9 @@ Opener = Callable[..., Awaitable[Page]]
 `expected` is what the console may say, since a request that is refused is told there too.
 """
 
+
+Auditor = Callable[[Page], Awaitable[None]]
+"""Fails if axe finds anything serious on the page."""
 
 in_session = pytest_asyncio.fixture(scope="session", loop_scope="session")
 
@@ -150,3 +154,22 @@ def library(folder: Path) -> ImageStore:
     for path in folder.rglob("*.png"):
         library.add_file(str(path))
     return library
+
+
+@pytest.fixture(scope="session")
+def audit() -> Auditor:
+    package = pytest.importorskip("axe_playwright_python")
+    script = (resources.files(package) / "axe.min.js").read_text(encoding="utf-8")
+
+    async def audit_page(page: Page) -> None:
+        await page.evaluate(script)
+        result = await page.evaluate("axe.run()")
+        assert len(result["passes"]) > 10, page.url
+        found = [
+            (each["id"], each["nodes"][0]["html"])
+            for each in result["violations"]
+            if each["impact"] in ("serious", "critical")
+        ]
+        assert found == [], page.url
+
+    return audit_page

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import base64
-import socket
 from typing import Any
 
 import pytest
@@ -250,17 +249,6 @@ async def test_an_answer_that_is_no_message_is_malformed(body: bytes) -> None:
         with pytest.raises(Transient, match="not a reply") as caught:
             await ask(backend, asked("Colour?"))
     assert caught.value.kind == "malformed"
-
-
-async def test_a_host_that_is_away_is_transient() -> None:
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        spec = host_spec("anthropic", f"http://127.0.0.1:{unused.getsockname()[1]}")
-    backend = await find_provider("anthropic").open_backend(spec, Pictures())
-    with pytest.raises(Transient) as caught:
-        await ask(backend, asked("Colour?"))
-    await backend.aclose()
-    assert caught.value.kind == "connection"
 
 
 async def test_large_images_are_made_to_fit() -> None:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import base64
-import socket
 from typing import Any
 
 import pytest
@@ -207,17 +206,6 @@ async def test_an_answer_that_is_no_reply_is_malformed(body: bytes) -> None:
         with pytest.raises(Transient, match="not a reply") as caught:
             await ask(backend, asked("Colour?"))
     assert caught.value.kind == "malformed"
-
-
-async def test_a_host_that_is_away_is_transient() -> None:
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        spec = host_spec("google", f"http://127.0.0.1:{unused.getsockname()[1]}")
-    backend = await find_provider("google").open_backend(spec, Pictures())
-    with pytest.raises(Transient) as caught:
-        await ask(backend, asked("Colour?"))
-    await backend.aclose()
-    assert caught.value.kind == "connection"
 
 
 async def test_the_model_is_looked_up_without_a_call() -> None:

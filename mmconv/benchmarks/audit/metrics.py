@@ -33,6 +33,7 @@ from mmconv.benchmarks.base.metrics import (
     Official,
     Select,
 )
+from mmconv.core.score_rows import CLUSTER
 from mmconv.core.types import Cell, Score, Summary
 from mmconv.stats import Column, ScoreFrame
 from mmconv.stats.repeats import summarise_kappa, summarise_reliability, summarise_sd
@@ -330,7 +331,7 @@ def _column(scores: Mapping[tuple[str, ...], Score], places: list[tuple[str, ...
     return Column.of(
         [each.value for each in chosen],
         samples=[" ".join(place) for place in places],
-        clusters=[each.tags.get("cluster", each.sample) for each in chosen],
+        clusters=[each.tags.get(CLUSTER, each.sample) for each in chosen],
         reasons=[each.why for each in chosen],
     )
 

@@ -464,9 +464,9 @@ class Benchmark(ABC, Generic[SampleT, OptionsT]):
                 skipped = Skipped(because=UNASKED, reason="unrequested")
                 self.scores(sample, condition, by_id, dict.fromkeys(by_id, skipped))
                 self.metadata(sample)
-        self._checkroles_of(needed)
+        self._check_roles(needed)
 
-    def _checkroles_of(self, needed: Mapping[str, str]) -> None:
+    def _check_roles(self, needed: Mapping[str, str]) -> None:
         """Raise `ConfigError` for a role without a model, and for a model without a role."""
         known = dict(needed)
         if not known.keys() >= self.spec.models.keys():

@@ -38,7 +38,7 @@ class DraftField:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """What a reviewer sees of the record beside the draft: images by hash, and texts by title."""
+    """What a reviewer sees of the record next to the draft: images by hash, and texts by title."""
 
     images: Sequence[str] = ()
     texts: Mapping[str, str] = field(default_factory=dict)

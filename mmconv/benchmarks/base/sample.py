@@ -23,6 +23,7 @@ from pydantic_core import PydanticCustomError
 from mmconv.benchmarks.data_files.parquet import EmbeddedImage
 from mmconv.benchmarks.data_files.records import as_text
 from mmconv.core.errors import ImageError
+from mmconv.core.score_rows import CLUSTER
 from mmconv.core.types import Image
 
 OpenImage: TypeAlias = Callable[[Any], Image]
@@ -140,7 +141,7 @@ def images_of(value: object) -> Iterator[Image]:
 def cluster_of(sample: Sample) -> dict[str, str]:
     """Samples with the same images are one cluster: their scores are not independent."""
     hashes = {image.sha256 for image in images_of(sample)}
-    return {"cluster": "+".join(sorted(hashes))} if hashes else {}
+    return {CLUSTER: "+".join(sorted(hashes))} if hashes else {}
 
 
 def problems_of(error: ValidationError) -> tuple[str, ...]:

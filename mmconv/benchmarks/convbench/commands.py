@@ -207,7 +207,7 @@ def review_command(
 ) -> None:
     """Correct and verify the drafts in FILE in a web page, until Ctrl-C.
 
-    FILE is what `mmconv annotate` wrote. The page shows the image and the instructions beside each
+    FILE is what `mmconv annotate` wrote. The page shows the image and the instructions next to each
     draft. Accepting a draft sets its status to verified, with your name and the time; a run refuses
     rejected ones. Each change is in the file at once.
     """

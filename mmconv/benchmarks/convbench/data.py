@@ -53,7 +53,7 @@ REQUIRED: Final = (ID, IMAGE, *INSTRUCTIONS)
 """The columns that every row must fill, whatever the run."""
 
 REVIEW: Final = (REVIEWER, REVIEWED)
-"""The columns that `mmconv review` writes beside the status."""
+"""The columns that `mmconv review` writes next to the status."""
 
 DRAFTED: Final = (CAPTION, *CATEGORIES, *REFERENCES, FOCUS_POINTS)
 """The columns that a model can draft."""

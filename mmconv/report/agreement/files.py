@@ -18,6 +18,7 @@ from pathlib import Path
 
 from mmconv.benchmarks.data_files.records import Record, read_records, text
 from mmconv.core.errors import ConfigError, DataError
+from mmconv.core.score_rows import CLUSTER
 from mmconv.report.agreement.panels import Rating, list_values
 from mmconv.report.tables.formats import unquote_formula
 from mmconv.run_folder.saved_run import read_scores
@@ -29,9 +30,6 @@ NEEDED = ("sample", "value")
 
 TASK = ("data", "annotations")
 """The fields of a task in an export of Label Studio."""
-
-CLUSTER = "cluster"
-"""The tag of scores that depend on each other; scores cannot be chosen by it."""
 
 SIDE = "side"
 """The tag for the side of a comparison on which an answer was shown."""

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 from mmconv.benchmarks.base.endings import METRICS as ENDINGS
 from mmconv.benchmarks.options import Display
 from mmconv.core.plans import read_trial
+from mmconv.core.score_rows import CLUSTER
 from mmconv.report.data_quality import DataQuality, Record, find_notable
 from mmconv.report.page.content import About, Content
 from mmconv.report.page.dialogues import VerdictWords, aligned, dialogue
@@ -23,7 +24,7 @@ from mmconv.report.tables.cells import in_words
 Group: TypeAlias = tuple[int, str, str, int | None]
 """Run, condition, metric and turn of a score."""
 
-HIDDEN_TAGS = frozenset({"cluster", "side", "model", "reading", "order"})
+HIDDEN_TAGS = frozenset({CLUSTER, "side", "model", "reading", "order"})
 """Tags that distinguish scores of one sample, and not samples."""
 
 TRIAL = "trial"
@@ -189,9 +190,7 @@ class Index:
 def _key(run: int, score: Record, known: Mapping[_Key, None]) -> _Key:
     """A key for a score that is not among the known ones of its sample."""
     group = run, score["condition"], score["metric"], score["turn"]
-    tags = frozenset(
-        (tag["name"], tag["value"]) for tag in score["tags"] if tag["name"] != "cluster"
-    )
+    tags = frozenset((tag["name"], tag["value"]) for tag in score["tags"] if tag["name"] != CLUSTER)
     keys = (_Key(group, tags, number) for number in count(1))
     return next(key for key in keys if key not in known)
 
