@@ -1,0 +1,176 @@
+"""Boards: coloured pieces on named squares. Harder ones are larger, fuller and have no names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from random import Random
+
+from images.drawn.canvas import INK, Canvas, Colour
+from images.drawn.truth import Drawing, Fact, Name, Number, Problem, Square
+from images.drawn.words import COLOURS, SHAPES, Term, Text, coloured, joined
+
+_BOARDS: tuple[tuple[Colour, Colour, Colour], ...] = (
+    ((240, 226, 200), (214, 190, 152), (96, 70, 44)),
+    ((236, 240, 232), (190, 208, 186), (60, 84, 60)),
+    ((238, 240, 244), (200, 208, 222), (62, 72, 96)),
+    ((250, 250, 250), (222, 222, 222), (70, 70, 70)),
+)
+"""Light squares, dark squares, and the frame."""
+_PIECES = [term for term in COLOURS if term.en not in ("brown", "grey", "pink")]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step of the ladder: squares on a side, pieces, colours, and what names the squares."""
+
+    side: int
+    pieces: int
+    colours: int
+    shapes: int
+    in_squares: bool
+    all_sides: bool
+
+
+def step(level: int) -> Step:
+    """The step of a level from 1 to 10."""
+    return Step(
+        side=(3, 4, 4, 5, 6, 7, 8, 8, 9, 10)[level - 1],
+        pieces=(2, 3, 4, 5, 6, 7, 8, 10, 12, 14)[level - 1],
+        colours=min(7, 2 + level // 2),
+        shapes=min(6, 2 + level // 2),
+        in_squares=level <= 2,
+        all_sides=level <= 6,
+    )
+
+
+class Boards:
+    """The family of boards; no two pieces are alike."""
+
+    name = "boards"
+
+    def draw(self, random: Random, level: int) -> Drawing:
+        """A board with pieces; the facts are their squares."""
+        plan = step(level)
+        colours = random.sample(_PIECES, plan.colours)
+        shapes = random.sample(SHAPES, plan.shapes)
+        kinds = [*product(colours, shapes)]
+        random.shuffle(kinds)
+        squares = random.sample([*product(range(plan.side), range(plan.side))], plan.pieces)
+        pieces = dict(zip(squares, kinds, strict=False))
+        facts = tuple(
+            Fact(coloured(*kind), Square(_name(square))) for square, kind in pieces.items()
+        )
+        canvas = _board(random, plan)
+        cell = (canvas.width - 80) / plan.side
+        for (column, row), (colour, shape) in pieces.items():
+            centre = 40 + cell * (column + 0.5), canvas.height - 40 - cell * (row + 0.5)
+            canvas.mark(shape.en, centre, cell * 0.3, COLOURS[colour], INK)
+        return Drawing(
+            image=canvas.finish(),
+            question=random.choice(_QUESTIONS),
+            facts=facts,
+            problem=_problem(random, level, [*pieces], facts, [*pieces.values()]),
+            guess=1 / plan.side**2,
+            others=tuple(coloured(*kind) for kind in kinds[plan.pieces :]),
+        )
+
+
+_QUESTIONS = (
+    Text(
+        "Which piece stands on which square? Letters count columns, numbers count rows. "
+        "Give one line for each piece: “colour shape: square”.",
+        "每个棋子在哪一格？字母表示列，数字表示行。每个棋子写一行：“颜色形状: 格子”。",
+    ),
+    Text(
+        "List all pieces with their squares (column letter, then row number), "
+        "one a line, as “colour shape: square”.",
+        "列出所有棋子及其所在格子（先列字母，后行数字），每行一个，格式为“颜色形状: 格子”。",
+    ),
+)
+
+
+def _name(square: tuple[int, int]) -> str:
+    return f"{'ABCDEFGHIJ'[square[0]]}{square[1] + 1}"
+
+
+def _board(random: Random, plan: Step) -> Canvas:
+    cell = max(56, min(104, 620 // plan.side))
+    light, dark, frame = random.choice(_BOARDS)
+    checkered = random.random() < 0.6
+    size = cell * plan.side + 80
+    canvas = Canvas(size, size, light)
+    for column, row in product(range(plan.side), range(plan.side)):
+        left, top = 40 + cell * column, size - 40 - cell * (row + 1)
+        is_dark = checkered and (column + row) % 2 == 0
+        fill = dark if is_dark else light
+        canvas.box((left, top), (left + cell, top + cell), fill, outline=dark, width=1)
+        if plan.in_squares:
+            canvas.text((left + 6, top + 10), _name((column, row)), 11, colour=frame, anchor="lm")
+    canvas.box((38, 38), (size - 38, size - 38), outline=frame, width=2)
+    for place in range(plan.side):
+        middle = 40 + cell * (place + 0.5)
+        for edge in (size - 20, 20) if plan.all_sides else (size - 20,):
+            canvas.text((middle, edge), "ABCDEFGHIJ"[place], 15, colour=frame, face="bold")
+        for edge in (20, size - 20) if plan.all_sides else (20,):
+            canvas.text((edge, size - middle), str(place + 1), 15, colour=frame, face="bold")
+    return canvas
+
+
+def _problem(
+    random: Random,
+    level: int,
+    squares: Sequence[tuple[int, int]],
+    facts: Sequence[Fact],
+    kinds: Sequence[tuple[Term, Term]],
+) -> Problem:
+    tasks = ("moves", "highest") if level <= 3 else ("moves", "nearest", "right of")
+    task = random.choice(tasks)
+    names = tuple(fact.subject for fact in facts)
+    start, end = random.sample(range(len(facts)), 2)
+    if task == "moves":
+        across = abs(squares[start][0] - squares[end][0])
+        along = abs(squares[start][1] - squares[end][1])
+        question = Text(
+            "How many steps to a neighbouring square (left, right, up or down) are needed at least "
+            "from the {start} to the {end}? Other pieces do not block the way.",
+            "从{start}走到{end}，每步只能上下左右移动一格，至少需要多少步？其他棋子不挡路。",
+        ).fill(start=names[start], end=names[end])
+        steps = Text(
+            "From {one} to {other} it is {across} across and {along} along.",
+            "从{one}到{other}，横向{across}格，纵向{along}格。",
+        ).fill(one=_name(squares[start]), other=_name(squares[end]), across=across, along=along)
+        side = max(max(square) for square in squares)
+        return Problem(task, question, steps, Number(across + along), 1 / (2 * side + 1))
+    if task == "right of":
+        colour, shape = kinds[start]
+        found = [names[n] for n, at in enumerate(squares) if at[0] > squares[start][0]]
+        question = Text(
+            "How many pieces are in columns to the right of the {piece}'s column?",
+            "有多少个棋子位于{piece}所在列的右侧各列？",
+        ).fill(piece=coloured(colour, shape))
+        steps = Text("Right of column {column}: {found}.", "第{column}列右侧：{found}。")
+        none = Text("nothing", "没有棋子")
+        steps = steps.fill(column=_name(squares[start])[0], found=joined(found) if found else none)
+        return Problem(task, question, steps, Number(len(found)), 1 / len(facts))
+    if task == "highest":
+        key = [-(10 * row + column) for column, row in squares]
+        question = Text(
+            "Which piece is in the row with the highest number? Of several in it, name the rightmost.",
+            "哪个棋子在数字最大的一行？如有多个，请说出最右边的一个。",
+        )
+    else:
+        here = squares[start]
+        key = [abs(here[0] - column) + abs(here[1] - row) for column, row in squares]
+        key[start] = 99
+        if sorted(key)[0] == sorted(key)[1]:
+            return _problem(random, level, squares, facts, kinds)
+        question = Text(
+            "Which piece can be reached from the {start} in the fewest steps left, right, up or down?",
+            "从{start}出发，上下左右每步一格，到哪个棋子步数最少？",
+        ).fill(start=names[start])
+    best = min(range(len(key)), key=lambda place: key[place])
+    steps = Text("The {piece} is on {square}.", "{piece}在{square}。")
+    steps = steps.fill(piece=names[best], square=_name(squares[best]))
+    return Problem(task, question, steps, Name(names[best], names), 1 / len(facts))

@@ -1,0 +1,197 @@
+"""A canvas whose pixels depend on its calls alone: shipped fonts, basic text layout, whole numbers.
+
+Everything is drawn at twice its size and halved by averaging. Coordinates are in pixels of the
+finished image, with y downwards. Directions are in degrees, clockwise from twelve o'clock.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import math
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Final, Literal, TypeAlias
+
+from PIL import Image, ImageDraw, ImageFont
+
+Colour: TypeAlias = tuple[int, int, int]
+Point: TypeAlias = tuple[float, float]
+Face: TypeAlias = Literal["sans", "bold", "serif", "mono"]
+
+INK: Final[Colour] = (38, 40, 46)
+PALE: Final[Colour] = (205, 208, 214)
+WHITE: Final[Colour] = (255, 255, 255)
+
+_SCALE = 2
+_FONTS = Path(__file__).with_name("fonts")
+_FILES: Final[dict[Face, str]] = {
+    "sans": "DejaVuSans.ttf",
+    "bold": "DejaVuSans-Bold.ttf",
+    "serif": "DejaVuSerif.ttf",
+    "mono": "DejaVuSansMono.ttf",
+}
+
+
+_CORNERS: Final[dict[str, list[tuple[float, float]]]] = {
+    "square": [(45 + 90 * turn, 1.13) for turn in range(4)],
+    "triangle": [(120 * turn, 1.2) for turn in range(3)],
+    "diamond": [(0, 1.25), (90, 0.85), (180, 1.25), (270, 0.85)],
+    "star": [(36 * turn, 1.25 if turn % 2 == 0 else 0.52) for turn in range(10)],
+    "cross": [
+        (90 * turn + corner, far)
+        for turn in range(4)
+        for corner, far in ((-17, 1.15), (17, 1.15), (45, 0.48))
+    ],
+}
+SHAPES: Final = ("circle", *_CORNERS)
+
+
+class Canvas:
+    """An image in the making, of `width` times `height` pixels."""
+
+    def __init__(self, width: int, height: int, ground: Colour = WHITE) -> None:
+        self.width, self.height = width, height
+        self._image = Image.new("RGB", (width * _SCALE, height * _SCALE), ground)
+        self._draw = ImageDraw.Draw(self._image)
+
+    def box(
+        self,
+        corner: Point,
+        opposite: Point,
+        fill: Colour | None = None,
+        *,
+        outline: Colour | None = None,
+        width: float = 1,
+        radius: float = 0,
+    ) -> None:
+        """An upright rectangle from its upper left corner to the opposite one."""
+        left, top, right, bottom = *_scaled(corner), *_scaled(opposite)
+        place = (left, top, max(left, right - 1), max(top, bottom - 1))
+        thick = round(width * _SCALE)
+        if radius:
+            corners = round(radius * _SCALE)
+            self._draw.rounded_rectangle(place, corners, fill, outline, thick)
+        else:
+            self._draw.rectangle(place, fill, outline, thick)
+
+    def disc(
+        self,
+        centre: Point,
+        radius: float,
+        fill: Colour | None = None,
+        *,
+        outline: Colour | None = None,
+        width: float = 1,
+    ) -> None:
+        """A circle, filled or not."""
+        (x, y), r = _scaled(centre), round(radius * _SCALE)
+        self._draw.ellipse((x - r, y - r, x + r, y + r), fill, outline, round(width * _SCALE))
+
+    def sector(self, centre: Point, radius: float, start: float, end: float, fill: Colour) -> None:
+        """A slice of a pie between two directions."""
+        steps = max(2, math.ceil((end - start) / 2))
+        turns = [start + (end - start) * step / steps for step in range(steps + 1)]
+        self.polygon([centre, *(polar(centre, radius, turn) for turn in turns)], fill)
+
+    def polygon(self, points: Sequence[Point], fill: Colour) -> None:
+        """A filled polygon."""
+        self._draw.polygon([_scaled(point) for point in points], fill)
+
+    def mark(
+        self, shape: str, centre: Point, radius: float, fill: Colour, outline: Colour | None = None
+    ) -> None:
+        """One of `SHAPES`; shapes of one radius have about equal areas."""
+        if shape == "circle":
+            self.disc(centre, radius * 0.95, fill, outline=outline, width=1.5)
+            return
+        points = [polar(centre, radius * far, turn) for turn, far in _CORNERS[shape]]
+        self.polygon(points, fill)
+        if outline is not None:
+            self.line([*points, points[0]], outline, 1.5)
+
+    def line(self, points: Sequence[Point], colour: Colour = INK, width: float = 1) -> None:
+        """A line through points, with round ends if it is thick."""
+        for start, end in zip(points, points[1:], strict=False):
+            thick = max(1, round(width * _SCALE))
+            self._draw.line((*_scaled(start), *_scaled(end)), colour, thick)
+        if width > 2:
+            for point in points:
+                self.disc(point, width / 2 - 0.25, colour)
+
+    def dashes(self, start: Point, end: Point, colour: Colour = INK, width: float = 1) -> None:
+        """A dashed line."""
+        length = math.dist(start, end)
+        count = max(1, round(length / 10))
+        for step in range(count):
+            one, other = step / count, (step + 0.55) / count
+            self.line([_between(start, end, one), _between(start, end, other)], colour, width)
+
+    def text(
+        self,
+        place: Point,
+        text: str,
+        size: float,
+        *,
+        face: Face = "sans",
+        colour: Colour = INK,
+        anchor: str = "mm",
+    ) -> None:
+        """One line of text; `anchor` is Pillow's, "mm" for the middle and "lm" for the left end."""
+        self._draw.text(_scaled(place), text, colour, _font(face, size), anchor)
+
+    def finish(self) -> Image.Image:
+        """The image in its size."""
+        return self._image.reduce(_SCALE)
+
+
+def text_width(text: str, size: float, face: Face = "sans") -> float:
+    """The width of a line of text in pixels."""
+    return _font(face, size).getlength(text) / _SCALE
+
+
+def polar(centre: Point, radius: float, direction: float) -> Point:
+    """The point at a distance from `centre` in a direction."""
+    angle = math.radians(direction)
+    return centre[0] + radius * math.sin(angle), centre[1] - radius * math.cos(angle)
+
+
+def mixed(colour: Colour, other: Colour, share: float) -> Colour:
+    """A colour moved towards another by a share from 0 to 1."""
+    red, green, blue = (round(a + (b - a) * share) for a, b in zip(colour, other, strict=True))
+    return red, green, blue
+
+
+def png(image: Image.Image) -> bytes:
+    """The image as a file."""
+    buffer = io.BytesIO()
+    image.save(buffer, "PNG", compress_level=4)
+    return buffer.getvalue()
+
+
+def fingerprint() -> str:
+    """A hash of a test card: machines with equal fingerprints draw equal pixels."""
+    canvas = Canvas(200, 120, (250, 244, 230))
+    canvas.box((10, 10), (60, 50), (200, 40, 40), outline=INK, width=2, radius=6)
+    canvas.disc((100, 40), 25.5, (40, 90, 200), outline=WHITE, width=3)
+    canvas.sector((160, 40), 30, 20, 200, (40, 150, 70))
+    canvas.line([(10, 110), (40, 66), (70, 109)], width=3)
+    canvas.dashes((80, 110), (190, 70), PALE, 2)
+    for number, face in enumerate(_FILES):
+        canvas.text((60, 72 + 12 * number), "Quartz 0123456789 \u00b0\u20ac", 9.5, face=face)
+    return hashlib.sha256(canvas.finish().tobytes()).hexdigest()[:16]
+
+
+@cache
+def _font(face: Face, size: float) -> ImageFont.FreeTypeFont:
+    path = _FONTS / _FILES[face]
+    return ImageFont.truetype(path, round(size * _SCALE), layout_engine=ImageFont.Layout.BASIC)
+
+
+def _scaled(point: Point) -> tuple[int, int]:
+    return round(point[0] * _SCALE), round(point[1] * _SCALE)
+
+
+def _between(start: Point, end: Point, share: float) -> Point:
+    return start[0] + (end[0] - start[0]) * share, start[1] + (end[1] - start[1]) * share

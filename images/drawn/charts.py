@@ -1,0 +1,276 @@
+"""Charts: bars, lines and pies. Harder ones have more values, more series and no printed numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+
+from PIL import Image
+
+from images.drawn.canvas import INK, PALE, WHITE, Canvas, Colour, Point, mixed, polar, text_width
+from images.drawn.truth import Drawing, Fact, Name, Number, Problem
+from images.drawn.words import COLOURS, MONTHS, PEOPLE, PLACES, Term, Text, joined
+
+_TOPICS = (
+    "Visitors", "Units sold", "Books lent", "Trips", "Calls answered", "Trees planted", "Repairs",
+)  # fmt: skip
+_GROUNDS: tuple[Colour, ...] = (WHITE, (250, 247, 240), (244, 247, 251), (247, 247, 247))
+_STRONG = [term for term in COLOURS if term.en not in ("yellow", "grey", "pink", "black")]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step of the ladder: how many values and series, whether numbers are printed, the grid."""
+
+    count: int
+    series: int
+    printed: bool
+    multiple: int
+    grid: int
+    within: float
+    size: float
+
+
+def step(level: int) -> Step:
+    """The step of a level from 1 to 10."""
+    return Step(
+        count=3 + level * 8 // 10,
+        series=1 + (level > 4) + (level > 7),
+        printed=level <= 3,
+        multiple=5 if level in (4, 5, 6) else 1,
+        grid=10 if level <= 8 else 20,
+        within=0.0 if level <= 3 else 1.5 if level <= 6 else 2.0,
+        size=17 - 0.55 * level,
+    )
+
+
+class Charts:
+    """The family of charts."""
+
+    name = "charts"
+
+    def draw(self, random: Random, level: int) -> Drawing:
+        """A chart of one to three series; the question is about one of them."""
+        kind = random.choice(("bars", "lines", "pie"))
+        plan = step(level)
+        pool = random.choice((MONTHS, PLACES, PEOPLE))
+        first = random.randint(0, len(pool) - plan.count) if pool is MONTHS else 0
+        picked = pool[first:] if pool is MONTHS else random.sample(pool, len(pool))
+        labels, others = picked[: plan.count], (*picked[plan.count :], *pool[:first])
+        topic = random.choice(_TOPICS)
+        if kind == "pie":
+            return _pie(random, level, labels, tuple(others), topic)
+        colours = random.sample(_STRONG, plan.series)
+        values = [_values(random, plan) for _ in colours]
+        asked = random.randrange(plan.series)
+        image = _axes_chart(random, plan, kind, topic, labels, colours, values)
+        facts = tuple(
+            Fact(label, Number(value, within=plan.within))
+            for label, value in zip(labels, values[asked], strict=True)
+        )
+        which = (
+            Text("", "") if plan.series == 1 else Text(" of the {colour} series", "{colour}系列")
+        )
+        which = which.fill(colour=colours[asked])
+        question = random.choice(_QUESTIONS).fill(which=which)
+        return Drawing(
+            image=image,
+            question=question,
+            facts=facts,
+            problem=_problem(random, level, facts, which),
+            guess=(2 * plan.within + 1) / 100,
+            others=tuple(others),
+        )
+
+
+_QUESTIONS = (
+    Text(
+        "What is each value{which}? Give one line for each label: “label: value”.",
+        "{which}各标签的数值是多少？每个标签写一行：“标签: 数值”。",
+    ),
+    Text(
+        "Read the chart: list every label with its value{which}, one a line, as “label: value”.",
+        "请读图：列出每个标签及其{which}数值，每行一个，格式为“标签: 数值”。",
+    ),
+)
+
+
+def _values(random: Random, plan: Step) -> list[int]:
+    """Values below 100, so far apart that a reading within the tolerance keeps their order."""
+    apart = max(1, round(2 * plan.within) + 1) if plan.multiple == 1 else 1
+    places = 95 // plan.multiple - (plan.count - 1) * (apart - 1)
+    spread = sorted(random.sample(range(1, places), plan.count))
+    values = [(value + place * (apart - 1)) * plan.multiple for place, value in enumerate(spread)]
+    random.shuffle(values)
+    return values
+
+
+def _problem(random: Random, level: int, facts: Sequence[Fact], which: Text) -> Problem:
+    ranked = sorted(facts, key=lambda fact: -_of(fact))
+    order = joined([_shown(fact) for fact in ranked])
+    steps = Text("From largest to smallest{which}: {order}.", "{which}从大到小：{order}。")
+    steps = steps.fill(order=order, which=which)
+    within = facts[0].value.within if isinstance(facts[0].value, Number) else 0.0
+    tasks = ("gap", "rank") if level <= 3 else ("rank", "above", "sum")
+    task = random.choice(tasks)
+    if task == "gap":
+        question = Text(
+            "By how much does the largest value{which} exceed the smallest?",
+            "{which}最大值比最小值大多少？",
+        )
+        answer = Number(_of(ranked[0]) - _of(ranked[-1]), within=2 * within)
+        return Problem(task, question.fill(which=which), steps, answer, 0.02)
+    if task == "above":
+        place = random.randint(1, len(ranked) - 1)
+        limit = (_of(ranked[place - 1]) + _of(ranked[place])) / 2
+        question = Text(
+            "How many values{which} are above {limit}?", "{which}有多少个数值大于{limit}？"
+        )
+        question = question.fill(limit=f"{limit:g}", which=which)
+        return Problem(task, question, steps, Number(place), 1 / (len(facts) + 1))
+    if task == "sum":
+        question = Text(
+            "What is the sum of the two largest values{which} less the smallest?",
+            "{which}最大的两个数值之和减去最小值是多少？",
+        )
+        total = _of(ranked[0]) + _of(ranked[1]) - _of(ranked[-1])
+        return Problem(
+            task, question.fill(which=which), steps, Number(total, within=3 * within), 0.03
+        )
+    place = random.randint(1, min(4, len(ranked) - 1))
+    question = Text("Which label has the {nth} value{which}?", "{which}哪个标签的数值{nth}？")
+    question = question.fill(nth=_NTH[place - 1], which=which)
+    terms = tuple(fact.subject for fact in facts)
+    return Problem("rank", question, steps, Name(ranked[place - 1].subject, terms), 1 / len(facts))
+
+
+_NTH = (
+    Text("largest", "最大"),
+    Text("second-largest", "第二大"),
+    Text("third-largest", "第三大"),
+    Text("fourth-largest", "第四大"),
+)
+
+
+def _of(fact: Fact) -> float:
+    return fact.value.value if isinstance(fact.value, Number) else 0.0
+
+
+def _shown(fact: Fact) -> Term:
+    return Term(
+        *(f"{fact.subject[language]} ({fact.value.say(language)})" for language in ("en", "zh"))
+    )
+
+
+def _axes_chart(
+    random: Random,
+    plan: Step,
+    kind: str,
+    topic: str,
+    labels: Sequence[Term],
+    colours: Sequence[Term],
+    values: Sequence[Sequence[int]],
+) -> Image.Image:
+    width = max(480, 90 + 74 * plan.count, random.choice((560, 640, 760)))
+    height = random.choice((400, 440, 520))
+    canvas = Canvas(width, height, random.choice(_GROUNDS))
+    left, right, top, bottom = 64, width - 28, 72 if plan.series == 1 else 96, height - 52
+    face = random.choice(("sans", "serif"))
+    canvas.text(
+        (left, 30), topic, plan.size + 5, face="bold" if face == "sans" else "serif", anchor="lm"
+    )
+    for value in range(0, 101, plan.grid):
+        y = bottom - (bottom - top) * value / 100
+        canvas.line([(left, y), (right, y)], INK if value == 0 else PALE, 1.5 if value == 0 else 1)
+        canvas.text((left - 8, y), str(value), plan.size - 1, face=face, anchor="rm")
+    x = float(left)
+    for colour in colours if plan.series > 1 else ():
+        canvas.box((x, 58), (x + 14, 72), COLOURS[colour])
+        canvas.text((x + 20, 65), colour.en, plan.size - 1, face=face, anchor="lm")
+        x += 48 + text_width(colour.en, plan.size - 1, face)
+    slot = (right - left) / plan.count
+    for place, label in enumerate(labels):
+        canvas.text((left + slot * (place + 0.5), bottom + 18), label.en, plan.size, face=face)
+
+    def at(place: float, value: float) -> Point:
+        return left + slot * place, bottom - (bottom - top) * value / 100
+
+    for number, (colour, row) in enumerate(zip(colours, values, strict=True)):
+        paint = COLOURS[colour]
+        if kind == "lines":
+            canvas.line([at(place + 0.5, value) for place, value in enumerate(row)], paint, 3)
+        for place, value in enumerate(row):
+            bar = 0.68 / plan.series
+            start = place + 0.16 + bar * number
+            if kind == "bars":
+                canvas.box(at(start, value), at(start + bar * 0.94, 0), paint)
+            else:
+                canvas.disc(at(place + 0.5, value), 5, paint, outline=WHITE, width=1)
+            if plan.printed:
+                x, y = at(place + 0.5, value)
+                canvas.text((x, y - 14), str(value), plan.size - 1, face=face)
+    return canvas.finish()
+
+
+def _pie(
+    random: Random, level: int, labels: Sequence[Term], others: tuple[Term, ...], topic: str
+) -> Drawing:
+    """A pie; up to level 4 labels are at the slices, above in a legend of shades."""
+    labels, others = labels[:9], (*labels[9:], *others)
+    size = 17 - 0.6 * level
+    width, height = random.choice((620, 700)), random.choice((440, 480))
+    canvas = Canvas(width, height, random.choice(_GROUNDS))
+    canvas.text((28, 30), f"{topic} (%)", size + 5, face="bold", anchor="lm")
+    centre, radius = (width * 0.37, height * 0.54), height * 0.34
+    named = level <= 4
+    shares = _shares(random, len(labels), least=9 if named else 4)
+    if level <= 7:
+        paints = [COLOURS[term] for term in random.sample(list(COLOURS), len(labels))]
+    else:
+        base = COLOURS[random.choice(_STRONG)]
+        paints = [mixed(base, WHITE, 0.8 * place / len(labels)) for place in range(len(labels))]
+        random.shuffle(paints)
+    turn = 360.0 * random.random()
+    for label, share, paint in zip(labels, shares, paints, strict=True):
+        end = turn + 3.6 * share
+        canvas.sector(centre, radius, turn, end, paint)
+        x, y = polar(centre, radius + 24, (turn + end) / 2)
+        canvas.text((x, y), f"{share}", size, face="sans")
+        if named:
+            x, y = polar(centre, radius * 0.66, (turn + end) / 2)
+            light = sum(paint) > 430
+            canvas.text((x, y), label.en, size, colour=INK if light else WHITE)
+        turn = end
+    turn = turn - 360
+    for share in shares:
+        canvas.line([centre, polar(centre, radius, turn)], WHITE, 2)
+        turn += 3.6 * share
+    legend = list(zip(labels, paints, strict=True))
+    random.shuffle(legend)
+    for place, (label, paint) in enumerate(legend if not named else ()):
+        y = 90 + place * 30
+        canvas.box((width * 0.74, y - 8), (width * 0.74 + 16, y + 8), paint, outline=PALE)
+        canvas.text((width * 0.74 + 26, y), label.en, size, anchor="lm")
+    facts = tuple(
+        Fact(label, Number(share, unit=Text("%", "%")))
+        for label, share in zip(labels, shares, strict=True)
+    )
+    empty = Text("", "")
+    return Drawing(
+        image=canvas.finish(),
+        question=random.choice(_QUESTIONS).fill(which=empty),
+        facts=facts,
+        problem=_problem(random, level, facts, empty),
+        guess=1 / len(facts),
+        others=others,
+    )
+
+
+def _shares(random: Random, count: int, least: int) -> list[int]:
+    """Different percentages that add up to 100."""
+    while True:
+        cuts = sorted(random.sample(range(least, 101 - least), count - 1))
+        shares = [end - start for start, end in zip([0, *cuts], [*cuts, 100], strict=True)]
+        if min(shares) >= least and len(set(shares)) == count:
+            return shares

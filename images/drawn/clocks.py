@@ -1,0 +1,317 @@
+"""Dials: clocks of cities and gauges of pumps. Harder ones have more, smaller and barer dials."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+
+from images.drawn.canvas import INK, WHITE, Canvas, Colour, Point, mixed, polar
+from images.drawn.truth import Drawing, Duration, Fact, Name, Number, Problem, Time, Value
+from images.drawn.words import COLOURS, PLACES, Term, Text, joined, latin
+
+_GROUNDS: tuple[Colour, ...] = ((238, 236, 230), (228, 234, 240), (236, 240, 232), WHITE)
+_PUMPS = tuple(latin(f"P{number}", f"pump {number}", f"P-{number}") for number in range(1, 10))
+_ACCENTS = [COLOURS[term] for term in COLOURS if term.en in ("red", "blue", "green", "purple")]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step of the ladder: dials, minutes between possible times, numerals, turn of the dial."""
+
+    count: int
+    multiple: int
+    numerals: int
+    ticks: bool
+    tilt: float
+    second_hand: bool
+    contrast: float
+
+    @property
+    def within(self) -> int:
+        """The minutes by which a reading may be off."""
+        return 0 if self.multiple == 5 else 1
+
+
+def step(level: int) -> Step:
+    """The step of a level from 1 to 10."""
+    return Step(
+        count=(1, 2, 2, 3, 4, 4, 6, 6, 8, 9)[level - 1],
+        multiple=30 if level == 1 else 5 if level <= 4 else 1,
+        numerals=12 if level <= 3 else 4 if level <= 7 else 0,
+        ticks=level <= 8,
+        tilt=0.0 if level <= 5 else 6.0 * (level - 5),
+        second_hand=level >= 6,
+        contrast=1.0 if level <= 6 else 1.0 - 0.12 * (level - 6),
+    )
+
+
+class Clocks:
+    """The family of dials."""
+
+    name = "clocks"
+
+    def draw(self, random: Random, level: int) -> Drawing:
+        """Some clocks or some gauges, each with a name below."""
+        plan = step(level)
+        is_clock = random.random() < 0.6
+        names = random.sample(PLACES if is_clock else _PUMPS, plan.count)
+        canvas, places, radius = _board(random, plan.count)
+        style = random.randrange(3), random.choice(_ACCENTS)
+        values = _times(random, plan) if is_clock else _loads(random, plan)
+        for place, name, value in zip(places, names, values, strict=True):
+            tilt = random.uniform(-plan.tilt, plan.tilt)
+            if is_clock:
+                _clock(canvas, place, radius, plan, style, value, random.randrange(60), tilt)
+            else:
+                _gauge(canvas, place, radius, plan, style, value, tilt)
+            size = max(11, radius * 0.2)
+            canvas.text((place[0], place[1] + radius * 1.22), name.en, size, face="bold")
+        wrap = (
+            (lambda v: Time(v, plan.within))
+            if is_clock
+            else (lambda v: Number(v, within=_off(plan)))
+        )
+        facts = tuple(Fact(name, wrap(value)) for name, value in zip(names, values, strict=True))
+        return Drawing(
+            image=canvas.finish(),
+            question=random.choice(_TIMES if is_clock else _READINGS),
+            facts=facts,
+            problem=(_time_problem if is_clock else _load_problem)(random, level, facts, values),
+            guess=(2 * plan.within + 1) * plan.multiple / 720
+            if is_clock
+            else (2 * _off(plan) + 1) / 101,
+            others=tuple(name for name in (PLACES if is_clock else _PUMPS) if name not in names),
+        )
+
+
+_TIMES = (
+    Text(
+        "What time does each clock show? Give one line for each: “name: h:mm”.",
+        "每个时钟显示几点？每个时钟写一行：“名称: 时:分”。",
+    ),
+    Text(
+        "Read the clock of every city. Write one line per city, as “city: h:mm”.",
+        "请读出每个城市时钟的时间，每个城市写一行，格式为“城市: 时:分”。",
+    ),
+)
+_READINGS = (
+    Text(
+        "What does each gauge read? Give one line for each: “name: value”.",
+        "每个仪表的读数是多少？每个仪表写一行：“名称: 数值”。",
+    ),
+    Text(
+        "Note the reading of every gauge, one a line, as “gauge: value”.",
+        "请记录每个仪表的读数，每行一个，格式为“仪表: 数值”。",
+    ),
+)
+
+
+def _off(plan: Step) -> float:
+    """By how much the reading of a gauge may be off."""
+    return 1.5 if plan.multiple > 1 else 2.0
+
+
+def _times(random: Random, plan: Step) -> list[int]:
+    """Times on the dial, any two of them at least ten minutes apart."""
+    choices = range(0, 720, max(plan.multiple, 1))
+    while True:
+        times = [random.choice(choices) for _ in range(plan.count)]
+        ordered = sorted(times)
+        if all(b - a >= 10 for a, b in zip(ordered, ordered[1:], strict=False)):
+            return times
+
+
+def _loads(random: Random, plan: Step) -> list[int]:
+    """Readings from 0 to 100, far enough apart to be ranked."""
+    if plan.multiple > 1:
+        return [5 * value for value in random.sample(range(1, 20), plan.count)]
+    free = sorted(random.sample(range(2, 99 - 5 * (plan.count - 1)), plan.count))
+    loads = [value + 5 * place for place, value in enumerate(free)]
+    random.shuffle(loads)
+    return loads
+
+
+def _board(random: Random, count: int) -> tuple[Canvas, list[Point], float]:
+    """A canvas with the middles of the dials, which are slightly out of line."""
+    columns = {1: 1, 2: 2, 3: 3, 4: 2, 6: 3, 8: 4, 9: 3}[count]
+    rows = -(-count // columns)
+    side = {1: 400, 2: 320, 3: 290}.get(columns, 230) if rows < 3 else 250
+    radius = side * 0.36
+    canvas = Canvas(side * columns, round(side * 1.08) * rows, random.choice(_GROUNDS))
+    places = [
+        (
+            side * (place % columns + 0.5) + random.uniform(-0.04, 0.04) * side,
+            side * 1.08 * (place // columns + 0.46) + random.uniform(-0.03, 0.03) * side,
+        )
+        for place in range(count)
+    ]
+    return canvas, places, radius
+
+
+def _clock(
+    canvas: Canvas,
+    centre: Point,
+    radius: float,
+    plan: Step,
+    style: tuple[int, Colour],
+    minutes: int,
+    seconds: int,
+    tilt: float,
+) -> None:
+    dark, accent = style[0] == 2, style[1]
+    face = (44, 48, 58) if dark else WHITE
+    ink = mixed(face, WHITE if dark else INK, plan.contrast)
+    canvas.disc(centre, radius, face, outline=accent if style[0] == 1 else INK, width=radius * 0.06)
+    for tick in range(60 if plan.ticks else 0):
+        long = tick % 5 == 0
+        ends = [
+            polar(centre, radius * share, 6 * tick + tilt)
+            for share in (0.9, 0.82 if long else 0.87)
+        ]
+        canvas.line(ends, ink, 2 if long else 1)
+    if not plan.ticks:
+        for tick in range(0, 12):
+            canvas.disc(polar(centre, radius * 0.86, 30 * tick + tilt), 2 + 2 * (tick == 0), ink)
+    for hour in range(1, 13):
+        if plan.numerals and hour % (12 // plan.numerals) == 0:
+            canvas.text(
+                polar(centre, radius * 0.68, 30 * hour + tilt), str(hour), radius * 0.17, colour=ink
+            )
+    hour_hand = polar(centre, radius * 0.46, minutes / 2 + tilt)
+    canvas.line([polar(centre, -radius * 0.1, minutes / 2 + tilt), hour_hand], ink, radius * 0.075)
+    minute = 6 * (minutes % 60) + tilt
+    canvas.line(
+        [polar(centre, -radius * 0.12, minute), polar(centre, radius * 0.76, minute)],
+        ink,
+        radius * 0.04,
+    )
+    if plan.second_hand:
+        second = 6 * seconds + tilt
+        canvas.line(
+            [polar(centre, -radius * 0.16, second), polar(centre, radius * 0.8, second)],
+            accent,
+            1.5,
+        )
+    canvas.disc(centre, radius * 0.055, accent)
+
+
+def _gauge(
+    canvas: Canvas,
+    centre: Point,
+    radius: float,
+    plan: Step,
+    style: tuple[int, Colour],
+    value: int,
+    tilt: float,
+) -> None:
+    face = (250, 250, 246)
+    ink = mixed(face, INK, plan.contrast)
+    canvas.disc(centre, radius, face, outline=INK, width=radius * 0.05)
+
+    def at(load: float) -> float:
+        return -135 + 2.7 * load + tilt
+
+    labelled = 10 if plan.numerals == 12 else 20 if plan.numerals == 4 else 50
+    for load in range(0, 101, 2 if plan.ticks else 10):
+        ends = [
+            polar(centre, radius * share, at(load))
+            for share in (0.9, 0.78 if load % 10 == 0 else 0.84)
+        ]
+        canvas.line(ends, ink, 2 if load % 10 == 0 else 1)
+        if load % labelled == 0:
+            canvas.text(
+                polar(centre, radius * 0.63, at(load)), str(load), max(9, radius * 0.13), colour=ink
+            )
+    if style[0] == 1:
+        for load in range(80, 100):
+            ends = [polar(centre, radius * 0.94, at(each)) for each in (load, load + 1)]
+            canvas.line(ends, (208, 46, 48), radius * 0.04)
+    canvas.line(
+        [polar(centre, -radius * 0.15, at(value)), polar(centre, radius * 0.74, at(value))],
+        style[1],
+        radius * 0.035,
+    )
+    canvas.disc(centre, radius * 0.08, INK)
+
+
+def _time_problem(
+    random: Random, level: int, facts: Sequence[Fact], values: Sequence[int]
+) -> Problem:
+    within = 2 * (facts[0].value.within if isinstance(facts[0].value, Time) else 0)
+    if len(facts) == 1 or random.random() < 0.35:
+        place = random.randrange(len(facts))
+        later = random.choice((45, 80, 95, 130, 155, 205) if level > 2 else (30, 60, 90))
+        question = Text(
+            "What time will the clock of {name} show in {later} minutes?",
+            "再过{later}分钟，{name}的时钟会显示几点？",
+        )
+        fact = facts[place]
+        steps = Text(
+            "{name} shows {now}, and {later} minutes are added.",
+            "{name}显示{now}，再加{later}分钟。",
+        )
+        steps = steps.fill(name=fact.subject, now=_say(fact.value), later=later)
+        answer = Time((values[place] + later) % 720, within // 2)
+        return Problem("later", question.fill(name=fact.subject, later=later), steps, answer, 0.01)
+    ranked = sorted(zip(values, facts, strict=True), key=lambda pair: pair[0])
+    order = joined([_shown(fact) for _, fact in ranked])
+    steps = Text("Counted from 12:00, in order: {order}.", "从12:00算起，依次为：{order}。").fill(
+        order=order
+    )
+    if len(facts) > 2 and random.random() < 0.4:
+        place = random.randint(1, len(facts) - 1)
+        question = Text(
+            "Put the clocks in order, from 12:00 to 11:59. Which one comes at place {place}?",
+            "将时钟按12:00到11:59的顺序排列，第{place}个是哪个？",
+        ).fill(place=place + 1)
+        answer = Name(ranked[place][1].subject, tuple(fact.subject for fact in facts))
+        return Problem("rank", question, steps, answer, 1 / len(facts))
+    start, end = random.sample(range(len(facts)), 2)
+    question = Text(
+        "How many minutes must the clock of {start} run until it shows what that of {end} shows now?",
+        "{start}的时钟要再走多少分钟，才会显示{end}的时钟现在的时间？",
+    ).fill(start=facts[start].subject, end=facts[end].subject)
+    steps = Text("From {one} forward to {other}.", "从{one}往后走到{other}。").fill(
+        one=_say(facts[start].value), other=_say(facts[end].value)
+    )
+    return Problem(
+        "until", question, steps, Duration((values[end] - values[start]) % 720, within=within), 0.01
+    )
+
+
+def _load_problem(
+    random: Random, level: int, facts: Sequence[Fact], values: Sequence[int]
+) -> Problem:
+    within = facts[0].value.within if isinstance(facts[0].value, Number) else 0.0
+    ranked = sorted(zip(values, facts, strict=True), key=lambda pair: -pair[0])
+    order = joined([_shown(fact) for _, fact in ranked])
+    steps = Text("From high to low: {order}.", "从高到低：{order}。").fill(order=order)
+    if len(facts) == 1:
+        question = Text("How much is missing to 100?", "距离100还差多少？")
+        return Problem("missing", question, steps, Number(100 - values[0], within=within), 0.04)
+    if random.random() < 0.5:
+        question = Text(
+            "What is the difference between the highest and the lowest reading?",
+            "最高读数与最低读数相差多少？",
+        )
+        return Problem(
+            "gap", question, steps, Number(ranked[0][0] - ranked[-1][0], within=2 * within), 0.06
+        )
+    place = random.randint(0, len(facts) - 1)
+    question = Text(
+        "Sort the gauges from the highest reading down. Which one comes at place {place}?",
+        "将仪表按读数从高到低排列，第{place}个是哪个？",
+    )
+    answer = Name(ranked[place][1].subject, tuple(fact.subject for fact in facts))
+    return Problem("rank", question.fill(place=place + 1), steps, answer, 1 / len(facts))
+
+
+def _say(value: Value) -> Text:
+    return Text(value.say("en"), value.say("zh"))
+
+
+def _shown(fact: Fact) -> Term:
+    return Term(
+        *(f"{fact.subject[language]} ({fact.value.say(language)})" for language in ("en", "zh"))
+    )

@@ -1,0 +1,267 @@
+"""Read what a reply states, whatever its wording, in English or Chinese.
+
+A reply is first made plain: Markdown, LaTeX, number words and sums go. Then each mention of a
+subject is bound to a value of the same line, behind it ("Jan: 34") or before it ("34 in Jan").
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from images.drawn.truth import Fact, Mention, Name, Plain, Value, find_terms
+from images.drawn.words import Term
+
+Outcome: TypeAlias = Literal["right", "wrong", "unread"]
+HEDGED = "hedged"
+"""The plain form of a value that a reply leaves open."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """Which facts a reply states rightly, wrongly or not at all; `extra` are false subjects."""
+
+    right: tuple[str, ...]
+    wrong: tuple[str, ...]
+    missing: tuple[str, ...]
+    extra: tuple[str, ...]
+
+    @property
+    def share(self) -> float:
+        """Right facts among all that were expected or invented, from 0 to 1."""
+        stated = len(self.right) + len(self.wrong) + len(self.missing) + len(self.extra)
+        return len(self.right) / stated
+
+    @property
+    def outcome(self) -> Outcome:
+        """Right only if all facts are; unread if the reply states none."""
+        if self.share == 1.0:
+            return "right"
+        return "wrong" if self.right or self.wrong or self.extra else "unread"
+
+
+def read_facts(reply: str, facts: Sequence[Fact], others: Sequence[Term] = ()) -> Reading:
+    """Compare what `reply` states about each subject with the facts; its last word counts."""
+    subjects = [*(fact.subject for fact in facts), *others]
+    stated = dict(bindings(plain(reply), subjects, facts[0].value))
+    right, wrong, missing = [], [], []
+    for fact in facts:
+        name = fact.subject.en
+        if name not in stated:
+            missing.append(name)
+        else:
+            (right if fact.value.accepts(stated[name]) else wrong).append(name)
+    extra = [term.en for term in others if term.en in stated]
+    return Reading(
+        right=tuple(right), wrong=tuple(wrong), missing=tuple(missing), extra=tuple(extra)
+    )
+
+
+def read_answer(reply: str, answer: Value) -> Outcome:
+    """Compare the final answer of `reply` with the right one."""
+    text = plain(reply)
+    marked = [match.end() for match in _MARKER.finditer(text)]
+    for start in reversed(marked):
+        end = next((m.start() for m in _LINE_END.finditer(text, start) if m.start() > start), None)
+        region = text[start:end]
+        if values := _settled(region, answer):
+            return _outcome(
+                values[:1] if values[0].value == HEDGED else _given(values, region), answer
+            )
+    sentences = [part for part in _SENTENCE.split(text) if part.strip()]
+    for sentence in reversed(sentences):
+        if values := _settled(sentence, answer):
+            return _outcome(values[:1] if isinstance(answer, Name) else values[-1:], answer)
+    return "unread"
+
+
+def follows_format(reply: str) -> bool:
+    """Whether the last line is "Answer: ..." as the instruction wants it."""
+    lines = [line for line in reply.splitlines() if line.strip()]
+    return bool(lines and _ANSWER_LINE.match(plain(lines[-1])))
+
+
+def bindings(text: str, subjects: Sequence[Term], kind: Value) -> Iterator[tuple[str, Plain]]:
+    """Each statement of a plain text: the English name of its subject, and the value."""
+    waiting: list[Mention] = []
+    for line in _clauses(text):
+        named = [*find_terms(subjects, line)]
+        values = _settled(_masked(line, named), kind)
+        if named and values:
+            waiting = []
+            yield from _bind(line, named, values)
+        elif named:
+            waiting = named
+        elif values and waiting:
+            if len(values) == len(waiting):
+                yield from zip(_names(waiting), [each.value for each in values], strict=True)
+            elif len(waiting) == 1:
+                yield _names(waiting)[0], values[0].value
+            waiting = []
+
+
+def plain(reply: str) -> str:
+    """The reply without markup, with digits for number words, and without sums before "="."""
+    text = unicodedata.normalize("NFKC", reply).replace("\u2212", "-").replace("\u2019", "'")
+    text = re.sub(r"<think>.*?</think>", "", text, flags=re.DOTALL)
+    text = re.sub(r"\\boxed\{((?:[^{}]|\{[^{}]*\})*)\}", r"\nAnswer: \1\n", text)
+    text = re.sub(r"\\(?:text|mathbf|mathrm|textbf|operatorname)\{([^{}]*)\}", r"\1", text)
+    text = re.sub(r"\\(?:times|cdot)", " x ", text)
+    text = re.sub(
+        r"\\[a-zA-Z]+|\\[()\[\],;! ]|\$(?!\d)|(?<=\d)\$|[*`#]|(?<!\w)_|_(?!\w)", " ", text
+    )
+    text = re.sub(r"^\s*\|?[\s:|-]*-{3,}[\s:|-]*$", "", text, flags=re.MULTILINE)
+    text = re.sub(r"^\s*(?:\d{1,2}[.)]\s|[-\u2022>]\s)", "", text, flags=re.MULTILINE)
+    text = re.sub(r"(?<=\d),(?=\d{3}(?!\d))", "", text)
+    text = re.sub(r"(?<=\d)\\?%|[$\u20ac\u00a3\u00a5]", " ", text)
+    text = _worded(text)
+    text = re.sub(
+        rf"{_ADDEND}(?:\s*[-+x\u00d7*/]\s*{_ADDEND})+\s*(?:=|\u2248)\s*(?=-?\d)", " ", text
+    )
+    return re.sub(r"\b\d+\s*[x\u00d7@]\s*\d+\.\d+(?=\D*\d)", " ", text)
+
+
+def _worded(text: str) -> str:
+    """The text with digits for number words that are not pronouns."""
+    text = _TENS.sub(
+        lambda match: str(_ENGLISH[match[1].lower()] + _ENGLISH[match[2].lower()]), text
+    )
+    text = _WORD.sub(lambda match: str(_ENGLISH[match[0].lower()]), text)
+    text = _ONE.sub("1", text)
+    return _CHINESE.sub(lambda match: str(_chinese(match[0])), text)
+
+
+def _chinese(word: str) -> int:
+    """The value of a Chinese number below 100."""
+    tens, ten, ones = word.rpartition("十")
+    if not ten:
+        return _DIGITS.index(word[0].replace("两", "二"))
+    return 10 * (_DIGITS.index(tens) if tens else 1) + (_DIGITS.index(ones) if ones else 0)
+
+
+def _clauses(text: str) -> Iterator[str]:
+    for line in text.splitlines():
+        yield from (part for part in _SENTENCE.split(line) if part.strip())
+
+
+def _names(mentions: Sequence[Mention]) -> list[str]:
+    return [str(mention.value) for mention in mentions]
+
+
+def _masked(line: str, mentions: Sequence[Mention]) -> str:
+    """The line with subjects blanked, so that "4月" or "C4" in a name is not a value."""
+    for each in mentions:
+        line = line[: each.start] + "\x00" * (each.end - each.start) + line[each.end :]
+    return line
+
+
+def _settled(text: str, kind: Value) -> list[Mention]:
+    """The values of a text; one that is left open ("12 or 13", "more than 12") is hedged."""
+    values: list[Mention] = []
+    for mention in kind.find(text):
+        if values and _OPEN.fullmatch(text[values[-1].end : mention.start]):
+            if values[-1].value != mention.value:
+                values[-1] = Mention(values[-1].start, mention.end, HEDGED)
+        elif _BOUND.search(text[: mention.start]):
+            values.append(Mention(mention.start, mention.end, HEDGED))
+        elif not _DENIED.search(text[: mention.start]):
+            values.append(mention)
+    return values
+
+
+def _given(values: list[Mention], region: str) -> list[Mention]:
+    """The first value behind the marker, and those that are listed with it."""
+    given = values[:1]
+    for one, other in zip(values, values[1:], strict=False):
+        if not _AND.fullmatch(region[one.end : other.start]):
+            break
+        given.append(other)
+    return given
+
+
+def _outcome(values: Sequence[Mention], answer: Value) -> Outcome:
+    return "right" if all(answer.accepts(each.value) for each in values) else "wrong"
+
+
+def _bind(line: str, named: list[Mention], values: list[Mention]) -> Iterator[tuple[str, Plain]]:
+    """Give each subject of a line its value: respectively, behind it, or before it."""
+    together = len(named) > 1 and named[-1].end <= values[0].start
+    if together and len(values) == len(named):
+        yield from zip(_names(named), [each.value for each in values], strict=True)
+        return
+    if together and _EACH.search(line) and len(values) == 1:
+        yield from ((name, values[0].value) for name in _names(named))
+        return
+    behind, before = _links(line, named, values, _BEHIND), _links(line, values, named, _BEFORE)
+    if len(before) > len(behind) or (
+        len(before) == len(behind) and values[0].end <= named[0].start
+    ):
+        for value, subject in before:
+            yield str(subject.value), value.value
+        return
+    for subject, value in _links(line, named, values, None):
+        yield str(subject.value), value.value
+
+
+def _links(
+    line: str, first: list[Mention], second: list[Mention], gap: re.Pattern[str] | None
+) -> list[tuple[Mention, Mention]]:
+    """Each of `first` with the next of `second`, if no other of `first` is between them."""
+    links = []
+    for each, after in zip(first, [*first[1:], None], strict=True):
+        end = after.start if after else len(line)
+        following = [other for other in second if each.end <= other.start and other.end <= end]
+        if following and (gap is None or gap.fullmatch(line[each.end : following[0].start])):
+            links.append((each, following[0]))
+    return links
+
+
+_ADDEND = r"\(?-?\d+(?:\.\d+)?\)?"
+_SENTENCE = re.compile(r"(?<![A-Z])[.!?;](?=\s|$)|[\u3002\uff01\uff1f!?;]|\n")
+_LINE_END = re.compile(r"\n|\.(?=\s)|\u3002")
+_MARKER = re.compile(
+    r"(?:\banswer|\bconclusion|\bresult|答案|结论)\s*(?:\([^)]*\))?\s*(?::|is|=|是|为)\s*:?\s*",
+    re.IGNORECASE,
+)
+_ANSWER_LINE = re.compile(r"\s*(?:final )?answer\s*:|\s*(?:最终)?答案\s*:", re.IGNORECASE)
+_OPEN = re.compile(r"\s*(?:or(?: maybe| perhaps)?|或者?|to|到|至|-|\u2013|~)\s*", re.IGNORECASE)
+_AND = re.compile(r"\s*(?:,|and|和|\u3001|&|,\s*and)\s*", re.IGNORECASE)
+_BOUND = re.compile(
+    r"(?:more than|less than|at least|at most|over|under|超过|不到|至少|最多)\s*$", re.IGNORECASE
+)
+_DENIED = re.compile(r"(?:\bnot|n't|不是|而非|rather than)\s*(?:the |at )?\s*$", re.IGNORECASE)
+_EACH = re.compile(r"\b(?:both|each|all|equally|same)\b|都|均|各", re.IGNORECASE)
+_BEHIND = re.compile(
+    r"\s*(?:[^\S\n]|[:=|(~\u2248,>\"-]|\u2013|\u2014|\u2192|\b(?:is|are|was|were|has|have|had|shows?|reads?|sold|at|with|on|in"
+    r"|square|the|about|around|approximately|roughly|sits?|stands?|of|value|cost|costs|a|total)\b"
+    r"|是|为|在|位于|有|约|大|的|值|数|显示|里|价格?|共|的)*\s*",
+    re.IGNORECASE,
+)
+_BEFORE = re.compile(r"\s*(?:[a-z]+\s+){0,3}|\s*[个枚只件块张颗的]*\s*", re.IGNORECASE)
+_ENGLISH = {
+    word: number
+    for number, word in enumerate(
+        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
+        "fifteen sixteen seventeen eighteen nineteen twenty".split()
+    )
+} | {"thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90}
+_SMALL = "|".join(list(_ENGLISH)[1:10])
+_TENS = re.compile(
+    rf"\b(twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety)[- ]({_SMALL})\b", re.IGNORECASE
+)
+_WORD = re.compile(
+    rf"\b(?:{'|'.join(word for word in _ENGLISH if word != 'one')})\b", re.IGNORECASE
+)
+_ONE = re.compile(
+    r"(?<=[:=|(] )one\b|(?<=\b(?:is|as) )one\b(?! of)|(?<=\bare )one\b|^one\b(?=\.?$)", re.I | re.M
+)
+_DIGITS = "零一二三四五六七八九"
+_CHINESE = re.compile(
+    r"[一二三四五六七八九]?十(?!字)[一二三四五六七八九]?"
+    r"|(?<![哪每第同唯之某另这那还])[零一二两三四五六七八九]"
+    r"(?=[个枚只件块张颗点时分小元月格步]|\s*$|[。，,.;])",
+    re.MULTILINE,
+)

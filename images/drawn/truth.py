@@ -1,0 +1,234 @@
+"""The truth about a drawing as data: facts, a problem, and values that can be found in a text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from random import Random
+from typing import ClassVar, Protocol, TypeAlias
+
+from PIL import Image
+
+from images.drawn.words import Language, Term, Text
+
+Plain: TypeAlias = float | str
+"""A value in plain form, by which values of a kind are compared."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """Where a text mentions a value of some kind, and which."""
+
+    start: int
+    end: int
+    value: Plain
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number, written with `digits` decimals; replies may differ from it by `within`."""
+
+    value: float
+    digits: int = 0
+    within: float = 0.0
+    unit: Text = Text("", "")
+
+    def say(self, language: Language) -> str:
+        """The number with its unit."""
+        return f"{self.value:.{self.digits}f}{self.unit[language]}"
+
+    def find(self, text: str) -> Iterator[Mention]:
+        """Every number of the text."""
+        for match in _NUMBER.finditer(text):
+            yield Mention(match.start(), match.end(), float(match[0]))
+
+    def accepts(self, value: Plain) -> bool:
+        """Whether a number of a reply is this one."""
+        return isinstance(value, float) and abs(value - self.value) <= self.within + 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Duration(Number):
+    """A number of minutes, which a reply may write with hours."""
+
+    unit: Text = Text(" minutes", "分钟")
+
+    def find(self, text: str) -> Iterator[Mention]:
+        """Every duration of the text, in minutes; a number without a unit is one too."""
+        for match in _DURATION.finditer(text):
+            hours, minutes = (
+                float(match["hours"] or 0),
+                float(match["minutes"] or match["rest"] or 0),
+            )
+            yield Mention(match.start(), match.end(), 60 * hours + minutes)
+
+
+@dataclass(frozen=True, slots=True)
+class Time:
+    """A time on a dial of twelve hours, in minutes after twelve."""
+
+    minutes: int
+    within: int = 0
+
+    def say(self, language: Language) -> str:
+        """The time in digits, the same in both languages."""
+        return f"{self.minutes // 60 or 12}:{self.minutes % 60:02}"
+
+    def find(self, text: str) -> Iterator[Mention]:
+        """Every time of the text, in digits or words."""
+        for match in _TIME.finditer(text):
+            if (minutes := _minutes(match)) is not None:
+                yield Mention(match.start(), match.end(), float(minutes % 720))
+
+    def accepts(self, value: Plain) -> bool:
+        """Whether a time of a reply is this one, morning or afternoon."""
+        if not isinstance(value, float):
+            return False
+        apart = abs(value - self.minutes) % 720
+        return min(apart, 720 - apart) <= self.within
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A term out of several."""
+
+    term: Term
+    among: tuple[Term, ...]
+
+    def say(self, language: Language) -> str:
+        """The name."""
+        return self.term[language]
+
+    def find(self, text: str) -> Iterator[Mention]:
+        """Every mention of one of the terms."""
+        return find_terms(self.among, text)
+
+    def accepts(self, value: Plain) -> bool:
+        """Whether the term is this one."""
+        return value == self.term.en
+
+
+@dataclass(frozen=True, slots=True)
+class Square:
+    """A square of a board, a letter and a number: "C4"."""
+
+    square: str
+
+    def say(self, language: Language) -> str:
+        """The square, the same in both languages."""
+        return self.square
+
+    def find(self, text: str) -> Iterator[Mention]:
+        """Every square of the text: "C4", "c-4", "(C, 4)"."""
+        for match in _SQUARE.finditer(text):
+            yield Mention(match.start(), match.end(), f"{match[1].upper()}{match[2]}")
+
+    def accepts(self, value: Plain) -> bool:
+        """Whether the square is this one."""
+        return value == self.square
+
+
+Value: TypeAlias = Number | Duration | Time | Name | Square
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """What the image shows about a subject."""
+
+    subject: Term
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A question about facts. `guess` is the chance that a guess of the right kind is right."""
+
+    task: str
+    question: Text
+    steps: Text
+    answer: Value
+    guess: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawing:
+    """An image and its truth.
+
+    `question` asks for all `facts`, whose values are of one kind. `others` are subjects that a
+    reply might name by mistake. `guess` is the chance to guess one fact.
+    """
+
+    image: Image.Image
+    question: Text
+    facts: tuple[Fact, ...]
+    problem: Problem
+    guess: float
+    others: tuple[Term, ...] = ()
+
+
+class Family(Protocol):
+    """What draws images of one kind."""
+
+    name: ClassVar[str]
+
+    def draw(self, random: Random, level: int) -> Drawing:
+        """Draw an image of a level from 1 to 10."""
+        ...
+
+
+def find_terms(terms: Sequence[Term], text: str) -> Iterator[Mention]:
+    """Every mention of a term, by its English name; the longest alias counts."""
+    names, pattern = _pattern(tuple(terms))
+    for match in pattern.finditer(text):
+        yield Mention(match.start(), match.end(), names[match[0].casefold()])
+
+
+@cache
+def _pattern(terms: tuple[Term, ...]) -> tuple[dict[str, str], re.Pattern[str]]:
+    names = {alias.casefold(): term.en for term in terms for alias in term.aliases}
+    choices = "|".join(
+        rf"(?<![a-z0-9]){re.escape(name)}(?![a-z0-9])" if name.isascii() else _han(name)
+        for name in sorted(names, key=len, reverse=True)
+    )
+    return names, re.compile(choices, re.IGNORECASE)
+
+
+def _han(name: str) -> str:
+    return rf"(?<!\d){re.escape(name)}" if name[0].isdigit() else re.escape(name)
+
+
+_NUMBER = re.compile(r"(?<![A-Za-z\d.:])(?:(?<![\d)])-)?\d+(?:\.\d+)?(?![\d:]|st\b|nd\b|rd\b|th\b)")
+_HOURS = r"(?:hours?|hrs?|h\b|个?小时)"
+_MINUTES = r"(?:minutes?|mins?|m\b|分钟?)"
+_DURATION = re.compile(
+    rf"(?:(?P<hours>\d+(?:\.\d+)?)\s*{_HOURS}(?:\s*(?:and|,|零|又)?\s*"
+    rf"(?P<rest>\d+)\s*{_MINUTES}?)?)"
+    rf"|(?<![A-Za-z\d.:])(?P<minutes>\d+(?:\.\d+)?)(?![\d:])\s*{_MINUTES}?",
+    re.IGNORECASE,
+)
+_TIME = re.compile(
+    r"(?<![\d:])(?P<hour>\d{1,2})\s?(?:[:.点时h])\s?(?P<minute>\d{1,2})(?!\d)"
+    r"|(?P<past>\d{1,2}|quarter|half)(?: minutes?)? (?P<way>past|after|to|before) (?P<of>\d{1,2})\b"
+    r"|(?P<whole>\d{1,2})\s?(?:o'?clock|点(?P<half>半)?(?P<quarters>[13]刻)?"
+    r"|时|[ap]\.?m\b)",
+    re.IGNORECASE,
+)
+_SQUARE = re.compile(r"(?<![A-Za-z\d])\(?([A-Ja-j])\s*[-,]?\s*(\d{1,2})\)?(?![\dA-Za-z.])")
+
+
+def _minutes(match: re.Match[str]) -> int | None:
+    """The minutes after twelve that a match of `_TIME` names; None if there is no such time."""
+    if match["hour"]:
+        hour, minute = int(match["hour"]), int(match["minute"])
+    elif match["whole"]:
+        hour, minute = int(match["whole"]), 30 if match["half"] else 0
+        minute = 15 * int(match["quarters"][0]) if match["quarters"] else minute
+    else:
+        named = {"quarter": 15, "half": 30}
+        past = named.get(match["past"].lower()) or int(match["past"])
+        hour, minute = int(match["of"]), past
+        if match["way"].lower() in ("to", "before"):
+            hour, minute = hour - 1, 60 - past
+    return 60 * hour + minute if -1 <= hour <= 24 and minute < 60 else None
