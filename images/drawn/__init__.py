@@ -9,3 +9,20 @@ and Chinese. `checks` are the constraints of creation turns.
 
 To add a family, write its file and name it in `FAMILIES`.
 """
+
+from images.drawn.canvas import fingerprint, png
+from images.drawn.dialogue import FAMILIES, LEVELS, Check, Sample, Turn, draw_sample
+from images.drawn.words import LANGUAGES, Language
+
+__all__ = [
+    "FAMILIES",
+    "LANGUAGES",
+    "LEVELS",
+    "Check",
+    "Language",
+    "Sample",
+    "Turn",
+    "draw_sample",
+    "fingerprint",
+    "png",
+]

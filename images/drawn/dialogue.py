@@ -102,7 +102,7 @@ def write_dialogue(drawing: Drawing, level: int, random: Random, language: Langu
     """The three turns about a drawing."""
     problem = drawing.problem
     constraints, picked = _constraints(drawing, level, random)
-    seen = random.choice(_STYLES)(drawing.facts, language)
+    seen = random.choice(STYLES)(drawing.facts, language)
     reasoned = random.choice(_REASONED).fill(steps=problem.steps, answer=_both(drawing))
     created = _created(drawing, constraints, picked, language)
     ask = random.choice(_CREATIONS).fill(what=wording(constraints))
@@ -225,4 +225,5 @@ def _prose(facts: Sequence[Fact], language: Language) -> str:
     return f"{listed([_stated(fact, language) for fact in facts], language)}{end}"
 
 
-_STYLES = (_lines, _bullets, _table, _prose)
+STYLES = (_lines, _bullets, _table, _prose)
+"""How a reference can state facts."""

@@ -92,7 +92,7 @@ def bindings(text: str, subjects: Sequence[Term], kind: Value) -> Iterator[tuple
         values = _settled(_masked(line, named), kind)
         if named and values:
             waiting = []
-            yield from _bind(line, named, values)
+            yield from _bind_parts(line, named, values)
         elif named:
             waiting = named
         elif values and waiting:
@@ -186,6 +186,23 @@ def _outcome(values: Sequence[Mention], answer: Value) -> Outcome:
     return "right" if all(answer.accepts(each.value) for each in values) else "wrong"
 
 
+def _bind_parts(
+    line: str, named: list[Mention], values: list[Mention]
+) -> Iterator[tuple[str, Plain]]:
+    """Bind each part of a line on its own if all of them have as many subjects as values."""
+    cuts = [0, *(match.start() for match in _COMMA.finditer(line)), len(line)]
+    parts = [
+        [[each for each in some if start <= each.start < end] for some in (named, values)]
+        for start, end in zip(cuts, cuts[1:], strict=False)
+    ]
+    if all(len(some) == len(numbers) for some, numbers in parts):
+        for some, numbers in parts:
+            if some:
+                yield from _bind(line, some, numbers)
+    else:
+        yield from _bind(line, named, values)
+
+
 def _bind(line: str, named: list[Mention], values: list[Mention]) -> Iterator[tuple[str, Plain]]:
     """Give each subject of a line its value: respectively, behind it, or before it."""
     together = len(named) > 1 and named[-1].end <= values[0].start
@@ -219,6 +236,7 @@ def _links(
     return links
 
 
+_COMMA = re.compile(r",(?!\d)|，|\b(?:but|while|whereas)\b")
 _ADDEND = r"\(?-?\d+(?:\.\d+)?\)?"
 _SENTENCE = re.compile(r"(?<![A-Z])[.!?;](?=\s|$)|[\u3002\uff01\uff1f!?;]|\n")
 _LINE_END = re.compile(r"\n|\.(?=\s)|\u3002")
@@ -232,7 +250,9 @@ _AND = re.compile(r"\s*(?:,|and|和|\u3001|&|,\s*and)\s*", re.IGNORECASE)
 _BOUND = re.compile(
     r"(?:more than|less than|at least|at most|over|under|超过|不到|至少|最多)\s*$", re.IGNORECASE
 )
-_DENIED = re.compile(r"(?:\bnot|n't|不是|而非|rather than)\s*(?:the |at )?\s*$", re.IGNORECASE)
+_DENIED = re.compile(
+    r"(?:\bnot|n't|不是|而非|rather than)\s*(?:(?:the|at|on|in|by)\s)?\s*$", re.IGNORECASE
+)
 _EACH = re.compile(r"\b(?:both|each|all|equally|same)\b|都|均|各", re.IGNORECASE)
 _BEHIND = re.compile(
     r"\s*(?:[^\S\n]|[:=|(~\u2248,>\"-]|\u2013|\u2014|\u2192|\b(?:is|are|was|were|has|have|had|shows?|reads?|sold|at|with|on|in"
@@ -240,7 +260,7 @@ _BEHIND = re.compile(
     r"|是|为|在|位于|有|约|大|的|值|数|显示|里|价格?|共|的)*\s*",
     re.IGNORECASE,
 )
-_BEFORE = re.compile(r"\s*(?:[a-z]+\s+){0,3}|\s*[个枚只件块张颗的]*\s*", re.IGNORECASE)
+_BEFORE = re.compile(r"\s*[:=-]\s*|\s*(?:[a-z]+\s+){0,3}|\s*[个枚只件块张颗的]*\s*", re.IGNORECASE)
 _ENGLISH = {
     word: number
     for number, word in enumerate(

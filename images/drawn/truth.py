@@ -199,17 +199,19 @@ def _han(name: str) -> str:
     return rf"(?<!\d){re.escape(name)}" if name[0].isdigit() else re.escape(name)
 
 
-_NUMBER = re.compile(r"(?<![A-Za-z\d.:])(?:(?<![\d)])-)?\d+(?:\.\d+)?(?![\d:]|st\b|nd\b|rd\b|th\b)")
+_NUMBER = re.compile(
+    r"(?<![A-Za-z\d.])(?<!\d:)(?:(?<![\d)])-)?\d+(?:\.\d+)?(?![\d:]|st\b|nd\b|rd\b|th\b)"
+)
 _HOURS = r"(?:hours?|hrs?|h\b|个?小时)"
 _MINUTES = r"(?:minutes?|mins?|m\b|分钟?)"
 _DURATION = re.compile(
     rf"(?:(?P<hours>\d+(?:\.\d+)?)\s*{_HOURS}(?:\s*(?:and|,|零|又)?\s*"
     rf"(?P<rest>\d+)\s*{_MINUTES}?)?)"
-    rf"|(?<![A-Za-z\d.:])(?P<minutes>\d+(?:\.\d+)?)(?![\d:])\s*{_MINUTES}?",
+    rf"|(?<![A-Za-z\d.])(?<!\d:)(?P<minutes>\d+(?:\.\d+)?)(?![\d:])\s*{_MINUTES}?",
     re.IGNORECASE,
 )
 _TIME = re.compile(
-    r"(?<![\d:])(?P<hour>\d{1,2})\s?(?:[:.点时h])\s?(?P<minute>\d{1,2})(?!\d)"
+    r"(?<!\d)(?<!\d:)(?P<hour>\d{1,2})\s?(?:[:.点时h])\s?零?(?P<minute>\d{1,2})(?!\d)"
     r"|(?P<past>\d{1,2}|quarter|half)(?: minutes?)? (?P<way>past|after|to|before) (?P<of>\d{1,2})\b"
     r"|(?P<whole>\d{1,2})\s?(?:o'?clock|点(?P<half>半)?(?P<quarters>[13]刻)?"
     r"|时|[ap]\.?m\b)",

@@ -1,0 +1,55 @@
+"""Drawn dialogues: right references, nested conditions, equal draws, a ladder of levels."""
+
+from __future__ import annotations
+
+from itertools import product
+from random import Random
+
+import pytest
+
+from images.drawn import FAMILIES, LANGUAGES, draw_sample
+from images.drawn.canvas import fingerprint
+from images.drawn.dialogue import STYLES
+from images.drawn.words import Language
+
+SOME_LEVELS = (1, 4, 7, 10)
+
+
+@pytest.mark.parametrize(("family", "language"), list(product(FAMILIES, LANGUAGES)))
+def test_references_are_right_in_every_style(family: str, language: Language) -> None:
+    for level, number in product(SOME_LEVELS, range(4)):
+        sample = draw_sample(family, level, 0, number, language)
+        for place, turn in enumerate(sample.turns, start=1):
+            assert sample.check(place, turn.reference).outcome == "right", turn
+        for style in STYLES:
+            reply = style(sample.drawing.facts, language)
+            assert sample.check(1, reply).share == 1.0, reply
+
+
+@pytest.mark.parametrize("family", list(FAMILIES))
+def test_another_sample_s_answers_are_not_right(family: str) -> None:
+    samples = [draw_sample(family, level, 0, 0, "en") for level in SOME_LEVELS]
+    for one, other in zip(samples, samples[1:], strict=False):
+        assert one.check(1, other.turns[0].reference).outcome != "right"
+        assert one.check(3, other.turns[2].reference).outcome != "right"
+
+
+@pytest.mark.parametrize("family", list(FAMILIES))
+def test_equal_seeds_draw_equal_pixels_and_others_do_not(family: str) -> None:
+    one, again, other = (
+        FAMILIES[family].draw(Random(seed), 5).image.tobytes() for seed in (1, 1, 2)
+    )
+    assert one == again != other
+
+
+@pytest.mark.parametrize("family", list(FAMILIES))
+def test_images_have_at_most_1024_pixels_a_side_and_more_facts_at_higher_levels(
+    family: str,
+) -> None:
+    drawings = [FAMILIES[family].draw(Random(level), level) for level in (1, 10)]
+    assert max(max(drawing.image.size) for drawing in drawings) <= 1024
+    assert len(drawings[0].facts) < len(drawings[1].facts)
+
+
+def test_the_test_card_is_drawn_as_on_the_machine_of_the_authors() -> None:
+    assert fingerprint() == "a55fa631c14a4dad"

@@ -1,0 +1,73 @@
+"""Replies written by hand are read as their authors meant them."""
+
+from __future__ import annotations
+
+import pytest
+
+from images.drawn.checks import Avoids, Gives, JsonObject, Ordered, Sentences, States
+from images.drawn.reading import read_answer, read_facts
+from images.drawn.truth import Number, Value
+from images.drawn.words import Text
+from tests.images.drawn.replies import ANSWERS, CHART, FACTS, PERCEPTION
+
+JAN, FEB, MAY = CHART
+
+
+@pytest.mark.parametrize(("family", "outcome", "reply"), PERCEPTION)
+def test_facts_are_read_whatever_their_wording(family: str, outcome: str, reply: str) -> None:
+    facts, others = FACTS[family]
+    assert read_facts(reply, facts, others).outcome == outcome
+
+
+@pytest.mark.parametrize(("answer", "outcome", "reply"), ANSWERS)
+def test_the_final_answer_is_read(answer: Value, outcome: str, reply: str) -> None:
+    assert read_answer(reply, answer) == outcome
+
+
+def test_invented_subjects_lower_the_share_of_right_facts() -> None:
+    reading = read_facts("Jan: 34\nFeb: 13\nMay: 58\nJun: 2", *FACTS["charts"])
+    assert (reading.right, reading.wrong, reading.extra) == (("Jan", "May"), ("Feb",), ("Jun",))
+    assert reading.share == 0.5
+
+
+@pytest.mark.parametrize(
+    ("count", "reply"),
+    [
+        (2, "We had 34 visitors in Jan. The gap is 46!"),
+        (2, "Here is the note:\n\nWe had 3.5 visitors. Call me at 5 p.m. tomorrow"),
+        (1, "# Note\nThe gap is 46."),
+        (2, "1月有34人。差值是46。"),
+        (3, "好的，留言如下：\n1月有34人。差值是46！请保存。"),
+    ],
+)
+def test_sentences_are_counted(count: int, reply: str) -> None:
+    assert Sentences(count).holds(reply)
+    assert not Sentences(count + 1).holds(reply)
+
+
+@pytest.mark.parametrize(
+    ("reply", "holds"),
+    [
+        ("In Jan we had 34 visitors, but only 12 came in Feb.", True),
+        ("The gap of 46 comes from Jan (34) and Feb (12).", True),
+        ('```json\n{"Jan": 34, "Feb": "12", "answer": 46}\n```', True),
+        ("1月有34位访客，2月只有12位。", True),
+        ("In Jan we had 12 visitors, but 34 came in Feb.", False),
+        ("Jan had 34 visitors.", False),
+        ("1月有12位访客，2月有34位。", False),
+    ],
+)
+def test_stated_facts_are_found_in_prose(reply: str, holds: bool) -> None:
+    assert States((JAN, FEB)).holds(reply) is holds
+
+
+def test_other_constraints() -> None:
+    assert Gives(Number(46)).holds("The gap is 46.")
+    assert not Gives(Number(46)).holds("The gap is 460.")
+    assert not Avoids(Text("image", "图片")).holds("The Image is clear.")
+    assert Avoids(Text("image", "图片")).holds("Imagery is fine.")
+    order = Ordered((MAY.subject, JAN.subject))
+    assert order.holds("May had 58, Jan 34, and May again 58.")
+    assert not order.holds("Jan had 34, May 58.")
+    assert JsonObject(("Jan", "answer")).holds('{"answer": 46, "Jan": 34}')
+    assert not JsonObject(("Jan", "answer")).holds('{"answer": 46}')
