@@ -10,12 +10,13 @@ and Chinese. `checks` are the constraints of creation turns.
 To add a family, write its file and name it in `FAMILIES`.
 """
 
-from images.drawn.canvas import fingerprint, png
+from images.drawn.canvas import FINGERPRINT, fingerprint, png
 from images.drawn.dialogue import FAMILIES, LEVELS, Check, Sample, Turn, draw_sample
 from images.drawn.words import LANGUAGES, Language
 
 __all__ = [
     "FAMILIES",
+    "FINGERPRINT",
     "LANGUAGES",
     "LEVELS",
     "Check",

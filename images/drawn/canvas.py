@@ -24,6 +24,9 @@ INK: Final[Colour] = (38, 40, 46)
 PALE: Final[Colour] = (205, 208, 214)
 WHITE: Final[Colour] = (255, 255, 255)
 
+FINGERPRINT: Final = "a55fa631c14a4dad"
+"""That of the machine on which the shipped tests pass."""
+
 _SCALE = 2
 _FONTS = Path(__file__).with_name("fonts")
 _FILES: Final[dict[Face, str]] = {

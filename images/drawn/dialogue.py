@@ -6,6 +6,7 @@ three conditions of ConvBench are nested.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -62,13 +63,18 @@ class Sample:
     turns: tuple[Turn, Turn, Turn]
     constraints: tuple[Constraint, ...]
 
+    def chance(self, turn: int) -> float | None:
+        """How often a guess of the right kind is right: of all facts, or the answer."""
+        if turn == 1:
+            return self.drawing.guess ** len(self.drawing.facts)
+        return self.drawing.problem.guess if turn == 2 else None
+
     def check(self, turn: int, reply: str) -> Check:
         """Check the reply to a turn, 1 to 3."""
         if turn == 1:
             reading = read_facts(reply, self.drawing.facts, self.drawing.others)
             missed = (*reading.wrong, *reading.missing, *reading.extra)
-            lines = sum(":" in line or "：" in line for line in reply.splitlines())
-            kept = lines == len(self.drawing.facts)
+            kept = len(_LISTED.findall(reply)) == len(self.drawing.facts)
             return Check(
                 outcome=reading.outcome, share=reading.share, format_kept=kept, missed=missed
             )
@@ -102,7 +108,7 @@ def write_dialogue(drawing: Drawing, level: int, random: Random, language: Langu
     """The three turns about a drawing."""
     problem = drawing.problem
     constraints, picked = _constraints(drawing, level, random)
-    seen = random.choice(STYLES)(drawing.facts, language)
+    seen = random.choice(STYLES[:3])(drawing.facts, language)
     reasoned = random.choice(_REASONED).fill(steps=problem.steps, answer=_both(drawing))
     created = _created(drawing, constraints, picked, language)
     ask = random.choice(_CREATIONS).fill(what=wording(constraints))
@@ -225,5 +231,12 @@ def _prose(facts: Sequence[Fact], language: Language) -> str:
     return f"{listed([_stated(fact, language) for fact in facts], language)}{end}"
 
 
-STYLES = (_lines, _bullets, _table, _prose)
-"""How a reference can state facts."""
+def _announced(facts: Sequence[Fact], language: Language) -> str:
+    first = "我从图中读出：" if language == "zh" else "This is what I read:"
+    return f"{first}\n\n{_lines(facts, language)}"
+
+
+STYLES = (_lines, _bullets, _announced, _table, _prose)
+"""How a reply can state facts; references are in one of the first three."""
+_LISTED = re.compile(r"^.*[^:：\n][:：]\**[^\S\n]*\S.*$", re.MULTILINE)
+"""A line "label: value"."""

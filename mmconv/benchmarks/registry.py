@@ -12,6 +12,7 @@ BENCHMARKS = {
     "dialogue": ("Dialogues", "mmconv.benchmarks.dialogue:Dialogue"),
     "fbbench": ("FB-Bench", "mmconv.benchmarks.fbbench:FBBench"),
     "mtbench101": ("MT-Bench-101", "mmconv.benchmarks.mtbench101:MTBench101"),
+    "scenes": ("Scenes", "mmconv.benchmarks.scenes:Scenes"),
 }
 """Name -> how its authors write it, and its class."""
 

@@ -110,7 +110,7 @@ def layouts(options: ConvBenchOptions, convention: Convention | None) -> Iterato
         "What perfect earlier turns change",
         notes=("Deltas are paired per sample.", REFERENCES_COUNT, *([control] if judged else [])),
         remarks=partial(_unsure, judged),
-        findings=_largest_gain,
+        findings=largest_gain,
     )
     for grading in judged:
         yield Layout(
@@ -168,7 +168,7 @@ def _attribution(judged: Sequence[Grading], control: str) -> Iterator[Layout | B
         "attribution_net",
         "Which level the failures come from (%)",
         notes=(FIXED, BOUNDS, control, UNSHOWN, failing, SCORED),
-        findings=partial(_causes, judged[0]),
+        findings=partial(causes, judged[0]),
         digits=1,
     )
     yield Layout(
@@ -203,7 +203,7 @@ def _details() -> Iterator[Layout]:
     )
 
 
-def _largest_gain(rows: Rows) -> Iterator[str]:
+def largest_gain(rows: Rows) -> Iterator[str]:
     """Where perfect earlier turns change scores most, if that is not chance or the judge."""
     gains = {name: _first_cell(rows[name]) for name in rows if not name.startswith("S0")}
     sure = {
@@ -230,7 +230,7 @@ def _unsure(judged: Sequence[Grading], rows: Rows) -> Iterator[str]:
         yield UNSURE.format(deltas=", ".join(deltas))
 
 
-def _causes(grading: Grading, rows: Rows) -> Iterator[str]:
+def causes(grading: Grading, rows: Rows) -> Iterator[str]:
     """From which level the failures come, as far as bounds, sampling error and controls allow.
 
     What people's labels show needs no control.

@@ -73,31 +73,36 @@ def metrics(options: ConvBenchOptions, official: Convention | None = None) -> It
     `official` says what the authors' win rates count; without it there are none.
     """
     for grading in gradings(options):
-        means = {
-            name: Mean(
-                name,
-                of=_scores(grading, condition, turn),
-                group=grading.group,
-                meaning=MEANINGS[name],
-            )
-            for name, (condition, turn) in QUANTITIES.items()
-        }
-        yield from _overall(means, grading)
-        yield from means.values()
-        for name, (start, goal) in DELTAS.items():
-            yield Delta(name, start=means[start], goal=means[goal], group=grading.group)
-            if (replaced := _replaced(name)) is not None:
-                yield _controlled(
-                    Delta(name, start=means[start], goal=means[goal], group=grading.control),
-                    _scores(grading, *replaced),
-                    grading,
-                )
-        yield from _causes(grading)
+        yield from ladder(grading)
         yield from _single_turn(grading)
         yield from _categories(grading)
     yield from _position()
     yield from _official(official)
     yield from endings_metrics("answers")
+
+
+def ladder(grading: Grading) -> Iterator[Metric]:
+    """Scores, deltas and attribution by one grading, of any benchmark with the three conditions."""
+    means = {
+        name: Mean(
+            name,
+            of=_scores(grading, condition, turn),
+            group=grading.group,
+            meaning=MEANINGS[name],
+        )
+        for name, (condition, turn) in QUANTITIES.items()
+    }
+    yield from _overall(means, grading)
+    yield from means.values()
+    for name, (start, goal) in DELTAS.items():
+        yield Delta(name, start=means[start], goal=means[goal], group=grading.group)
+        if (replaced := _replaced(name)) is not None:
+            yield _controlled(
+                Delta(name, start=means[start], goal=means[goal], group=grading.control),
+                _scores(grading, *replaced),
+                grading,
+            )
+    yield from _causes(grading)
 
 
 def _scores(grading: Grading, condition: str, turn: int) -> Select:

@@ -1,0 +1,225 @@
+"""Scenes: ConvBench's three turns and conditions on drawn images whose truth is known.
+
+The images are drawn from a seed when a run begins (`images.drawn`). References are exact, and a
+program checks every reply, so there is neither a data file nor a judge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, field_validator
+
+from images.drawn import FAMILIES, FINGERPRINT, Language, draw_sample, fingerprint, png
+from images.drawn import Sample as Drawn
+from mmconv.benchmarks.base.benchmark import Benchmark, Options
+from mmconv.benchmarks.base.dataset import Dataset, choose_samples
+from mmconv.benchmarks.base.layouts import Build, Layout
+from mmconv.benchmarks.base.metrics import Metric
+from mmconv.benchmarks.base.results import Results
+from mmconv.benchmarks.base.sample import ImageFile, Sample
+from mmconv.benchmarks.convbench.options import GIVEN, LEVELS, QUANTITIES, own_turns
+from mmconv.benchmarks.data_files.records import Record
+from mmconv.benchmarks.options import Condition, Display, Several
+from mmconv.benchmarks.scenes.metrics import layouts, metrics
+from mmconv.core.config import CANDIDATE
+from mmconv.core.protocols import ImageSink
+from mmconv.core.turns import Turn, chain
+from mmconv.core.types import Call, Sampling, Score, Text
+
+DRAWN_ELSEWHERE = (
+    "This machine draws other pixels than the authors' (another version of Pillow or FreeType): "
+    "compare only runs with the same `drawing` in their manifests."
+)
+
+
+class Scene(Sample):
+    """A drawing, by the numbers that it is drawn from."""
+
+    family: str
+    level: int
+    seed: int
+    number: int
+    language: Language
+    image: ImageFile
+
+    def drawn(self) -> Drawn:
+        """The drawing with its dialogue."""
+        return draw_sample(self.family, self.level, self.seed, self.number, self.language)
+
+
+class ScenesOptions(Options):
+    """Which images are drawn: `n` of each family and level."""
+
+    data: Path | None = None  # type: ignore[assignment]
+    """Not used: the images are drawn."""
+    families: Several[str] = tuple(FAMILIES)
+    """The families of drawings."""
+    levels: Several[int] = tuple(range(1, 11))
+    """The levels of difficulty, from 1 to 10."""
+    n: int = Field(default=10, ge=1)
+    """How many images of each family and level."""
+    seed: int = Field(default=0, ge=0)
+    """Equal seeds draw equal images; a new seed draws images that no model was trained on."""
+    language: Language = "en"
+    """The language of the dialogues: en or zh."""
+    candidate_system: str | None = None
+    """A system prompt for the candidate."""
+    max_tokens: int = Field(default=1024, gt=0)
+    """The candidate's longest reply, in tokens."""
+
+    @field_validator("families")
+    @classmethod
+    def _known(cls, families: tuple[str, ...]) -> tuple[str, ...]:
+        if unknown := [name for name in families if name not in FAMILIES]:
+            raise ValueError(f"unknown family {unknown[0]!r}; there are: {', '.join(FAMILIES)}")
+        return families
+
+    @field_validator("levels", mode="before")
+    @classmethod
+    def _range(cls, levels: Any) -> Any:
+        if isinstance(levels, str) and "-" in levels:
+            first, _, last = levels.partition("-")
+            return tuple(range(int(first), int(last) + 1))
+        return levels
+
+    @field_validator("levels")
+    @classmethod
+    def _in_range(cls, levels: tuple[int, ...]) -> tuple[int, ...]:
+        if not levels or min(levels) < 1 or max(levels) > 10:
+            raise ValueError("levels must be from 1 to 10, as in 1-10 or 2,4,6")
+        return levels
+
+
+class Scenes(Benchmark[Scene, ScenesOptions]):
+    """The benchmark. Scores by turn: `right`, `share`, `format`, `read`, `chance`; all 0 to 1."""
+
+    name, title = "scenes", "Scenes"
+    conditions = (
+        Condition("free", "All three turns are the model's own."),
+        Condition("perception", "Perfect perception: the first turn is the truth."),
+        Condition("reasoning", "Perfect perception and reasoning: the first two turns are true."),
+    )
+    roles = {CANDIDATE: "The model that is evaluated."}
+    scale = (0.0, 1.0)
+    display = Display(
+        turns=LEVELS,
+        labels={
+            "free": "free",
+            "perception": "perfect perception",
+            "reasoning": "perfect perception and reasoning",
+            "right": "right",
+            "share": "share right",
+            "format": "format kept",
+            "read": "readable",
+            "chance": "right by guessing",
+        },
+        rows={name: place for name, place in QUANTITIES.items() if place[1]},
+        metric="right",
+    )
+
+    def read_data(self, images: ImageSink) -> Dataset[Scene]:
+        """Draw the images."""
+        options = self.options
+        records = [
+            Record(
+                where=f"{family}-{level}-{number}",
+                fields={
+                    "id": f"{family}-{level}-{number}",
+                    "family": family,
+                    "level": level,
+                    "seed": options.seed,
+                    "number": number,
+                    "language": options.language,
+                },
+            )
+            for number, family, level in product(
+                range(1, options.n + 1), options.families, options.levels
+            )
+        ]
+
+        def read(record: Record) -> Scene:
+            fields = record.fields
+            drawn = draw_sample(
+                fields["family"], fields["level"], options.seed, fields["number"], options.language
+            )
+            image = images.add_bytes(png(drawn.drawing.image), record.where)
+            return Scene.model_validate({**fields, "image": image})
+
+        return choose_samples(records, read, self.spec, "the drawings", advice=lambda: ())
+
+    @property
+    def data_files(self) -> tuple[Path, ...]:
+        """None: the seed and the drawing code are the data."""
+        return ()
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        """Also the hash of a test card: equal hashes mean equal pixels."""
+        return {**super().provenance, "drawing": fingerprint()}
+
+    def remarks(self) -> Iterator[str]:
+        """Whether the pixels are those of other machines."""
+        if fingerprint() != FINGERPRINT:
+            yield DRAWN_ELSEWHERE
+
+    def tags(self, sample: Scene, turn: int | None) -> dict[str, str]:
+        """Family and level, by which tables are split, and the task of a turn."""
+        tags = {"family": sample.family, "level": str(sample.level)}
+        return tags | ({"task": sample.drawn().turns[turn - 1].task} if turn else {})
+
+    def references(self, sample: Scene, condition: str) -> dict[str, str]:
+        """The truth, for the turns that the candidate answers itself."""
+        turns = sample.drawn().turns
+        return {f"turn_{n}": turns[n - 1].reference for n in own_turns(condition)}
+
+    def metadata(self, sample: Scene) -> dict[str, str]:
+        """The truth of each turn."""
+        turns = sample.drawn().turns
+        return {LEVELS[n]: turn.reference for n, turn in enumerate(turns, start=1)}
+
+    def plan(self, sample: Scene, condition: str) -> Iterator[Call]:
+        """The candidate's own turns, after the true ones."""
+        given = GIVEN[condition]
+        turns = [
+            Turn(
+                user=(sample.image, Text(text=turn.instruction))
+                if n == 1
+                else (Text(text=turn.instruction),),
+                answer=turn.reference if n <= given else None,
+                generate=n > given,
+            )
+            for n, turn in enumerate(sample.drawn().turns, start=1)
+        ]
+        sampling = Sampling(max_tokens=self.options.max_tokens)
+        yield from chain(
+            turns, model=CANDIDATE, sampling=sampling, system=self.options.candidate_system
+        )
+
+    def score(self, sample: Scene, results: Results) -> Iterator[Score]:
+        """What the program finds in each reply; a failed call has no scores but reasons."""
+        drawn = sample.drawn()
+        for n in own_turns(results.condition):
+            text, reason = results[f"turn_{n}"].text, results[f"turn_{n}"].first_reason
+            check = None if text is None else drawn.check(n, text)
+            values = {
+                "right": None if check is None else check.outcome == "right",
+                "share": None if check is None else check.share,
+                "format": None if check is None else check.format_kept,
+                "read": None if check is None else check.outcome != "unread",
+            }
+            for name, value in values.items():
+                yield results.score(name, value, None if value is not None else reason, turn=n)
+            if (chance := drawn.chance(n)) is not None:
+                yield results.score("chance", chance, turn=n)
+
+    def metrics(self) -> Iterator[Metric]:
+        """See `mmconv.benchmarks.scenes.metrics`."""
+        return metrics()
+
+    def layouts(self) -> Iterable[Layout | Build]:
+        """See `mmconv.benchmarks.scenes.metrics`."""
+        return layouts(self.options.levels)

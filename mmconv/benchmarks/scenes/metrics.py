@@ -1,0 +1,177 @@
+"""Metrics and tables of scenes: ConvBench's, by level, and the level at which a model breaks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmconv.benchmarks.base.layouts import Layout, Rows, write_estimate
+from mmconv.benchmarks.base.metrics import (
+    Group,
+    Mean,
+    Metric,
+    Official,
+    Select,
+    endings_metrics,
+    share,
+)
+from mmconv.benchmarks.convbench.layouts import causes, largest_gain
+from mmconv.benchmarks.convbench.metrics import ladder
+from mmconv.benchmarks.convbench.options import QUANTITIES
+from mmconv.benchmarks.convbench.quantities import MEANINGS, Grading
+from mmconv.core.types import Cell
+from mmconv.stats import ScoreFrame
+
+CHECKED = Grading(name="checked", metric="right", group=share("right (%)"), threshold=1.0)
+OTHERS = {
+    "share": share("share right (%)"),
+    "format": share("format kept (%)"),
+    "read": share("readable (%)"),
+    "chance": share("by guessing (%)"),
+}
+"""Score -> the column in which the table of scores shows it."""
+BREAKS = Group(title="below one half at level", lowest=1.0, highest=10.0)
+NEVER = ">10"
+
+RIGHT = (
+    "Right: all facts of perception, the answer of reasoning, all rules of creation. Share right: "
+    "of the facts or rules. An unreadable reply is not right."
+)
+BROKEN = (
+    "The level at which the curve falls below one half. The curve is the best one that never rises "
+    "with the level; the interval is from 1,000 resamples within levels."
+)
+EXACT = "A program checks every reply against the truth, so no judge errs."
+SEED = 20_240_901
+
+
+def metrics() -> Iterator[Metric]:
+    """All metrics of a run."""
+    yield from ladder(CHECKED)
+    for name, (condition, turn) in QUANTITIES.items():
+        if not turn:
+            continue
+        for score, group in OTHERS.items():
+            of = Select(score, condition=condition, turn=turn)
+            yield Mean(name, of=of, group=group, meaning=MEANINGS[name], compare=None)
+        right = Select("right", condition=condition, turn=turn)
+        meaning = MEANINGS[name]
+        for table in ("levels", "families"):
+            yield Mean(
+                f"{name}, {meaning}", of=right, group=CHECKED.group, table=table, compare=None
+            )
+        compute = partial(breaking_level, condition=condition, turn=turn)
+        yield Official(f"{name}, {meaning}", compute=compute, group=BREAKS, table="breaks")
+    yield from endings_metrics("answers")
+
+
+def layouts(levels: Sequence[int]) -> Iterator[Layout]:
+    """The tables in their order."""
+    yield Layout("scores", "Scenes, answered by {candidate}", notes=(RIGHT, EXACT))
+    yield Layout("breaks", "Where {candidate} breaks", notes=(BROKEN,), findings=_breaks, digits=1)
+    yield Layout(
+        "levels",
+        "Right answers by level (%)",
+        columns={"level": tuple(map(str, levels))},
+        column_label="level {level}",
+        digits=0,
+    )
+    yield Layout(
+        "families",
+        "Right answers by family (%)",
+        columns={"family": None},
+        digits=0,
+    )
+    yield Layout("deltas", "What perfect earlier turns change", findings=largest_gain)
+    yield Layout(
+        "attribution_net",
+        "Which level the failures come from (%)",
+        notes=(EXACT,),
+        findings=partial(causes, CHECKED),
+        digits=1,
+    )
+    yield Layout(
+        "failures",
+        "How many samples fail, and what the failures come from (% of samples)",
+        detail=True,
+    )
+    yield Layout(
+        "answers",
+        "How the answers of {candidate} ended",
+        rows={"condition": ("free", "perception", "reasoning"), "turn": None},
+        row_label="{condition}, turn {turn}",
+        columns="name",
+        detail=True,
+    )
+
+
+def breaking_level(frame: ScoreFrame, *, condition: str, turn: int) -> Cell | None:
+    """The level at which right answers fall below one half, with a 95 % interval.
+
+    None for fewer than two levels. A model that never falls below is at `NEVER`.
+    """
+    by_level = {
+        int(level): [
+            value
+            for value in frame.select(
+                metric="right", condition=condition, turn=turn, level=level
+            ).values
+            if value is not None
+        ]
+        for level in frame.distinct("level")
+    }
+    levels = np.array(sorted(level for level, values in by_level.items() if values), dtype=float)
+    if len(levels) < 2:
+        return None
+    counts = np.array([len(by_level[int(level)]) for level in levels])
+    right = np.array([sum(by_level[int(level)]) for level in levels])
+    draws = np.random.default_rng(SEED).binomial(counts, right / counts, (1000, len(levels)))
+    crossings = [_crossing(levels, draw / counts, counts) for draw in draws]
+    low, high = np.quantile(crossings, (0.025, 0.975))
+    value = _crossing(levels, right / counts, counts)
+    shown: float | str = NEVER if value > levels[-1] else value
+    limits = {} if shown == NEVER else {"low": float(low), "high": min(float(high), 10.0)}
+    return Cell(value=shown, n=int(counts.sum()), **limits)
+
+
+def _crossing(
+    levels: NDArray[np.float64], shares: NDArray[np.float64], weights: NDArray[np.int64]
+) -> float:
+    """Where the falling curve through the shares crosses one half; beyond the last level if never."""
+    curve = _falling(shares, weights)
+    if curve[0] < 0.5:
+        return float(levels[0])
+    below = np.flatnonzero(curve < 0.5)
+    if not len(below):
+        return float(levels[-1]) + 1.0
+    at = int(below[0])
+    part = (curve[at - 1] - 0.5) / (curve[at - 1] - curve[at])
+    return float(levels[at - 1] + part * (levels[at] - levels[at - 1]))
+
+
+def _falling(shares: NDArray[np.float64], weights: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The closest curve that never rises: neighbours that rise are pooled."""
+    pools: list[list[float]] = []
+    for share_, weight in zip(shares.tolist(), weights.tolist(), strict=True):
+        pools.append([share_, weight, 1])
+        while len(pools) > 1 and pools[-2][0] < pools[-1][0]:
+            (one, heavy, some), (other, light, more) = pools[-2:]
+            total = heavy + light
+            pools[-2:] = [[(one * heavy + other * light) / total, total, some + more]]
+    return np.repeat([pool[0] for pool in pools], [int(pool[2]) for pool in pools])
+
+
+def _breaks(rows: Rows) -> Iterator[str]:
+    """Where each turn of the free condition breaks."""
+    for name in ("S1", "S2", "S3"):
+        row = f"{name}, {MEANINGS[name]}"
+        cell = rows.get(row, {}).get(BREAKS.title)
+        if cell is None:
+            continue
+        if isinstance(cell.value, float):
+            yield f"{MEANINGS[name].capitalize()} falls below one half at level {write_estimate(cell, most=1)}."
+        else:
+            yield f"{MEANINGS[name].capitalize()} stays above one half at all levels."
