@@ -25,11 +25,16 @@ from images.drawn.checks import (
     wording,
 )
 from images.drawn.clocks import Clocks
+from images.drawn.crowds import Crowds
 from images.drawn.reading import Outcome, follows_format, read_answer, read_facts
+from images.drawn.maps import Maps
+from images.drawn.receipts import Receipts
 from images.drawn.truth import Drawing, Fact, Family
 from images.drawn.words import Language, Text, listed
 
-FAMILIES: dict[str, Family] = {family.name: family for family in (Boards(), Charts(), Clocks())}
+FAMILIES: dict[str, Family] = {
+    family.name: family for family in (Boards(), Charts(), Clocks(), Crowds(), Maps(), Receipts())
+}
 LEVELS = range(1, 11)
 
 

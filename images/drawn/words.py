@@ -111,6 +111,32 @@ def coloured(colour: Term, shape: Term) -> Term:
     return Term(f"{colour.en} {shape.en}", f"{colour.zh}{shape.zh}", (*en, *zh))
 
 
+def road(one: Term, other: Term) -> Term:
+    """The road between two places, in either direction."""
+    between = (
+        "-",
+        "–",
+        "—",
+        " - ",
+        " – ",
+        " — ",
+        " to ",
+        " and ",
+        "/",
+        " → ",
+        "→",
+        "到",
+        "至",
+        "和",
+        "与",
+        "、",
+        " ↔ ",
+        "↔",
+    )
+    ways = [f"{a.en}{sign}{b.en}" for sign in between for a, b in ((one, other), (other, one))]
+    return Term(f"{one.en}-{other.en}", f"{one.en}-{other.en}", tuple(ways))
+
+
 MONTHS = tuple(
     Term(name[:3], f"{number}月", (name, f"{zh}月", f"{name[:3]}."))
     for number, (name, zh) in enumerate(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from images.drawn.truth import Duration, Fact, Name, Number, Square, Time, Value
-from images.drawn.words import COLOURS, MONTHS, PLACES, SHAPES, Term, coloured
+from images.drawn.words import COLOURS, GOODS, MONTHS, PLACES, SHAPES, Term, coloured, road
 
 _COLOUR = {term.en: term for term in COLOURS}
 _SHAPE = {term.en: term for term in SHAPES}
@@ -32,8 +32,30 @@ PIECES = (
     Fact(piece("green", "triangle"), Square("A4")),
 )
 PIECE_OTHERS = (piece("red", "circle"), piece("yellow", "star"))
+_GOOD = {term.en: term for term in GOODS}
+BILL = (
+    Fact(_GOOD["Coffee"], Number(11.50, digits=2)),
+    Fact(_GOOD["Bread"], Number(2.40, digits=2)),
+    Fact(_GOOD["Tomato"], Number(0.99, digits=2)),
+)
+BILL_OTHERS = (_GOOD["Honey"], _GOOD["Pasta"])
+CROWD = (
+    Fact(piece("red", "star"), Number(12)),
+    Fact(piece("blue", "circle"), Number(7)),
+    Fact(piece("green", "cross"), Number(3)),
+)
+CROWD_OTHERS = (piece("red", "circle"), piece("blue", "star"))
+ROADS = (
+    Fact(road(_PLACE["Oslo"], _PLACE["Lima"]), Number(24)),
+    Fact(road(_PLACE["Lima"], _PLACE["Cairo"]), Number(9)),
+    Fact(road(_PLACE["Oslo"], _PLACE["Cairo"]), Number(41)),
+)
+ROAD_OTHERS = (road(_PLACE["Perth"], _PLACE["Lima"]),)
 
 FACTS = {
+    "receipts": (BILL, BILL_OTHERS),
+    "crowds": (CROWD, CROWD_OTHERS),
+    "maps": (ROADS, ROAD_OTHERS),
     "charts": (CHART, CHART_OTHERS),
     "clocks": (CITIES, CITY_OTHERS),
     "boards": (PIECES, PIECE_OTHERS),
@@ -127,9 +149,61 @@ PERCEPTION: list[tuple[str, str, str]] = [
     ("boards", "wrong", "A4: red star\nB3: green triangle\nD1: blue circle"),
     ("boards", "unread", "The image shows a game board with colourful pieces."),
     ("boards", "unread", "图中是一个棋盘，上面有几个棋子。"),
+    ("receipts", "right", "Coffee: 11.50\nBread: 2.40\nTomato: 0.99"),
+    ("receipts", "right", "Here is the receipt:\n\n- **Coffee**: $11.50\n- **Bread**: $2.40\n- **Tomato**: $0.99"),
+    ("receipts", "right", "Coffee: 2 × 5.75 = 11.50\nBread: 1 × 2.40 = 2.40\nTomato: 3 × 0.33 = 0.99"),
+    ("receipts", "right", "| Item | Amount |\n|---|---:|\n| Coffee | €11.50 |\n| Bread | €2.40 |\n| Tomato | €0.99 |"),
+    ("receipts", "right", "The coffee costs 11.5, the bread 2.4 and the tomatoes 0.99."),
+    ("receipts", "right", "Coffee 2 x 5.75 11.50\nBread 1 x 2.40 2.40\nTomato 3 x 0.33 0.99"),
+    ("receipts", "right", "1. Coffee: 11.50\n2. Bread: 2.40\n3. Tomato: 0.99"),
+    ("receipts", "right", "Coffee (11.50), bread (2.40), tomato (0.99)"),
+    ("receipts", "right", "咖啡: 11.50\n面包: 2.40\n番茄: 0.99"),
+    ("receipts", "right", "小票上咖啡为11.50元，面包为2.40元，番茄为0.99元。"),
+    ("receipts", "right", "- 咖啡：¥11.50\n- 面包：¥2.40\n- 番茄：¥0.99"),
+    ("receipts", "wrong", "Coffee: 5.75\nBread: 2.40\nTomato: 0.99"),
+    ("receipts", "wrong", "Coffee: 11.50\nBread: 2.40"),
+    ("receipts", "wrong", "Coffee: 11.50\nBread: 2.40\nTomato: 0.99\nHoney: 3.20"),
+    ("receipts", "wrong", "Coffee: 1150\nBread: 2.40\nTomato: 0.99"),
+    ("receipts", "wrong", "咖啡: 11.50\n面包: 2.40\n番茄: 9.90"),
+    ("receipts", "wrong", "Coffee: about 11\nBread: 2.40\nTomato: 0.99"),
+    ("receipts", "unread", "This is a receipt from a shop with three items."),
+    ("crowds", "right", "red star: 12\nblue circle: 7\ngreen cross: 3"),
+    ("crowds", "right", "There are 12 red stars, 7 blue circles and 3 green crosses."),
+    ("crowds", "right", "I count twelve red stars, seven blue circles, and three green crosses."),
+    ("crowds", "right", "* Red stars: **12**\n* Blue circles: **7**\n* Green plus signs: **3**"),
+    ("crowds", "right", "| Kind | Number |\n|---|---|\n| Red star | 12 |\n| Blue circle | 7 |\n| Green cross | 3 |"),
+    ("crowds", "right", "- 12 red stars\n- 7 blue circles\n- 3 green crosses"),
+    ("crowds", "right", "12 × red star\n7 × blue circle\n3 × green cross"),
+    ("crowds", "right", "Red star - 12, blue dot - 7, green cross - 3"),
+    ("crowds", "right", "红色星形: 12\n蓝色圆形: 7\n绿色十字: 3"),
+    ("crowds", "right", "图中有12个红色星形、7个蓝色圆形和3个绿色十字。"),
+    ("crowds", "right", "红色五角星有十二个，蓝色圆圈有七个，绿色十字有三个。"),
+    ("crowds", "wrong", "red star: 11\nblue circle: 7\ngreen cross: 3"),
+    ("crowds", "wrong", "There are 7 red stars, 12 blue circles and 3 green crosses."),
+    ("crowds", "wrong", "red star: 12\nblue circle: 7\ngreen cross: 3\nred circle: 2"),
+    ("crowds", "wrong", "12 red stars and 7 blue circles."),
+    ("crowds", "wrong", "About 10 to 12 red stars, 7 blue circles and 3 green crosses."),
+    ("crowds", "wrong", "红色星形: 12\n蓝色圆形: 3\n绿色十字: 7"),
+    ("crowds", "unread", "Many coloured shapes are spread over a light background."),
+    ("maps", "right", "Oslo-Lima: 24\nLima-Cairo: 9\nOslo-Cairo: 41"),
+    ("maps", "right", "Lima–Oslo: 24\nCairo–Lima: 9\nCairo–Oslo: 41"),
+    ("maps", "right", "The road from Oslo to Lima is 24, from Lima to Cairo 9, and from Oslo to Cairo 41."),
+    ("maps", "right", "**Oslo - Lima**: 24 km\n**Lima - Cairo**: 9 km\n**Oslo - Cairo**: 41 km"),
+    ("maps", "right", "| Road | Length |\n|---|---|\n| Oslo to Lima | 24 |\n| Lima to Cairo | 9 |\n| Cairo to Oslo | 41 |"),
+    ("maps", "right", "Oslo → Lima = 24, Lima → Cairo = 9, Oslo → Cairo = 41"),
+    ("maps", "right", "1. Oslo and Lima: 24\n2. Lima and Cairo: 9\n3. Oslo and Cairo: 41"),
+    ("maps", "right", "Oslo-Lima：24\nLima-Cairo：9\nOslo-Cairo：41"),
+    ("maps", "right", "Oslo到Lima的路长24，Lima到Cairo长9，Oslo到Cairo长41。"),
+    ("maps", "wrong", "Oslo-Lima: 24\nLima-Cairo: 9\nOslo-Cairo: 14"),
+    ("maps", "wrong", "Oslo-Lima: 24\nLima-Cairo: 9"),
+    ("maps", "wrong", "Oslo-Lima: 9\nLima-Cairo: 24\nOslo-Cairo: 41"),
+    ("maps", "wrong", "Oslo-Lima: 24\nLima-Cairo: 9\nOslo-Cairo: 41\nPerth-Lima: 5"),
+    ("maps", "wrong", "Oslo到Lima长24，Lima到Cairo长8，Oslo到Cairo长41。"),
+    ("maps", "unread", "The map has three places that are joined by roads."),
 ]  # fmt: skip
 
 _MONTH = Name(MONTHS[4], (MONTHS[0], MONTHS[1], MONTHS[4]))
+PRICE = Number(20.55, digits=2)
 _PIECE = Name(piece("red", "star"), tuple(fact.subject for fact in PIECES))
 ANSWERS: list[tuple[Value, str, str]] = [
     (Number(46), "right", "The largest value is 58 and the smallest is 12.\nAnswer: 46"),
@@ -180,6 +254,12 @@ ANSWERS: list[tuple[Value, str, str]] = [
     (Time(250), "wrong", "Answer: 4:01"),
     (Time(250), "wrong", "Answer: 2:50"),
     (Time(250), "wrong", "答案: 5点10分"),
+    (PRICE, "right", "Change: 100 - 79.45 = 20.55\nAnswer: $20.55"),
+    (PRICE, "right", "答案: 20.55元"),
+    (PRICE, "right", "\\( 100 - 79.45 = 20.55 \\)\n\n**Answer: €20.55**"),
+    (PRICE, "wrong", "Answer: 20.50"),
+    (PRICE, "wrong", "Answer: about 20"),
+    (PRICE, "wrong", "答案: 79.45"),
     (_PIECE, "right", "The row with the highest number is 4.\nAnswer: the red star"),
     (_PIECE, "right", "Answer: Red Star (B3)"),
     (_PIECE, "right", "答案: 红色的星星"),

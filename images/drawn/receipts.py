@@ -1,0 +1,185 @@
+"""Receipts: goods with prices. Harder ones are longer, fainter and smaller, with more columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+
+from PIL import Image
+
+from images.drawn.canvas import INK, Canvas, Colour, Face, mixed
+from images.drawn.truth import Drawing, Fact, Name, Number, Problem
+from images.drawn.words import GOODS, Term, Text, joined
+
+_SHOPS = ("CORNER SHOP", "GREEN MARKET", "DAILY FOODS", "HARBOUR STORE", "THE PANTRY")
+_PAPERS: tuple[Colour, ...] = ((252, 250, 244), (246, 248, 250), (250, 246, 238), (255, 255, 255))
+_DESKS: tuple[Colour, ...] = ((196, 178, 156), (150, 160, 172), (214, 210, 202), (120, 132, 124))
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step of the ladder: rows, how many pieces of each, codes and unit prices, size, contrast."""
+
+    rows: int
+    most: int
+    codes: bool
+    units: bool
+    size: float
+    contrast: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A row of a receipt; the price of one piece is in cents."""
+
+    good: Term
+    pieces: int
+    unit: int
+    code: int
+
+    @property
+    def cents(self) -> int:
+        return self.pieces * self.unit
+
+
+def step(level: int) -> Step:
+    """The step of a level from 1 to 10."""
+    return Step(
+        rows=2 + level,
+        most=1 if level <= 2 else 4 if level <= 6 else 9,
+        codes=level >= 5,
+        units=level >= 3,
+        size=19 - 0.85 * level,
+        contrast=1.0 if level <= 5 else 1.0 - 0.11 * (level - 5),
+    )
+
+
+class Receipts:
+    """The family of receipts."""
+
+    name = "receipts"
+
+    def draw(self, random: Random, level: int) -> Drawing:
+        """A receipt; the facts are the totals of its rows."""
+        plan = step(level)
+        goods = random.sample(GOODS, plan.rows)
+        rows: list[_Row] = []
+        while len({row.cents for row in rows}) < plan.rows:
+            rows = [
+                _Row(good, random.randint(1, plan.most), random.randint(40, 990), _code(random))
+                for good in goods
+            ]
+        facts = tuple(Fact(row.good, Number(row.cents / 100, digits=2)) for row in rows)
+        return Drawing(
+            image=_paint(random, plan, rows),
+            question=random.choice(_QUESTIONS),
+            facts=facts,
+            problem=_problem(random, level, rows, facts),
+            guess=0.001,
+            others=tuple(good for good in GOODS if good not in goods),
+        )
+
+
+_QUESTIONS = (
+    Text(
+        "What does each row of the receipt cost in total? One line for each: “item: amount”.",
+        "小票上每一行的总价是多少？每种商品写一行：“商品: 金额”。",
+    ),
+    Text(
+        "Copy the receipt: every item with the full amount of its row, one a line, as “item: amount”.",
+        "请抄录小票：每种商品及其该行总金额，每行一个，格式为“商品: 金额”。",
+    ),
+)
+
+
+def _code(random: Random) -> int:
+    return random.randint(1000, 9999)
+
+
+def _paint(random: Random, plan: Step, rows: Sequence[_Row]) -> Image.Image:
+    face: Face = random.choice(("mono", "mono", "sans"))
+    paper = random.choice(_PAPERS)
+    ink = mixed(paper, INK, plan.contrast)
+    size, gap = plan.size, plan.size * random.uniform(1.7, 2.0)
+    width = round(size * (24 + 6 * plan.codes))
+    height = round(gap * (len(rows) + 5))
+    margin = 44
+    canvas = Canvas(width + 2 * margin, height + 2 * margin, random.choice(_DESKS))
+    canvas.box((margin + 5, margin + 7), (margin + width + 5, margin + height + 7), (90, 90, 92))
+    canvas.box((margin, margin), (margin + width, margin + height), paper)
+    left, right = margin + size * 1.3, margin + width - size * 1.3
+    y = margin + gap
+    bold: Face = "bold" if face == "sans" else "mono"
+    canvas.text((margin + width / 2, y), random.choice(_SHOPS), size * 1.25, face=bold, colour=ink)
+    y += gap
+    day = f"2026-{random.randint(1, 12):02}-{random.randint(1, 28):02}"
+    time = f"{random.randint(8, 20):02}:{random.randint(0, 59):02}"
+    canvas.text((left, y), day, size * 0.85, face=face, colour=ink, anchor="lm")
+    canvas.text((right, y), time, size * 0.85, face=face, colour=ink, anchor="rm")
+    for row in rows:
+        y += gap
+        name = f"{row.code}  {row.good.en}" if plan.codes else row.good.en
+        canvas.text((left, y), name, size, face=face, colour=ink, anchor="lm")
+        if plan.units:
+            pieces = f"{row.pieces} \u00d7 {row.unit / 100:.2f}"
+            canvas.text((right - size * 5, y), pieces, size, face=face, colour=ink, anchor="rm")
+        canvas.text((right, y), f"{row.cents / 100:.2f}", size, face=face, colour=ink, anchor="rm")
+    y += gap
+    canvas.dashes((left, y), (right, y), ink)
+    y += gap * 0.9
+    canvas.text(
+        (left, y), f"{len(rows)} rows. Thank you!", size * 0.9, face=face, colour=ink, anchor="lm"
+    )
+    return canvas.finish()
+
+
+def _problem(random: Random, level: int, rows: Sequence[_Row], facts: Sequence[Fact]) -> Problem:
+    ranked = sorted(rows, key=lambda row: -row.cents)
+    total = sum(row.cents for row in rows)
+    task = random.choice(("two", "rank") if level <= 2 else ("total", "rank", "without", "change"))
+    if task == "rank":
+        place = random.randint(0, min(3, len(rows) - 1))
+        question = Text(
+            "Sort the rows by amount, the highest first. Which item is at place {place}?",
+            "将各行按金额从高到低排列，第{place}位是哪种商品？",
+        ).fill(place=place + 1)
+        answer = Name(ranked[place].good, tuple(row.good for row in rows))
+        return Problem(task, question, _listing(ranked), answer, 1 / len(rows))
+    if task == "two":
+        question = Text(
+            "What do the two most expensive rows cost together?", "最贵的两行一共多少钱？"
+        )
+        steps, cents = _listing(ranked[:2]), ranked[0].cents + ranked[1].cents
+    elif task == "total":
+        question = Text("What is the sum of all rows?", "所有行的金额之和是多少？")
+        steps, cents = _listing(rows), total
+    elif task == "without":
+        gone = random.choice(rows)
+        question = Text(
+            "What would the sum be without the {good}?", "如果不买{good}，总金额是多少？"
+        ).fill(good=_lower(gone.good))
+        rest = [row for row in rows if row is not gone]
+        steps, cents = _listing(rest), total - gone.cents
+    else:
+        note = next(each for each in (10, 20, 50, 100, 200, 500, 1000) if 100 * each > total)
+        question = Text(
+            "Someone pays the sum of all rows with {note}. How much change is due?",
+            "用{note}支付所有行的总金额，应找回多少？",
+        ).fill(note=note)
+        steps, cents = _listing(rows), 100 * note - total
+    return Problem(task, question, steps, Number(cents / 100, digits=2), 0.001)
+
+
+def _lower(good: Term) -> Text:
+    return Text(good.en.lower(), good.zh)
+
+
+def _listing(rows: Sequence[_Row]) -> Text:
+    names = joined(
+        [
+            Term(*(f"{row.good[language]} {row.cents / 100:.2f}" for language in ("en", "zh")))
+            for row in rows
+        ]
+    )
+    return Text("The amounts: {names}.", "各项金额：{names}。").fill(names=names)
