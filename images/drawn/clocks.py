@@ -8,10 +8,9 @@ from random import Random
 
 from images.drawn.canvas import INK, WHITE, Canvas, Colour, Point, mixed, polar
 from images.drawn.truth import Drawing, Duration, Fact, Name, Number, Problem, Time, Value
-from images.drawn.words import COLOURS, PLACES, Term, Text, joined, latin
+from images.drawn.words import COLOURS, PLACES, PUMPS, Term, Text, joined
 
 _GROUNDS: tuple[Colour, ...] = ((238, 236, 230), (228, 234, 240), (236, 240, 232), WHITE)
-_PUMPS = tuple(latin(f"P{number}", f"pump {number}", f"P-{number}") for number in range(1, 10))
 _ACCENTS = [COLOURS[term] for term in COLOURS if term.en in ("red", "blue", "green", "purple")]
 
 
@@ -55,7 +54,7 @@ class Clocks:
         """Some clocks or some gauges, each with a name below."""
         plan = step(level)
         is_clock = random.random() < 0.6
-        names = random.sample(PLACES if is_clock else _PUMPS, plan.count)
+        names = random.sample(PLACES if is_clock else PUMPS, plan.count)
         canvas, places, radius = _board(random, plan.count)
         style = random.randrange(3), random.choice(_ACCENTS)
         values = _times(random, plan) if is_clock else _loads(random, plan)
@@ -81,7 +80,7 @@ class Clocks:
             guess=(2 * plan.within + 1) * plan.multiple / 720
             if is_clock
             else (2 * _off(plan) + 1) / 101,
-            others=tuple(name for name in (PLACES if is_clock else _PUMPS) if name not in names),
+            others=tuple(name for name in (PLACES if is_clock else PUMPS) if name not in names),
         )
 
 

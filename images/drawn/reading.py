@@ -260,7 +260,9 @@ _BEHIND = re.compile(
     r"|是|为|在|位于|有|约|大|的|值|数|显示|里|价格?|共|的)*\s*",
     re.IGNORECASE,
 )
-_BEFORE = re.compile(r"\s*[:=-]\s*|\s*(?:[a-z]+\s+){0,3}|\s*[个枚只件块张颗的]*\s*", re.IGNORECASE)
+_BEFORE = re.compile(
+    r"\s*[:=×x-]\s*|\s*(?:[a-z]+\s+){0,3}|\s*[个枚只件块张颗的]*\s*", re.IGNORECASE
+)
 _ENGLISH = {
     word: number
     for number, word in enumerate(

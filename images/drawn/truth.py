@@ -11,7 +11,7 @@ from typing import ClassVar, Protocol, TypeAlias
 
 from PIL import Image
 
-from images.drawn.words import Language, Term, Text
+from images.drawn.words import Language, Term, Text, vocabulary_of
 
 Plain: TypeAlias = float | str
 """A value in plain form, by which values of a kind are compared."""
@@ -180,23 +180,21 @@ class Family(Protocol):
 
 def find_terms(terms: Sequence[Term], text: str) -> Iterator[Mention]:
     """Every mention of a term, by its English name; the longest alias counts."""
-    names, pattern = _pattern(tuple(terms))
+    wanted = {term.en for term in terms}
+    names, pattern = _pattern(vocabulary_of(terms))
     for match in pattern.finditer(text):
-        yield Mention(match.start(), match.end(), names[match[0].casefold()])
+        if (name := names[match[0].casefold()]) in wanted:
+            yield Mention(match.start(), match.end(), name)
 
 
 @cache
 def _pattern(terms: tuple[Term, ...]) -> tuple[dict[str, str], re.Pattern[str]]:
     names = {alias.casefold(): term.en for term in terms for alias in term.aliases}
-    choices = "|".join(
-        rf"(?<![a-z0-9]){re.escape(name)}(?![a-z0-9])" if name.isascii() else _han(name)
-        for name in sorted(names, key=len, reverse=True)
-    )
-    return names, re.compile(choices, re.IGNORECASE)
-
-
-def _han(name: str) -> str:
-    return rf"(?<!\d){re.escape(name)}" if name[0].isdigit() else re.escape(name)
+    ordered = sorted(names, key=len, reverse=True)
+    latin = "|".join(re.escape(name) for name in ordered if name[0].isascii())
+    han = "|".join(re.escape(name) for name in ordered if not name[0].isascii())
+    parts = [rf"(?<![A-Za-z\d])(?:{latin})(?![A-Za-z\d])", *([han] if han else [])]
+    return names, re.compile("|".join(parts), re.IGNORECASE)
 
 
 _NUMBER = re.compile(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from itertools import combinations, product
 from typing import Literal, TypeAlias, get_args
 
 from images.drawn.canvas import Colour
@@ -64,7 +66,7 @@ def listed(names: Sequence[str], language: Language) -> str:
 
 
 def _plural(noun: str) -> tuple[str, ...]:
-    return noun, f"{noun}s"
+    return noun, f"{noun}s", f"{noun}es"
 
 
 COLOURS: dict[Term, Colour] = {
@@ -113,6 +115,7 @@ def coloured(colour: Term, shape: Term) -> Term:
 
 def road(one: Term, other: Term) -> Term:
     """The road between two places, in either direction."""
+    one, other = sorted((one, other), key=lambda place: place.en)
     between = (
         "-",
         "–",
@@ -176,6 +179,32 @@ GOODS = tuple(
         ("Olives", "橄榄"),
     )
 )
+
+
+PUMPS = tuple(latin(f"P{number}", f"pump {number}", f"P-{number}") for number in range(1, 10))
+
+_VOCABULARIES = (
+    MONTHS,
+    PLACES,
+    PEOPLE,
+    GOODS,
+    PUMPS,
+    tuple(coloured(*kind) for kind in product(COLOURS, SHAPES)),
+    tuple(road(*ends) for ends in combinations(PLACES, 2)),
+)
+
+
+def vocabulary_of(terms: Sequence[Term]) -> tuple[Term, ...]:
+    """All terms of the kind of these: one pattern finds them all."""
+    for terms_of_a_kind, names in _known():
+        if names.issuperset(term.en for term in terms):
+            return terms_of_a_kind
+    return tuple(terms)
+
+
+@cache
+def _known() -> list[tuple[tuple[Term, ...], frozenset[str]]]:
+    return [(terms, frozenset(term.en for term in terms)) for terms in _VOCABULARIES]
 
 
 def joined(terms: Sequence[Term]) -> Text:
