@@ -10,7 +10,7 @@ and Chinese. `checks` are the constraints of creation turns.
 To add a family, write its file and name it in `FAMILIES`.
 """
 
-from images.drawn.canvas import FINGERPRINT, fingerprint, png
+from images.drawn.canvas import FINGERPRINT, fingerprint
 from images.drawn.dialogue import FAMILIES, LEVELS, Check, Sample, Turn, draw_sample
 from images.drawn.words import LANGUAGES, Language
 
@@ -25,5 +25,4 @@ __all__ = [
     "Turn",
     "draw_sample",
     "fingerprint",
-    "png",
 ]

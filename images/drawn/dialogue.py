@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from random import Random
 
 from images.drawn.boards import Boards
+from images.drawn.canvas import png
 from images.drawn.charts import Charts
 from images.drawn.checks import (
     Avoids,
@@ -29,7 +30,7 @@ from images.drawn.crowds import Crowds
 from images.drawn.reading import Outcome, follows_format, read_answer, read_facts
 from images.drawn.maps import Maps
 from images.drawn.receipts import Receipts
-from images.drawn.truth import Drawing, Fact, Family
+from images.drawn.truth import Fact, Family, Truth
 from images.drawn.words import Language, Text, listed
 
 FAMILIES: dict[str, Family] = {
@@ -64,27 +65,28 @@ class Check:
 class Sample:
     """A drawing with a dialogue in one language."""
 
-    drawing: Drawing
+    png: bytes
+    truth: Truth
     turns: tuple[Turn, Turn, Turn]
     constraints: tuple[Constraint, ...]
 
     def chance(self, turn: int) -> float | None:
         """How often a guess of the right kind is right: of all facts, or the answer."""
         if turn == 1:
-            return self.drawing.guess ** len(self.drawing.facts)
-        return self.drawing.problem.guess if turn == 2 else None
+            return self.truth.guess ** len(self.truth.facts)
+        return self.truth.problem.guess if turn == 2 else None
 
     def check(self, turn: int, reply: str) -> Check:
         """Check the reply to a turn, 1 to 3."""
         if turn == 1:
-            reading = read_facts(reply, self.drawing.facts, self.drawing.others)
+            reading = read_facts(reply, self.truth.facts, self.truth.others)
             missed = (*reading.wrong, *reading.missing, *reading.extra)
-            kept = len(_LISTED.findall(reply)) == len(self.drawing.facts)
+            kept = len(_LISTED.findall(reply)) == len(self.truth.facts)
             return Check(
                 outcome=reading.outcome, share=reading.share, format_kept=kept, missed=missed
             )
         if turn == 2:
-            outcome = read_answer(reply, self.drawing.problem.answer)
+            outcome = read_answer(reply, self.truth.problem.answer)
             right = outcome == "right"
             kept = follows_format(reply)
             return Check(
@@ -101,26 +103,30 @@ class Sample:
         return Check(outcome=outcome, share=share, format_kept=kept, missed=missed)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=4096)
 def draw_sample(family: str, level: int, seed: int, number: int, language: Language) -> Sample:
     """Sample `number` of a family, level and seed; its image is the same in both languages."""
     random = Random(f"drawn/{family}/{level}/{seed}/{number}")
     drawing = FAMILIES[family].draw(random, level)
-    return write_dialogue(drawing, level, random, language)
+    truth = Truth(**{field.name: getattr(drawing, field.name) for field in fields(Truth)})
+    return write_dialogue(png(drawing.image), truth, level, random, language)
 
 
-def write_dialogue(drawing: Drawing, level: int, random: Random, language: Language) -> Sample:
+def write_dialogue(
+    image: bytes, truth: Truth, level: int, random: Random, language: Language
+) -> Sample:
     """The three turns about a drawing."""
-    problem = drawing.problem
-    constraints, picked = _constraints(drawing, level, random)
-    seen = random.choice(STYLES[:3])(drawing.facts, language)
-    reasoned = random.choice(_REASONED).fill(steps=problem.steps, answer=_both(drawing))
-    created = _created(drawing, constraints, picked, language)
+    problem = truth.problem
+    constraints, picked = _constraints(truth, level, random)
+    seen = random.choice(STYLES[:3])(truth.facts, language)
+    reasoned = random.choice(_REASONED).fill(steps=problem.steps, answer=_both(truth))
+    created = _created(truth, constraints, picked, language)
     ask = random.choice(_CREATIONS).fill(what=wording(constraints))
     return Sample(
-        drawing=drawing,
+        truth=truth,
+        png=image,
         turns=(
-            Turn(task="facts", instruction=drawing.question[language], reference=seen),
+            Turn(task="facts", instruction=truth.question[language], reference=seen),
             Turn(
                 task=problem.task,
                 instruction=f"{problem.question[language]} {_END[language]}",
@@ -158,18 +164,18 @@ _CREATIONS = (
 _AVOIDED = (Text("image", "图片"), Text("also", "也"), Text("shows", "显示"), Text("total", "总共"))
 
 
-def _both(drawing: Drawing) -> Text:
-    answer = drawing.problem.answer
+def _both(truth: Truth) -> Text:
+    answer = truth.problem.answer
     return Text(answer.say("en"), answer.say("zh"))
 
 
 def _constraints(
-    drawing: Drawing, level: int, random: Random
+    truth: Truth, level: int, random: Random
 ) -> tuple[tuple[Constraint, ...], tuple[Fact, ...]]:
     """More facts, sentences and rules at higher levels; and the facts to be named."""
-    count = min(len(drawing.facts), 1 + level // 3)
-    picked = tuple(random.sample(drawing.facts, count))
-    content: list[Constraint] = [States(picked), Gives(drawing.problem.answer)]
+    count = min(len(truth.facts), 1 + level // 3)
+    picked = tuple(random.sample(truth.facts, count))
+    content: list[Constraint] = [States(picked), Gives(truth.problem.answer)]
     is_json, avoided = level >= 3 and random.random() < 0.25, random.choice(_AVOIDED)
     if is_json:
         keys = (*(fact.subject.en for fact in picked), "answer")
@@ -183,9 +189,9 @@ def _constraints(
 
 
 def _created(
-    drawing: Drawing, constraints: Sequence[Constraint], picked: Sequence[Fact], language: Language
+    truth: Truth, constraints: Sequence[Constraint], picked: Sequence[Fact], language: Language
 ) -> str:
-    answer = drawing.problem.answer.say(language)
+    answer = truth.problem.answer.say(language)
     if any(isinstance(each, JsonObject) for each in constraints):
         pairs = [f'"{fact.subject.en}": "{fact.value.say(language)}"' for fact in picked]
         return "{" + ", ".join([*pairs, f'"answer": "{answer}"']) + "}"

@@ -153,19 +153,25 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Drawing:
-    """An image and its truth.
+class Truth:
+    """What is asked about an image, and what is true.
 
     `question` asks for all `facts`, whose values are of one kind. `others` are subjects that a
     reply might name by mistake. `guess` is the chance to guess one fact.
     """
 
-    image: Image.Image
     question: Text
     facts: tuple[Fact, ...]
     problem: Problem
     guess: float
     others: tuple[Term, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawing(Truth):
+    """An image and its truth."""
+
+    image: Image.Image
 
 
 class Family(Protocol):

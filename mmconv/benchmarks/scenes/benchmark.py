@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import Field, field_validator
 
-from images.drawn import FAMILIES, FINGERPRINT, Language, draw_sample, fingerprint, png
+from images.drawn import FAMILIES, FINGERPRINT, Language, draw_sample, fingerprint
 from images.drawn import Sample as Drawn
 from mmconv.benchmarks.base.benchmark import Benchmark, Options
 from mmconv.benchmarks.base.dataset import Dataset, choose_samples
@@ -146,7 +146,7 @@ class Scenes(Benchmark[Scene, ScenesOptions]):
             drawn = draw_sample(
                 fields["family"], fields["level"], options.seed, fields["number"], options.language
             )
-            image = images.add_bytes(png(drawn.drawing.image), record.where)
+            image = images.add_bytes(drawn.png, record.where)
             return Scene.model_validate({**fields, "image": image})
 
         return choose_samples(records, read, self.spec, "the drawings", advice=lambda: ())

@@ -22,7 +22,7 @@ def test_references_are_right_in_every_style(family: str, language: Language) ->
         for place, turn in enumerate(sample.turns, start=1):
             assert sample.check(place, turn.reference).outcome == "right", turn
         for style in STYLES:
-            reply = style(sample.drawing.facts, language)
+            reply = style(sample.truth.facts, language)
             assert sample.check(1, reply).share == 1.0, reply
 
 
