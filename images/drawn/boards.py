@@ -157,7 +157,7 @@ def _problem(
     if task == "highest":
         key = [-(10 * row + column) for column, row in squares]
         question = Text(
-            "Which piece is in the row with the highest number? Of several in it, name the rightmost.",
+            "Which piece is in the row with the highest number? Of several, name the rightmost.",
             "哪个棋子在数字最大的一行？如有多个，请说出最右边的一个。",
         )
     else:
@@ -167,7 +167,7 @@ def _problem(
         if sorted(key)[0] == sorted(key)[1]:
             return _problem(random, level, squares, facts, kinds)
         question = Text(
-            "Which piece can be reached from the {start} in the fewest steps left, right, up or down?",
+            "Which piece is reached from the {start} in the fewest steps (left, right, up, down)?",
             "从{start}出发，上下左右每步一格，到哪个棋子步数最少？",
         ).fill(start=names[start])
     best = min(range(len(key)), key=lambda place: key[place])

@@ -11,6 +11,7 @@ import io
 import math
 from collections.abc import Sequence
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
@@ -116,7 +117,7 @@ class Canvas:
 
     def line(self, points: Sequence[Point], colour: Colour = INK, width: float = 1) -> None:
         """A line through points, with round ends if it is thick."""
-        for start, end in zip(points, points[1:], strict=False):
+        for start, end in pairwise(points):
             thick = max(1, round(width * _SCALE))
             self._draw.line((*_scaled(start), *_scaled(end)), colour, thick)
         if width > 2:

@@ -1,4 +1,4 @@
-"""Charts: bars, lines and pies. Harder ones have more values, more series and no printed numbers."""
+"""Charts: bars, lines and pies. Harder ones have more values and series, and no printed numbers."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def _shown(fact: Fact) -> Term:
     )
 
 
-def _axes_chart(
+def _axes_chart(  # noqa: PLR0913 - what is drawn, where, and how
     random: Random,
     plan: Step,
     kind: str,

@@ -56,7 +56,11 @@ class Gives:
 
     answer: Value
     name: str = "answer"
-    wording: Text = Text("give your answer to the second question", "写出第二个问题的答案")
+
+    @property
+    def wording(self) -> Text:
+        """Does not name the answer."""
+        return Text("give your answer to the second question", "写出第二个问题的答案")
 
     def holds(self, reply: str) -> bool:
         """The answer is anywhere in the text."""

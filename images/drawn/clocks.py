@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from random import Random
 
 from images.drawn.canvas import INK, WHITE, Canvas, Colour, Point, mixed, polar
@@ -117,7 +118,7 @@ def _times(random: Random, plan: Step) -> list[int]:
     while True:
         times = [random.choice(choices) for _ in range(plan.count)]
         ordered = sorted(times)
-        if all(b - a >= 10 for a, b in zip(ordered, ordered[1:], strict=False)):
+        if all(b - a >= 10 for a, b in pairwise(ordered)):
             return times
 
 
@@ -148,7 +149,7 @@ def _board(random: Random, count: int) -> tuple[Canvas, list[Point], float]:
     return canvas, places, radius
 
 
-def _clock(
+def _clock(  # noqa: PLR0913 - what is drawn, where, and how
     canvas: Canvas,
     centre: Point,
     radius: float,
@@ -170,7 +171,7 @@ def _clock(
         ]
         canvas.line(ends, ink, 2 if long else 1)
     if not plan.ticks:
-        for tick in range(0, 12):
+        for tick in range(12):
             canvas.disc(polar(centre, radius * 0.86, 30 * tick + tilt), 2 + 2 * (tick == 0), ink)
     for hour in range(1, 13):
         if plan.numerals and hour % (12 // plan.numerals) == 0:
@@ -195,7 +196,7 @@ def _clock(
     canvas.disc(centre, radius * 0.055, accent)
 
 
-def _gauge(
+def _gauge(  # noqa: PLR0913 - what is drawn, where, and how
     canvas: Canvas,
     centre: Point,
     radius: float,
@@ -268,7 +269,7 @@ def _time_problem(
         return Problem("rank", question, steps, answer, 1 / len(facts))
     start, end = random.sample(range(len(facts)), 2)
     question = Text(
-        "How many minutes must the clock of {start} run until it shows what that of {end} shows now?",
+        "How many minutes must the clock of {start} run to show what that of {end} shows now?",
         "{start}的时钟要再走多少分钟，才会显示{end}的时钟现在的时间？",
     ).fill(start=facts[start].subject, end=facts[end].subject)
     steps = Text("From {one} forward to {other}.", "从{one}往后走到{other}。").fill(
@@ -291,7 +292,7 @@ def _load_problem(
         return Problem("missing", question, steps, Number(100 - values[0], within=within), 0.04)
     if random.random() < 0.5:
         question = Text(
-            "What is the difference between the highest and the lowest reading?",
+            "By how much does the highest reading exceed the lowest?",
             "最高读数与最低读数相差多少？",
         )
         return Problem(

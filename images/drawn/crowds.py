@@ -18,7 +18,7 @@ _PAINTS = [term for term in COLOURS if term.en not in ("grey", "brown", "pink")]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A step of the ladder: kinds, marks of a kind, their radius, and the share that may overlap."""
+    """A step of the ladder: kinds, marks of a kind, their radius, and how far they may overlap."""
 
     kinds: int
     least: int

@@ -27,8 +27,8 @@ from images.drawn.checks import (
 )
 from images.drawn.clocks import Clocks
 from images.drawn.crowds import Crowds
-from images.drawn.reading import Outcome, follows_format, read_answer, read_facts
 from images.drawn.maps import Maps
+from images.drawn.reading import Outcome, follows_format, read_answer, read_facts
 from images.drawn.receipts import Receipts
 from images.drawn.truth import Fact, Family, Truth
 from images.drawn.words import Language, Text, listed

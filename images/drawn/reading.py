@@ -10,6 +10,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal, TypeAlias
 
 from images.drawn.truth import Fact, Mention, Name, Plain, Value, find_terms
@@ -175,7 +176,7 @@ def _settled(text: str, kind: Value) -> list[Mention]:
 def _given(values: list[Mention], region: str) -> list[Mention]:
     """The first value behind the marker, and those that are listed with it."""
     given = values[:1]
-    for one, other in zip(values, values[1:], strict=False):
+    for one, other in pairwise(values):
         if not _AND.fullmatch(region[one.end : other.start]):
             break
         given.append(other)
@@ -193,7 +194,7 @@ def _bind_parts(
     cuts = [0, *(match.start() for match in _COMMA.finditer(line)), len(line)]
     parts = [
         [[each for each in some if start <= each.start < end] for some in (named, values)]
-        for start, end in zip(cuts, cuts[1:], strict=False)
+        for start, end in pairwise(cuts)
     ]
     if all(len(some) == len(numbers) for some, numbers in parts):
         for some, numbers in parts:
@@ -263,13 +264,19 @@ _BEHIND = re.compile(
 _BEFORE = re.compile(
     r"\s*[:=×x-]\s*|\s*(?:[a-z]+\s+){0,3}|\s*[个枚只件块张颗的]*\s*", re.IGNORECASE
 )
-_ENGLISH = {
-    word: number
-    for number, word in enumerate(
-        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
-        "fifteen sixteen seventeen eighteen nineteen twenty".split()
-    )
-} | {"thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90}
+_ONES = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
+    "fifteen sixteen seventeen eighteen nineteen twenty"
+)
+_ENGLISH = {word: number for number, word in enumerate(_ONES.split())} | {
+    "thirty": 30,
+    "forty": 40,
+    "fifty": 50,
+    "sixty": 60,
+    "seventy": 70,
+    "eighty": 80,
+    "ninety": 90,
+}
 _SMALL = "|".join(list(_ENGLISH)[1:10])
 _TENS = re.compile(
     rf"\b(twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety)[- ]({_SMALL})\b", re.IGNORECASE

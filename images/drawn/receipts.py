@@ -19,7 +19,7 @@ _DESKS: tuple[Colour, ...] = ((196, 178, 156), (150, 160, 172), (214, 210, 202),
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A step of the ladder: rows, how many pieces of each, codes and unit prices, size, contrast."""
+    """A step of the ladder: rows, pieces of each, codes and unit prices, size, contrast."""
 
     rows: int
     most: int
@@ -87,7 +87,7 @@ _QUESTIONS = (
         "小票上每一行的总价是多少？每种商品写一行：“商品: 金额”。",
     ),
     Text(
-        "Copy the receipt: every item with the full amount of its row, one a line, as “item: amount”.",
+        "Copy the receipt: every item with the amount of its row, one a line, as “item: amount”.",
         "请抄录小票：每种商品及其该行总金额，每行一个，格式为“商品: 金额”。",
     ),
 )

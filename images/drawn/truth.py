@@ -17,6 +17,10 @@ Plain: TypeAlias = float | str
 """A value in plain form, by which values of a kind are compared."""
 
 
+NO_UNIT = Text("", "")
+IN_MINUTES = Text(" minutes", "分钟")
+
+
 @dataclass(frozen=True, slots=True)
 class Mention:
     """Where a text mentions a value of some kind, and which."""
@@ -33,7 +37,7 @@ class Number:
     value: float
     digits: int = 0
     within: float = 0.0
-    unit: Text = Text("", "")
+    unit: Text = NO_UNIT
 
     def say(self, language: Language) -> str:
         """The number with its unit."""
@@ -53,7 +57,7 @@ class Number:
 class Duration(Number):
     """A number of minutes, which a reply may write with hours."""
 
-    unit: Text = Text(" minutes", "分钟")
+    unit: Text = IN_MINUTES
 
     def find(self, text: str) -> Iterator[Mention]:
         """Every duration of the text, in minutes; a number without a unit is one too."""

@@ -116,50 +116,24 @@ def coloured(colour: Term, shape: Term) -> Term:
 def road(one: Term, other: Term) -> Term:
     """The road between two places, in either direction."""
     one, other = sorted((one, other), key=lambda place: place.en)
-    between = (
-        "-",
-        "–",
-        "—",
-        " - ",
-        " – ",
-        " — ",
-        " to ",
-        " and ",
-        "/",
-        " → ",
-        "→",
-        "到",
-        "至",
-        "和",
-        "与",
-        "、",
-        " ↔ ",
-        "↔",
-    )
+    signs = ("-", "–", "—", "→", "↔", "/", "到", "至", "和", "与", "、")
+    between = (*signs, *(f" {sign} " for sign in (*signs[:5], "to", "and")))
     ways = [f"{a.en}{sign}{b.en}" for sign in between for a, b in ((one, other), (other, one))]
     return Term(f"{one.en}-{other.en}", f"{one.en}-{other.en}", tuple(ways))
 
 
+_MONTHS = "January February March April May June July August September October November December"
+_CHINESE_NUMBERS = "一 二 三 四 五 六 七 八 九 十 十一 十二"
+_PLACES = "Oslo Lima Cairo Delhi Quito Paris Milan Kyoto Tunis Accra Perth Dakar"
+_PEOPLE = "Anna Boris Chloe David Emma Felix Grace Henry Irene Jonas Karin Leo"
 MONTHS = tuple(
     Term(name[:3], f"{number}月", (name, f"{zh}月", f"{name[:3]}."))
     for number, (name, zh) in enumerate(
-        zip(
-            "January February March April May June July August September October November "
-            "December".split(),
-            "一 二 三 四 五 六 七 八 九 十 十一 十二".split(),
-            strict=True,
-        ),
-        start=1,
+        zip(_MONTHS.split(), _CHINESE_NUMBERS.split(), strict=True), start=1
     )
 )
-PLACES = tuple(
-    latin(name)
-    for name in "Oslo Lima Cairo Delhi Quito Paris Milan Kyoto Tunis Accra Perth Dakar".split()
-)
-PEOPLE = tuple(
-    latin(name)
-    for name in "Anna Boris Chloe David Emma Felix Grace Henry Irene Jonas Karin Leo".split()
-)
+PLACES = tuple(latin(name) for name in _PLACES.split())
+PEOPLE = tuple(latin(name) for name in _PEOPLE.split())
 GOODS = tuple(
     Term(en, zh, _plural(en.lower()))
     for en, zh in (

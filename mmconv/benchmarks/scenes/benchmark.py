@@ -6,10 +6,10 @@ program checks every reply, so there is neither a data file nor a judge.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import Field, field_validator
 
@@ -103,7 +103,7 @@ class Scenes(Benchmark[Scene, ScenesOptions]):
         Condition("perception", "Perfect perception: the first turn is the truth."),
         Condition("reasoning", "Perfect perception and reasoning: the first two turns are true."),
     )
-    roles = {CANDIDATE: "The model that is evaluated."}
+    roles: ClassVar[Mapping[str, str]] = {CANDIDATE: "The model that is evaluated."}
     scale = (0.0, 1.0)
     display = Display(
         turns=LEVELS,

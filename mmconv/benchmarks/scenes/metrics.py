@@ -140,7 +140,7 @@ def breaking_level(frame: ScoreFrame, *, condition: str, turn: int) -> Cell | No
 def _crossing(
     levels: NDArray[np.float64], shares: NDArray[np.float64], weights: NDArray[np.int64]
 ) -> float:
-    """Where the falling curve through the shares crosses one half; beyond the last level if never."""
+    """Where the falling curve crosses one half; beyond the last level if it never does."""
     curve = _falling(shares, weights)
     if curve[0] < 0.5:
         return float(levels[0])
@@ -172,6 +172,7 @@ def _breaks(rows: Rows) -> Iterator[str]:
         if cell is None:
             continue
         if isinstance(cell.value, float):
-            yield f"{MEANINGS[name].capitalize()} falls below one half at level {write_estimate(cell, most=1)}."
+            level = write_estimate(cell, most=1)
+            yield f"{MEANINGS[name].capitalize()} falls below one half at level {level}."
         else:
             yield f"{MEANINGS[name].capitalize()} stays above one half at all levels."

@@ -1,4 +1,5 @@
-"""Replies as real models write them, by hand: what they answer, whether they are right, the text."""
+# ruff: noqa: E501
+"""Replies in the manner of real models, by hand: what they answer, whether it is right, the text."""
 
 from __future__ import annotations
 

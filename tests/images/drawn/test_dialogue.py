@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import pairwise, product
 from random import Random
 
 import pytest
@@ -29,7 +29,7 @@ def test_references_are_right_in_every_style(family: str, language: Language) ->
 @pytest.mark.parametrize("family", list(FAMILIES))
 def test_another_sample_s_answers_are_not_right(family: str) -> None:
     samples = [draw_sample(family, level, 0, 0, "en") for level in SOME_LEVELS]
-    for one, other in zip(samples, samples[1:], strict=False):
+    for one, other in pairwise(samples):
         assert one.check(1, other.turns[0].reference).outcome != "right"
         assert one.check(3, other.turns[2].reference).outcome != "right"
 
