@@ -30,11 +30,13 @@ from images.drawn.crowds import Crowds
 from images.drawn.maps import Maps
 from images.drawn.reading import Outcome, follows_format, read_answer, read_facts
 from images.drawn.receipts import Receipts
+from images.drawn.stacks import Stacks
 from images.drawn.truth import Fact, Family, Truth
 from images.drawn.words import Language, Text, listed
 
 FAMILIES: dict[str, Family] = {
-    family.name: family for family in (Boards(), Charts(), Clocks(), Crowds(), Maps(), Receipts())
+    family.name: family
+    for family in (Boards(), Charts(), Clocks(), Crowds(), Maps(), Receipts(), Stacks())
 }
 LEVELS = range(1, 11)
 

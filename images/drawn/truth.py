@@ -201,10 +201,17 @@ def find_terms(terms: Sequence[Term], text: str) -> Iterator[Mention]:
 def _pattern(terms: tuple[Term, ...]) -> tuple[dict[str, str], re.Pattern[str]]:
     names = {alias.casefold(): term.en for term in terms for alias in term.aliases}
     ordered = sorted(names, key=len, reverse=True)
-    latin = "|".join(re.escape(name) for name in ordered if name[0].isascii())
+    latin = "|".join(_latin(name) for name in ordered if name[0].isascii())
     han = "|".join(re.escape(name) for name in ordered if not name[0].isascii())
     parts = [rf"(?<![A-Za-z\d])(?:{latin})(?![A-Za-z\d])", *([han] if han else [])]
     return names, re.compile("|".join(parts), re.IGNORECASE)
+
+
+def _latin(name: str) -> str:
+    """A pattern of a name; a single letter must be a capital and not the article."""
+    if len(name) > 1:
+        return re.escape(name)
+    return rf"(?-i:{name.upper()})(?! +(?:tower|block|total|single|few|stack|short|brief))"
 
 
 _NUMBER = re.compile(

@@ -157,12 +157,15 @@ GOODS = tuple(
 
 PUMPS = tuple(latin(f"P{number}", f"pump {number}", f"P-{number}") for number in range(1, 10))
 
+TOWERS = tuple(Term(f"Tower {name}", f"{name}塔", (f"塔{name}", name)) for name in "ABCDEFGHK")
+
 _VOCABULARIES = (
     MONTHS,
     PLACES,
     PEOPLE,
     GOODS,
     PUMPS,
+    TOWERS,
     tuple(coloured(*kind) for kind in product(COLOURS, SHAPES)),
     tuple(road(*ends) for ends in combinations(PLACES, 2)),
 )

@@ -203,7 +203,7 @@ def _shares(
         table="attribution_net",
         lowest=0.0,
         highest=1.0,
-        other=0.0,
+        other=None if grading.exact else 0.0,
     )
     for step, fall in enumerate(falls):
         split = Ratio(
@@ -222,7 +222,7 @@ def _shares(
             possible=_possible(len(steps), step),
             group=grading.bounds,
             highest=1.0 if step == 0 else None,
-            other=split if len(falls) > 1 else 1.0,
+            other=None if grading.exact else split if len(falls) > 1 else 1.0,
         )
         control = replace(fall, group=grading.points, table="attribution_net", signed=True)
         yield _controlled(control, _scores(grading, conditions[step], step + 1), grading)

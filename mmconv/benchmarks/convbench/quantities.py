@@ -25,12 +25,16 @@ _DEFAULTS = {name: field.default for name, field in ConvBenchOptions.model_field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grading:
-    """A way of judging: its score, how it is printed, and below which value a turn has failed."""
+    """A way of judging: its score, how it is printed, and below which value a turn has failed.
+
+    An `exact` one fails no right answer, so that shares of failures are numbers and not bounds.
+    """
 
     name: str
     metric: str
     group: Group
     threshold: float
+    exact: bool = False
 
     @property
     def failures(self) -> str:

@@ -25,14 +25,16 @@ from mmconv.benchmarks.convbench.quantities import MEANINGS, Grading
 from mmconv.core.types import Cell
 from mmconv.stats import ScoreFrame
 
-CHECKED = Grading(name="checked", metric="right", group=share("right (%)"), threshold=1.0)
+CHECKED = Grading(
+    name="checked", metric="right", group=share("right (%)"), threshold=1.0, exact=True
+)
 OTHERS = {
-    "share": share("share right (%)"),
-    "format": share("format kept (%)"),
-    "read": share("readable (%)"),
-    "chance": share("by guessing (%)"),
+    "share": ("scores", share("share right (%)")),
+    "chance": ("scores", share("by guessing (%)")),
+    "format": ("replies", share("format kept (%)")),
+    "read": ("replies", share("readable (%)")),
 }
-"""Score -> the column in which the table of scores shows it."""
+"""Score -> the table and the column that show it."""
 BREAKS = Group(title="below one half at level", lowest=1.0, highest=10.0)
 NEVER = ">10"
 
@@ -54,9 +56,9 @@ def metrics() -> Iterator[Metric]:
     for name, (condition, turn) in QUANTITIES.items():
         if not turn:
             continue
-        for score, group in OTHERS.items():
+        for score, (table, group) in OTHERS.items():
             of = Select(score, condition=condition, turn=turn)
-            yield Mean(name, of=of, group=group, meaning=MEANINGS[name], compare=None)
+            yield Mean(name, of=of, group=group, table=table, meaning=MEANINGS[name], compare=None)
         right = Select("right", condition=condition, turn=turn)
         meaning = MEANINGS[name]
         for table in ("levels", "families"):
@@ -70,7 +72,7 @@ def metrics() -> Iterator[Metric]:
 
 def layouts(levels: Sequence[int]) -> Iterator[Layout]:
     """The tables in their order."""
-    yield Layout("scores", "Scenes, answered by {candidate}", notes=(RIGHT, EXACT))
+    yield Layout("scores", "Scenes, answered by {candidate}", notes=(RIGHT, EXACT), digits=1)
     yield Layout("breaks", "Where {candidate} breaks", notes=(BROKEN,), findings=_breaks, digits=1)
     yield Layout(
         "levels",
@@ -85,7 +87,7 @@ def layouts(levels: Sequence[int]) -> Iterator[Layout]:
         columns={"family": None},
         digits=0,
     )
-    yield Layout("deltas", "What perfect earlier turns change", findings=largest_gain)
+    yield Layout("deltas", "What perfect earlier turns change", findings=largest_gain, digits=1)
     yield Layout(
         "attribution_net",
         "Which level the failures come from (%)",
@@ -93,6 +95,7 @@ def layouts(levels: Sequence[int]) -> Iterator[Layout]:
         findings=partial(causes, CHECKED),
         digits=1,
     )
+    yield Layout("replies", "How readable the replies of {candidate} are", digits=1, detail=True)
     yield Layout(
         "failures",
         "How many samples fail, and what the failures come from (% of samples)",
@@ -166,13 +169,10 @@ def _falling(shares: NDArray[np.float64], weights: NDArray[np.int64]) -> NDArray
 
 def _breaks(rows: Rows) -> Iterator[str]:
     """Where each turn of the free condition breaks."""
-    for name in ("S1", "S2", "S3"):
-        row = f"{name}, {MEANINGS[name]}"
-        cell = rows.get(row, {}).get(BREAKS.title)
-        if cell is None:
-            continue
-        if isinstance(cell.value, float):
-            level = write_estimate(cell, most=1)
-            yield f"{MEANINGS[name].capitalize()} falls below one half at level {level}."
-        else:
-            yield f"{MEANINGS[name].capitalize()} stays above one half at all levels."
+    cells = {
+        MEANINGS[name]: rows.get(f"{name}, {MEANINGS[name]}", {}).get(BREAKS.title)
+        for name in ("S1", "S2", "S3")
+    }
+    levels = [f"{name} {write_estimate(cell, most=1)}" for name, cell in cells.items() if cell]
+    if levels:
+        yield f"Level at which right answers fall below one half: {', '.join(levels)}."

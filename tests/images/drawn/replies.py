@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from images.drawn.truth import Duration, Fact, Name, Number, Square, Time, Value
-from images.drawn.words import COLOURS, GOODS, MONTHS, PLACES, SHAPES, Term, coloured, road
+from images.drawn.words import COLOURS, GOODS, MONTHS, PLACES, SHAPES, TOWERS, Term, coloured, road
 
 _COLOUR = {term.en: term for term in COLOURS}
 _SHAPE = {term.en: term for term in SHAPES}
@@ -53,7 +53,10 @@ ROADS = (
 )
 ROAD_OTHERS = (road(_PLACE["Perth"], _PLACE["Lima"]),)
 
+STACK = (Fact(TOWERS[0], Number(3)), Fact(TOWERS[1], Number(5)), Fact(TOWERS[2], Number(1)))
+
 FACTS = {
+    "stacks": (STACK, TOWERS[3:]),
     "receipts": (BILL, BILL_OTHERS),
     "crowds": (CROWD, CROWD_OTHERS),
     "maps": (ROADS, ROAD_OTHERS),
@@ -200,6 +203,21 @@ PERCEPTION: list[tuple[str, str, str]] = [
     ("maps", "wrong", "Oslo-Lima: 9\nLima-Cairo: 24\nOslo-Cairo: 41"),
     ("maps", "wrong", "Oslo-Lima: 24\nLima-Cairo: 9\nOslo-Cairo: 41\nPerth-Lima: 5"),
     ("maps", "wrong", "Oslo到Lima长24，Lima到Cairo长8，Oslo到Cairo长41。"),
+    ("stacks", "right", "Tower A: 3\nTower B: 5\nTower C: 1"),
+    ("stacks", "right", "A: 3\nB: 5\nC: 1"),
+    ("stacks", "right", "Tower A has 3 blocks, tower B has 5 blocks and tower C has 1 block."),
+    ("stacks", "right", "Towers A, B and C have 3, 5 and 1 blocks respectively."),
+    ("stacks", "right", "| Tower | Blocks |\n|---|---|\n| A | 3 |\n| B | 5 |\n| C | 1 |"),
+    ("stacks", "right", "- **Tower A**: three blocks\n- **Tower B**: five blocks\n- **Tower C**: one block"),
+    ("stacks", "right", "A careful count gives: Tower A is 3 high, Tower B is 5 high, Tower C is 1 high."),
+    ("stacks", "right", "A塔: 3\nB塔: 5\nC塔: 1"),
+    ("stacks", "right", "A塔有三块积木，B塔有五块，C塔有一块。"),
+    ("stacks", "wrong", "Tower A: 3\nTower B: 4\nTower C: 1"),
+    ("stacks", "wrong", "A: 3\nB: 5\nC: 1\nD: 2"),
+    ("stacks", "wrong", "A: 5\nB: 3\nC: 1"),
+    ("stacks", "wrong", "Tower A: 3\nTower B: 5"),
+    ("stacks", "wrong", "A塔有三块积木，B塔有四块，C塔有一块。"),
+    ("stacks", "unread", "A tower of blocks is standing next to two others."),
     ("maps", "unread", "The map has three places that are joined by roads."),
 ]  # fmt: skip
 

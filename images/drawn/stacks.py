@@ -1,0 +1,174 @@
+"""Stacks: towers of blocks, partly hidden by nearer ones. Harder ones are more and higher."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+
+from PIL import Image
+
+from images.drawn.canvas import INK, WHITE, Canvas, Colour, Point, mixed
+from images.drawn.truth import Drawing, Fact, Name, Number, Problem
+from images.drawn.words import COLOURS, TOWERS, Term, Text, joined
+
+_GROUNDS: tuple[Colour, ...] = ((240, 240, 236), (232, 238, 244), (246, 240, 230))
+_WIDE, _HIGH, _DEEP = 62.0, 26.0, (22.0, -15.0)
+"""Width and height of a block's front, and how its depth moves across and down."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step of the ladder: towers, rows of towers, most blocks, and how clear the seams are."""
+
+    towers: int
+    rows: int
+    most: int
+    seams: float
+    one_colour: bool
+
+
+def step(level: int) -> Step:
+    """The step of a level from 1 to 10."""
+    return Step(
+        towers=(2, 3, 3, 4, 5, 6, 6, 7, 8, 9)[level - 1],
+        rows=1 if level <= 3 else 2 if level <= 7 else 3,
+        most=(4, 5, 6, 6, 7, 8, 9, 10, 11, 12)[level - 1],
+        seams=1.0 if level <= 4 else 1.0 - 0.12 * (level - 4),
+        one_colour=level >= 6,
+    )
+
+
+class Stacks:
+    """The family of stacks."""
+
+    name = "stacks"
+
+    def draw(self, random: Random, level: int) -> Drawing:
+        """Towers in one to three rows; the facts are their numbers of blocks."""
+        plan = step(level)
+        columns = -(-plan.towers // plan.rows)
+        names = TOWERS[: plan.towers]
+        heights: list[int] = []
+        for place in range(plan.towers):
+            # a tower behind another one is at least one block higher: its name stays visible
+            before = heights[place - columns] if place >= columns else 0
+            left = plan.rows - 1 - place // columns
+            heights.append(random.randint(before + 1, max(before + 1, plan.most - 2 * left)))
+        facts = tuple(
+            Fact(name, Number(height)) for name, height in zip(names, heights, strict=True)
+        )
+        return Drawing(
+            image=_paint(random, plan, columns, names, heights),
+            question=random.choice(_QUESTIONS),
+            facts=facts,
+            problem=_problem(random, level, facts, heights),
+            guess=1 / plan.most,
+            others=TOWERS[plan.towers :],
+        )
+
+
+_QUESTIONS = (
+    Text(
+        "How many blocks high is each tower? All blocks have one size and all towers stand on the "
+        "floor. One line for each: “Tower X: number”.",
+        "每座塔有几块积木高？所有积木大小相同，所有塔都立在地面上。每座塔写一行：“X塔: 数量”。",
+    ),
+    Text(
+        "Count the blocks of every tower, hidden ones included (all blocks are alike, and every "
+        "tower starts at the floor). One a line, as “Tower X: number”.",
+        "请数出每座塔的积木数，包括被挡住的（积木都一样，塔都从地面开始）。每座一行：“X塔: 数量”。",
+    ),
+)
+
+
+def _paint(
+    random: Random, plan: Step, columns: int, names: Sequence[Term], heights: Sequence[int]
+) -> Image.Image:
+    gap, behind = _WIDE + random.uniform(34, 60), (34.0, 34.0)
+    width = round(60 + gap * columns + behind[0] * plan.rows + _DEEP[0])
+    height = round(90 + max(heights) * _HIGH + behind[1] * plan.rows)
+    canvas = Canvas(max(360, width), max(300, height), random.choice(_GROUNDS))
+    floor = canvas.height - 34.0
+    canvas.box(
+        (0, floor - behind[1] * plan.rows - 20), (canvas.width, canvas.height), (206, 204, 198)
+    )
+    paints = list(COLOURS.values())[:8]
+    base = random.choice(paints)
+    for place in reversed(range(len(heights))):
+        row, column = divmod(place, columns)
+        corner = 44 + gap * column + behind[0] * row, floor - behind[1] * row
+        for block in range(heights[place]):
+            paint = base if plan.one_colour else random.choice(paints)
+            _block(canvas, (corner[0], corner[1] - _HIGH * block), paint, plan.seams)
+        top = corner[0] + (_WIDE + _DEEP[0]) / 2, corner[1] - _HIGH * heights[place] + _DEEP[1] / 2
+        canvas.disc(top, 8.5, WHITE, outline=INK)
+        canvas.text(top, names[place].en[-1], 11, face="bold")
+    return canvas.finish()
+
+
+def _block(canvas: Canvas, corner: Point, paint: Colour, seams: float) -> None:
+    """A block by the lower left corner of its front."""
+    left, bottom = corner
+    right, top = left + _WIDE, bottom - _HIGH
+    across, down = _DEEP
+    edge = mixed(paint, INK, 0.25 + 0.6 * seams)
+    side = [
+        (right, bottom),
+        (right + across, bottom + down),
+        (right + across, top + down),
+        (right, top),
+    ]
+    lid = [(left, top), (left + across, top + down), (right + across, top + down), (right, top)]
+    canvas.box((left, top), (right, bottom), paint)
+    canvas.polygon(side, mixed(paint, INK, 0.3))
+    canvas.polygon(lid, mixed(paint, WHITE, 0.35))
+    for outline in (
+        [(left, bottom), (left, top), (right, top), (right, bottom), (left, bottom)],
+        side,
+        lid,
+    ):
+        canvas.line([*outline, outline[0]], edge, 1)
+
+
+def _problem(random: Random, level: int, facts: Sequence[Fact], heights: Sequence[int]) -> Problem:
+    names = tuple(fact.subject for fact in facts)
+    listing = joined(
+        [
+            Term(f"{fact.subject.en} ({height})", f"{fact.subject.zh}（{height}）")
+            for fact, height in zip(facts, heights, strict=True)
+        ]
+    )
+    steps = Text("The heights are: {listing}.", "各塔高度：{listing}。").fill(listing=listing)
+    tasks = ["gap", "total"] if level <= 3 else ["total", "fill", "level"]
+    ranked = sorted(heights, reverse=True)
+    if ranked[0] > ranked[1]:
+        tasks.append("highest")
+    task = random.choice(tasks)
+    if task == "highest":
+        best = heights.index(ranked[0])
+        question = Text("Which tower is the highest in blocks?", "哪座塔的积木最多？")
+        return Problem(task, question, steps, Name(names[best], names), 1 / len(names))
+    if task == "gap":
+        question = Text(
+            "How many blocks more has the highest tower than the lowest?",
+            "最高的塔比最低的塔多几块积木？",
+        )
+        return Problem(task, question, steps, Number(ranked[0] - ranked[-1]), 1 / ranked[0])
+    if task == "total":
+        question = Text("How many blocks are there in all?", "一共有多少块积木？")
+        return Problem(task, question, steps, Number(sum(heights)), 0.1)
+    if task == "fill":
+        question = Text(
+            "How many blocks must be added to make all towers as high as the highest?",
+            "要使所有塔都与最高的塔一样高，需要增加多少块积木？",
+        )
+        number = ranked[0] * len(heights) - sum(heights)
+        return Problem(task, question, steps, Number(number), 0.05)
+    limit = random.choice(ranked[:-1])
+    question = Text(
+        "How many blocks are left if every tower higher than {limit} is cut down to {limit}?",
+        "如果把高于{limit}块的塔都减到{limit}块，还剩多少块积木？",
+    ).fill(limit=limit)
+    number = sum(min(height, limit) for height in heights)
+    return Problem(task, question, steps, Number(number), 0.05)
