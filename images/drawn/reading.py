@@ -118,7 +118,8 @@ def plain(reply: str) -> str:
     text = re.sub(r"^\s*(?:\d{1,2}[.)]\s|[-\u2022>]\s)", "", text, flags=re.MULTILINE)
     text = re.sub(r"(?<=\d),(?=\d{3}(?!\d))", "", text)
     text = re.sub(r"(?<=\d)\\?%|[$\u20ac\u00a3\u00a5]", " ", text)
-    text = _worded(text)
+    text = re.sub(r"\((?=[^()]*(?:[a-z]{3}|[个块件枚]))[^()]*\)(?=\s*:)", "", text)
+    text = re.sub(r"[^\S\n]+", " ", _worded(text))
     text = re.sub(
         rf"{_ADDEND}(?:\s*[-+x\u00d7*/]\s*{_ADDEND})+\s*(?:=|\u2248)\s*(?=-?\d)", " ", text
     )
@@ -214,9 +215,9 @@ def _bind(line: str, named: list[Mention], values: list[Mention]) -> Iterator[tu
         yield from ((name, values[0].value) for name in _names(named))
         return
     behind, before = _links(line, named, values, _BEHIND), _links(line, values, named, _BEFORE)
-    if len(before) > len(behind) or (
-        len(before) == len(behind) and values[0].end <= named[0].start
-    ):
+    is_signed = any(_SIGN.search(line[one.end : other.start]) for one, other in behind)
+    starts = values[0].end <= named[0].start and not is_signed
+    if len(before) > len(behind) or (len(before) == len(behind) and starts):
         for value, subject in before:
             yield str(subject.value), value.value
         return
@@ -237,6 +238,7 @@ def _links(
     return links
 
 
+_SIGN = re.compile(r"[:=|→]")
 _COMMA = re.compile(r",(?!\d)|，|\b(?:but|while|whereas)\b")
 _ADDEND = r"\(?-?\d+(?:\.\d+)?\)?"
 _SENTENCE = re.compile(r"(?<![A-Z])[.!?;](?=\s|$)|[\u3002\uff01\uff1f!?;]|\n")
@@ -256,13 +258,15 @@ _DENIED = re.compile(
 )
 _EACH = re.compile(r"\b(?:both|each|all|equally|same)\b|都|均|各", re.IGNORECASE)
 _BEHIND = re.compile(
-    r"\s*(?:[^\S\n]|[:=|(~\u2248,>\"-]|\u2013|\u2014|\u2192|\b(?:is|are|was|were|has|have|had|shows?|reads?|sold|at|with|on|in"
-    r"|square|the|about|around|approximately|roughly|sits?|stands?|of|value|cost|costs|a|total)\b"
-    r"|是|为|在|位于|有|约|大|的|值|数|显示|里|价格?|共|的)*\s*",
+    r"(?:'s|[\s:=|(~≈,>\"\-–—→↔]"
+    r"|\b(?:is|are|was|were|has|have|had|shows?|reads?|sold|at|with|on|in|square|clock|the|about"
+    r"|around|approximately|roughly|sits?|stands?|of|value|costs?|a|total)\b"
+    r"|[是为在有约大的值数里价格共])*|(?:位于|显示|的时钟|时钟)+",
     re.IGNORECASE,
 )
 _BEFORE = re.compile(
-    r"\s*[:=×x-]\s*|\s*(?:[a-z]+\s+){0,3}|\s*[个枚只件块张颗的]*\s*", re.IGNORECASE
+    r"\s*[:=×x-]\s*|\s*(?!and\b|but\b|or\b)(?:[a-z]+\s+){0,3}|\s*[个枚只件块张颗的有是为]*\s*",
+    re.IGNORECASE,
 )
 _ONES = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
