@@ -71,7 +71,7 @@ class Boards:
             image=canvas.finish(),
             question=random.choice(_QUESTIONS),
             facts=facts,
-            problem=_problem(random, level, [*pieces], facts, [*pieces.values()]),
+            problem=_problem(random, level, [*pieces], facts),
             guess=1 / plan.side**2,
             others=tuple(coloured(*kind) for kind in kinds[plan.pieces :]),
         )
@@ -119,37 +119,20 @@ def _board(random: Random, plan: Step) -> Canvas:
 
 
 def _problem(
-    random: Random,
-    level: int,
-    squares: Sequence[tuple[int, int]],
-    facts: Sequence[Fact],
-    kinds: Sequence[tuple[Term, Term]],
+    random: Random, level: int, squares: Sequence[tuple[int, int]], facts: Sequence[Fact]
 ) -> Problem:
     tasks = ("moves", "highest") if level <= 3 else ("moves", "nearest", "right of")
     task = random.choice(tasks)
     names = tuple(fact.subject for fact in facts)
     start, end = random.sample(range(len(facts)), 2)
     if task == "moves":
-        across = abs(squares[start][0] - squares[end][0])
-        along = abs(squares[start][1] - squares[end][1])
-        question = Text(
-            "How many steps to a neighbouring square (left, right, up or down) are needed at least "
-            "from the {start} to the {end}? Other pieces do not block the way.",
-            "从{start}走到{end}，每步只能上下左右移动一格，至少需要多少步？其他棋子不挡路。",
-        ).fill(start=names[start], end=names[end])
-        steps = Text(
-            "From {one} to {other} it is {across} across and {along} along.",
-            "从{one}到{other}，横向{across}格，纵向{along}格。",
-        ).fill(one=_name(squares[start]), other=_name(squares[end]), across=across, along=along)
-        side = max(max(square) for square in squares)
-        return Problem(task, question, steps, Number(across + along), 1 / (2 * side + 1))
+        return _moves(names[start], names[end], squares[start], squares[end])
     if task == "right of":
-        colour, shape = kinds[start]
         found = [names[n] for n, at in enumerate(squares) if at[0] > squares[start][0]]
         question = Text(
             "How many pieces are in columns to the right of the {piece}'s column?",
             "有多少个棋子位于{piece}所在列的右侧各列？",
-        ).fill(piece=coloured(colour, shape))
+        ).fill(piece=names[start])
         steps = Text("Right of column {column}: {found}.", "第{column}列右侧：{found}。")
         none = Text("nothing", "没有棋子")
         steps = steps.fill(column=_name(squares[start])[0], found=joined(found) if found else none)
@@ -165,7 +148,7 @@ def _problem(
         key = [abs(here[0] - column) + abs(here[1] - row) for column, row in squares]
         key[start] = 99
         if sorted(key)[0] == sorted(key)[1]:
-            return _problem(random, level, squares, facts, kinds)
+            return _problem(random, level, squares, facts)
         question = Text(
             "Which piece is reached from the {start} in the fewest steps (left, right, up, down)?",
             "从{start}出发，上下左右每步一格，到哪个棋子步数最少？",
@@ -174,3 +157,17 @@ def _problem(
     steps = Text("The {piece} is on {square}.", "{piece}在{square}。")
     steps = steps.fill(piece=names[best], square=_name(squares[best]))
     return Problem(task, question, steps, Name(names[best], names), 1 / len(facts))
+
+
+def _moves(one: Term, other: Term, start: tuple[int, int], end: tuple[int, int]) -> Problem:
+    across, along = abs(start[0] - end[0]), abs(start[1] - end[1])
+    question = Text(
+        "How many steps to a neighbouring square (left, right, up or down) are needed at least "
+        "from the {one} to the {other}? Other pieces do not block the way.",
+        "从{one}走到{other}，每步只能上下左右移动一格，至少需要多少步？其他棋子不挡路。",
+    ).fill(one=one, other=other)
+    steps = Text(
+        "From {one} to {other} it is {across} across and {along} along.",
+        "从{one}到{other}，横向{across}格，纵向{along}格。",
+    ).fill(one=_name(start), other=_name(end), across=across, along=along)
+    return Problem("moves", question, steps, Number(across + along), 1 / 8)

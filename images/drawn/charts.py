@@ -246,12 +246,10 @@ def _pie(
     for share in shares:
         canvas.line([centre, polar(centre, radius, turn)], WHITE, 2)
         turn += 3.6 * share
-    legend = list(zip(labels, paints, strict=True))
-    random.shuffle(legend)
-    for place, (label, paint) in enumerate(legend if not named else ()):
-        y = 90 + place * 30
-        canvas.box((width * 0.74, y - 8), (width * 0.74 + 16, y + 8), paint, outline=PALE)
-        canvas.text((width * 0.74 + 26, y), label.en, size, anchor="lm")
+    if not named:
+        legend = list(zip(labels, paints, strict=True))
+        random.shuffle(legend)
+        _legend(canvas, width * 0.74, legend, size)
     facts = tuple(
         Fact(label, Number(share, unit=Text("%", "%")))
         for label, share in zip(labels, shares, strict=True)
@@ -265,6 +263,15 @@ def _pie(
         guess=1 / len(facts),
         others=others,
     )
+
+
+def _legend(
+    canvas: Canvas, left: float, entries: Sequence[tuple[Term, Colour]], size: float
+) -> None:
+    for place, (label, paint) in enumerate(entries):
+        y = 90 + place * 30
+        canvas.box((left, y - 8), (left + 16, y + 8), paint, outline=PALE)
+        canvas.text((left + 26, y), label.en, size, anchor="lm")
 
 
 def _shares(random: Random, count: int, least: int) -> list[int]:

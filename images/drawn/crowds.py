@@ -86,7 +86,7 @@ _QUESTIONS = (
 
 
 def _places(random: Random, canvas: Canvas, count: int, plan: Step) -> list[Point]:
-    """Middles that are apart from each other; the distance shrinks if there is no room."""
+    """Middles that are apart from each other; the distance shrinks until there is room."""
     edge = plan.radius * 1.2
     apart, places = 2.1 * plan.radius * (1 - plan.overlap), list[Point]()
     while len(places) < count:

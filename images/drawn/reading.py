@@ -289,7 +289,9 @@ _WORD = re.compile(
     rf"\b(?:{'|'.join(word for word in _ENGLISH if word != 'one')})\b", re.IGNORECASE
 )
 _ONE = re.compile(
-    r"(?<=[:=|(] )one\b|(?<=\b(?:is|as) )one\b(?! of)|(?<=\bare )one\b|^one\b(?=\.?$)", re.I | re.M
+    r"(?<=\b(?-i:[A-Z]) )one\b(?=[.,;]|$)|(?<=[:=|(] )one\b|(?<=\b(?:is|as) )one\b(?! of)"
+    r"|(?<=\bare )one\b|^one\b(?=\.?$)",
+    re.IGNORECASE | re.MULTILINE,
 )
 _DIGITS = "零一二三四五六七八九"
 _CHINESE = re.compile(

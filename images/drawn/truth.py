@@ -236,7 +236,7 @@ _SQUARE = re.compile(r"(?<![A-Za-z\d])\(?([A-Ja-j])\s*[-,]?\s*(\d{1,2})\)?(?![\d
 
 
 def _minutes(match: re.Match[str]) -> int | None:
-    """The minutes after twelve that a match of `_TIME` names; None if there is no such time."""
+    """The minutes after twelve that a match of `_TIME` names; None for a time like 25:00."""
     if match["hour"]:
         hour, minute = int(match["hour"]), int(match["minute"])
     elif match["whole"]:
