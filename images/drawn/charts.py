@@ -209,7 +209,9 @@ def _axes_chart(  # noqa: PLR0913 - what is drawn, where, and how
                 canvas.disc(at(place + 0.5, value), 5, paint, outline=WHITE, width=1)
             if plan.printed:
                 x, y = at(place + 0.5, value)
-                canvas.text((x, y - 14), str(value), plan.size - 1, face=face)
+                lowest = value == min(row[max(0, place - 1) : place + 2]) and value > 8
+                below = kind == "lines" and lowest
+                canvas.text((x, y + (14 if below else -14)), str(value), plan.size - 1, face=face)
     return canvas.finish()
 
 
