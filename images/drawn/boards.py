@@ -136,7 +136,7 @@ def _problem(
         steps = Text("Right of column {column}: {found}.", "第{column}列右侧：{found}。")
         none = Text("nothing", "没有棋子")
         steps = steps.fill(column=_name(squares[start])[0], found=joined(found) if found else none)
-        return Problem(task, question, steps, Number(len(found)), 1 / len(facts))
+        return Problem(task, question, steps, Number(len(found)), 0.14)
     if task == "highest":
         key = [-(10 * row + column) for column, row in squares]
         question = Text(
@@ -170,4 +170,4 @@ def _moves(one: Term, other: Term, start: tuple[int, int], end: tuple[int, int])
         "From {one} to {other} it is {across} across and {along} along.",
         "从{one}到{other}，横向{across}格，纵向{along}格。",
     ).fill(one=_name(start), other=_name(end), across=across, along=along)
-    return Problem("moves", question, steps, Number(across + along), 1 / 8)
+    return Problem("moves", question, steps, Number(across + along), 0.16)

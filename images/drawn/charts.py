@@ -128,7 +128,7 @@ def _problem(random: Random, level: int, facts: Sequence[Fact], which: Text) -> 
             "How many values{which} are above {limit}?", "{which}有多少个数值大于{limit}？"
         )
         question = question.fill(limit=f"{limit:g}", which=which)
-        return Problem(task, question, steps, Number(place), 1 / (len(facts) + 1))
+        return Problem(task, question, steps, Number(place), 0.18)
     if task == "sum":
         question = Text(
             "What is the sum of the two largest values{which} less the smallest?",
@@ -136,7 +136,7 @@ def _problem(random: Random, level: int, facts: Sequence[Fact], which: Text) -> 
         )
         total = _of(ranked[0]) + _of(ranked[1]) - _of(ranked[-1])
         return Problem(
-            task, question.fill(which=which), steps, Number(total, within=3 * within), 0.03
+            task, question.fill(which=which), steps, Number(total, within=3 * within), 0.075
         )
     place = random.randint(1, min(4, len(ranked) - 1))
     question = Text("Which label has the {nth} value{which}?", "{which}哪个标签的数值{nth}？")

@@ -253,7 +253,7 @@ def _time_problem(
         )
         steps = steps.fill(name=fact.subject, now=_say(fact.value), later=later)
         answer = Time((values[place] + later) % 720, within // 2)
-        return Problem("later", question.fill(name=fact.subject, later=later), steps, answer, 0.01)
+        return Problem("later", question.fill(name=fact.subject, later=later), steps, answer, 0.017)
     ranked = sorted(zip(values, facts, strict=True), key=lambda pair: pair[0])
     order = joined([_shown(fact) for _, fact in ranked])
     steps = Text("Counted from 12:00, in order: {order}.", "从12:00算起，依次为：{order}。").fill(
@@ -289,14 +289,14 @@ def _load_problem(
     steps = Text("From high to low: {order}.", "从高到低：{order}。").fill(order=order)
     if len(facts) == 1:
         question = Text("How much is missing to 100?", "距离100还差多少？")
-        return Problem("missing", question, steps, Number(100 - values[0], within=within), 0.04)
+        return Problem("missing", question, steps, Number(100 - values[0], within=within), 0.09)
     if random.random() < 0.5:
         question = Text(
             "By how much does the highest reading exceed the lowest?",
             "最高读数与最低读数相差多少？",
         )
         return Problem(
-            "gap", question, steps, Number(ranked[0][0] - ranked[-1][0], within=2 * within), 0.06
+            "gap", question, steps, Number(ranked[0][0] - ranked[-1][0], within=2 * within), 0.22
         )
     place = random.randint(0, len(facts) - 1)
     question = Text(

@@ -122,25 +122,25 @@ def _problem(
         tasks.append("most")
     task = random.choice(tasks)
     if task == "boxes":
-        size = random.choice((3, 4, 5, 6))
+        size = random.choice((2, 3))
         question = Text(
             "All marks are packed into boxes of {size}. How many boxes are needed?",
             "把所有图形装进每盒{size}个的盒子，至少需要几个盒子？",
         )
-        return Problem(task, question.fill(size=size), steps, Number(-(-total // size)), 1 / 6)
+        return Problem(task, question.fill(size=size), steps, Number(-(-total // size)), 0.3)
     if task == "gap":
         question = Text(
             "How many more marks has the most frequent kind than the rarest?",
             "数量最多的一种比最少的一种多几个？",
         )
-        return Problem(task, question, steps, Number(max(counts) - min(counts)), 1 / 6)
+        return Problem(task, question, steps, Number(max(counts) - min(counts)), 0.18)
     if task == "colour":
         colour = random.choice(kinds)[0]
         found = sum(count for kind, count in zip(kinds, counts, strict=True) if kind[0] == colour)
         question = Text("How many marks are not {colour}?", "不是{colour}的图形有多少个？").fill(
             colour=colour
         )
-        return Problem(task, question, steps, Number(total - found), 1 / max(2, total))
+        return Problem(task, question, steps, Number(total - found), 0.07)
     second = sorted(range(len(counts)), key=lambda place: -counts[place])[1]
     question = Text("Which kind is the second most frequent?", "哪一种的数量第二多？")
     names = tuple(fact.subject for fact in facts)

@@ -189,7 +189,7 @@ def _problem(random: Random, names: Sequence[Term], lengths: Mapping[Road, int])
         none = Text("nothing", "没有地点")
         steps = Text("Near enough: {near}.", "够近的有：{near}。")
         steps = steps.fill(near=joined(near) if near else none)
-        return Problem(task, question, steps, Number(len(near)), 1 / len(names))
+        return Problem(task, question, steps, Number(len(near)), 0.32)
     length, places = _route(lengths, start, end)
     question = Text(
         "How long is the shortest way from {start} to {end} along the roads?",
@@ -198,7 +198,7 @@ def _problem(random: Random, names: Sequence[Term], lengths: Mapping[Road, int])
     steps = Text("The way is {way}.", "路线是{way}。").fill(
         way=", ".join(names[place].en for place in places)
     )
-    return Problem("route", question, steps, Number(length), 0.02)
+    return Problem("route", question, steps, Number(length), 0.01)
 
 
 def _route(lengths: Mapping[Road, int], start: int, end: int) -> tuple[int, list[int]]:

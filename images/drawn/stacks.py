@@ -154,21 +154,21 @@ def _problem(random: Random, level: int, facts: Sequence[Fact], heights: Sequenc
             "How many blocks more has the highest tower than the lowest?",
             "最高的塔比最低的塔多几块积木？",
         )
-        return Problem(task, question, steps, Number(ranked[0] - ranked[-1]), 1 / ranked[0])
+        return Problem(task, question, steps, Number(ranked[0] - ranked[-1]), 0.2)
     if task == "total":
         question = Text("How many blocks are there in all?", "一共有多少块积木？")
-        return Problem(task, question, steps, Number(sum(heights)), 0.1)
+        return Problem(task, question, steps, Number(sum(heights)), 0.07)
     if task == "fill":
         question = Text(
             "How many blocks must be added to make all towers as high as the highest?",
             "要使所有塔都与最高的塔一样高，需要增加多少块积木？",
         )
         number = ranked[0] * len(heights) - sum(heights)
-        return Problem(task, question, steps, Number(number), 0.05)
+        return Problem(task, question, steps, Number(number), 0.035)
     limit = random.choice(ranked[:-1])
     question = Text(
         "How many blocks are left if every tower higher than {limit} is cut down to {limit}?",
         "如果把高于{limit}块的塔都减到{limit}块，还剩多少块积木？",
     ).fill(limit=limit)
     number = sum(min(height, limit) for height in heights)
-    return Problem(task, question, steps, Number(number), 0.05)
+    return Problem(task, question, steps, Number(number), 0.035)

@@ -147,7 +147,12 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A question about facts. `guess` is the chance that a guess of the right kind is right."""
+    """A question about facts.
+
+    `guess` is the chance that a blind answer of the right kind is right: one in the number of
+    names, or how often the answer of another drawing of the family, level and task is right
+    (measured over 24 drawings a level).
+    """
 
     task: str
     question: Text
