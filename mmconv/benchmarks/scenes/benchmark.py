@@ -62,7 +62,7 @@ class ScenesOptions(Options):
     """The levels of difficulty, from 1 to 10."""
     n: int = Field(default=10, ge=1)
     """How many images of each family and level."""
-    seed: int = Field(default=0, ge=0)
+    draw_seed: int = Field(default=0, ge=0)
     """Equal seeds draw equal images; a new seed draws images that no model was trained on."""
     language: Language = "en"
     """The language of the dialogues: en or zh."""
@@ -131,7 +131,7 @@ class Scenes(Benchmark[Scene, ScenesOptions]):
                     "id": f"{family}-{level}-{number}",
                     "family": family,
                     "level": level,
-                    "seed": options.seed,
+                    "seed": options.draw_seed,
                     "number": number,
                     "language": options.language,
                 },
@@ -144,7 +144,7 @@ class Scenes(Benchmark[Scene, ScenesOptions]):
         def read(record: Record) -> Scene:
             fields = record.fields
             drawn = draw_sample(
-                fields["family"], fields["level"], options.seed, fields["number"], options.language
+                fields["family"], fields["level"], options.draw_seed, fields["number"], options.language
             )
             image = images.add_bytes(drawn.png, record.where)
             return Scene.model_validate({**fields, "image": image})

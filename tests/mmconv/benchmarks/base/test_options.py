@@ -61,7 +61,7 @@ def run(benchmark: str, folder: Path, **fields: Any) -> RunSpec:
     return RunSpec(**{"benchmark": benchmark, "options": needed, "models": roles, **fields})
 
 
-@each_benchmark
+@pytest.mark.parametrize("benchmark", [name for name in TITLES if "judge" in describe(name).roles])
 def test_grading_needs_a_judge(benchmark: str, tmp_path: Path) -> None:
     alone = run(benchmark, tmp_path, models={"candidate": FAKE})
     message = r"needs a judge: name one( \(.+\))?, or give --(no-judge|generate-only)$"
@@ -110,6 +110,7 @@ def test_options_that_name_files_are_known_by_their_types() -> None:
         "botchat": {"data", "opponents"},
         "fbbench": {"data"},
         "cmteval": {"data", "references"},
+        "scenes": {"data"},
     }
     assert file_options(ImageOptions) == {"data", "images"}
 
