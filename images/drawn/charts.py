@@ -8,8 +8,19 @@ from random import Random
 
 from PIL import Image
 
-from images.drawn.canvas import INK, PALE, WHITE, Canvas, Colour, Point, mixed, polar, text_width
-from images.drawn.truth import Drawing, Fact, Name, Number, Problem
+from images.drawn.canvas import (
+    INK,
+    PALE,
+    WHITE,
+    Canvas,
+    Colour,
+    Face,
+    Point,
+    mixed,
+    polar,
+    text_width,
+)
+from images.drawn.truth import Drawing, Fact, Name, Number, Problem, shown
 from images.drawn.words import COLOURS, MONTHS, PEOPLE, PLACES, Term, Text, joined
 
 _TOPICS = (
@@ -108,7 +119,7 @@ def _values(random: Random, plan: Step) -> list[int]:
 
 def _problem(random: Random, level: int, facts: Sequence[Fact], which: Text) -> Problem:
     ranked = sorted(facts, key=lambda fact: -_of(fact))
-    order = joined([_shown(fact) for fact in ranked])
+    order = joined([shown(fact) for fact in ranked])
     steps = Text("From largest to smallest{which}: {order}.", "{which}从大到小：{order}。")
     steps = steps.fill(order=order, which=which)
     within = facts[0].value.within if isinstance(facts[0].value, Number) else 0.0
@@ -157,12 +168,6 @@ def _of(fact: Fact) -> float:
     return fact.value.value if isinstance(fact.value, Number) else 0.0
 
 
-def _shown(fact: Fact) -> Term:
-    return Term(
-        *(f"{fact.subject[language]} ({fact.value.say(language)})" for language in ("en", "zh"))
-    )
-
-
 def _axes_chart(  # noqa: PLR0913 - what is drawn, where, and how
     random: Random,
     plan: Step,
@@ -176,7 +181,7 @@ def _axes_chart(  # noqa: PLR0913 - what is drawn, where, and how
     height = random.choice((400, 440, 520))
     canvas = Canvas(width, height, random.choice(_GROUNDS))
     left, right, top, bottom = 64, width - 28, 72 if plan.series == 1 else 96, height - 52
-    face = random.choice(("sans", "serif"))
+    face: Face = random.choice(("sans", "serif"))
     canvas.text(
         (left, 30), topic, plan.size + 5, face="bold" if face == "sans" else "serif", anchor="lm"
     )

@@ -16,8 +16,15 @@ from images.drawn.words import Term, Text, joined
 class Constraint(Protocol):
     """What a creation must fulfil: `wording` completes "The text must ..."."""
 
-    name: str
-    wording: Text
+    @property
+    def name(self) -> str:
+        """What tables call it."""
+        ...
+
+    @property
+    def wording(self) -> Text:
+        """What the instruction says."""
+        ...
 
     def holds(self, reply: str) -> bool:
         """Whether the reply fulfils it."""

@@ -8,8 +8,8 @@ from itertools import pairwise
 from random import Random
 
 from images.drawn.canvas import INK, WHITE, Canvas, Colour, Point, mixed, polar
-from images.drawn.truth import Drawing, Duration, Fact, Name, Number, Problem, Time, Value
-from images.drawn.words import COLOURS, PLACES, PUMPS, Term, Text, joined
+from images.drawn.truth import Drawing, Duration, Fact, Name, Number, Problem, Time, Value, shown
+from images.drawn.words import COLOURS, PLACES, PUMPS, Text, joined
 
 _GROUNDS: tuple[Colour, ...] = ((238, 236, 230), (228, 234, 240), (236, 240, 232), WHITE)
 _ACCENTS = [COLOURS[term] for term in COLOURS if term.en in ("red", "blue", "green", "purple")]
@@ -255,7 +255,7 @@ def _time_problem(
         answer = Time((values[place] + later) % 720, within // 2)
         return Problem("later", question.fill(name=fact.subject, later=later), steps, answer, 0.017)
     ranked = sorted(zip(values, facts, strict=True), key=lambda pair: pair[0])
-    order = joined([_shown(fact) for _, fact in ranked])
+    order = joined([shown(fact) for _, fact in ranked])
     steps = Text("Counted from 12:00, in order: {order}.", "从12:00算起，依次为：{order}。").fill(
         order=order
     )
@@ -265,8 +265,8 @@ def _time_problem(
             "Put the clocks in order, from 12:00 to 11:59. Which one comes at place {place}?",
             "将时钟按12:00到11:59的顺序排列，第{place}个是哪个？",
         ).fill(place=place + 1)
-        answer = Name(ranked[place][1].subject, tuple(fact.subject for fact in facts))
-        return Problem("rank", question, steps, answer, 1 / len(facts))
+        named = Name(ranked[place][1].subject, tuple(fact.subject for fact in facts))
+        return Problem("rank", question, steps, named, 1 / len(facts))
     start, end = random.sample(range(len(facts)), 2)
     question = Text(
         "How many minutes must the clock of {start} run to show what that of {end} shows now?",
@@ -285,7 +285,7 @@ def _load_problem(
 ) -> Problem:
     within = facts[0].value.within if isinstance(facts[0].value, Number) else 0.0
     ranked = sorted(zip(values, facts, strict=True), key=lambda pair: -pair[0])
-    order = joined([_shown(fact) for _, fact in ranked])
+    order = joined([shown(fact) for _, fact in ranked])
     steps = Text("From high to low: {order}.", "从高到低：{order}。").fill(order=order)
     if len(facts) == 1:
         question = Text("How much is missing to 100?", "距离100还差多少？")
@@ -309,9 +309,3 @@ def _load_problem(
 
 def _say(value: Value) -> Text:
     return Text(value.say("en"), value.say("zh"))
-
-
-def _shown(fact: Fact) -> Term:
-    return Term(
-        *(f"{fact.subject[language]} ({fact.value.say(language)})" for language in ("en", "zh"))
-    )

@@ -48,7 +48,9 @@ def read_facts(reply: str, facts: Sequence[Fact], others: Sequence[Term] = ()) -
     """Compare what `reply` states about each subject with the facts; its last word counts."""
     subjects = [*(fact.subject for fact in facts), *others]
     stated = dict(bindings(plain(reply), subjects, facts[0].value))
-    right, wrong, missing = [], [], []
+    right: list[str] = []
+    wrong: list[str] = []
+    missing: list[str] = []
     for fact in facts:
         name = fact.subject.en
         if name not in stated:

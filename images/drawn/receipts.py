@@ -178,7 +178,7 @@ def _lower(good: Term) -> Text:
 def _listing(rows: Sequence[_Row]) -> Text:
     names = joined(
         [
-            Term(*(f"{row.good[language]} {row.cents / 100:.2f}" for language in ("en", "zh")))
+            Term(f"{row.good.en} {row.cents / 100:.2f}", f"{row.good.zh} {row.cents / 100:.2f}")
             for row in rows
         ]
     )

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from random import Random
-from typing import ClassVar, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 from PIL import Image
 
@@ -183,10 +183,19 @@ class Drawing(Truth):
     image: Image.Image
 
 
+def shown(fact: Fact) -> Term:
+    """The subject of a fact with its value in brackets."""
+    subject, value = fact.subject, fact.value
+    return Term(f"{subject.en} ({value.say('en')})", f"{subject.zh} ({value.say('zh')})")
+
+
 class Family(Protocol):
     """What draws images of one kind."""
 
-    name: ClassVar[str]
+    @property
+    def name(self) -> str:
+        """The name by which runs choose it."""
+        ...
 
     def draw(self, random: Random, level: int) -> Drawing:
         """Draw an image of a level from 1 to 10."""

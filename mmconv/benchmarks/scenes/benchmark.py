@@ -144,7 +144,11 @@ class Scenes(Benchmark[Scene, ScenesOptions]):
         def read(record: Record) -> Scene:
             fields = record.fields
             drawn = draw_sample(
-                fields["family"], fields["level"], options.draw_seed, fields["number"], options.language
+                fields["family"],
+                fields["level"],
+                options.draw_seed,
+                fields["number"],
+                options.language,
             )
             image = images.add_bytes(drawn.png, record.where)
             return Scene.model_validate({**fields, "image": image})

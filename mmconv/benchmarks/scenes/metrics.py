@@ -135,9 +135,9 @@ def breaking_level(frame: ScoreFrame, *, condition: str, turn: int) -> Cell | No
     crossings = [_crossing(levels, draw / counts, counts) for draw in draws]
     low, high = np.quantile(crossings, (0.025, 0.975))
     value = _crossing(levels, right / counts, counts)
-    shown: float | str = NEVER if value > levels[-1] else value
-    limits = {} if shown == NEVER else {"low": float(low), "high": min(float(high), 10.0)}
-    return Cell(value=shown, n=int(counts.sum()), **limits)
+    if value > levels[-1]:
+        return Cell(value=NEVER, n=int(counts.sum()))
+    return Cell(value=value, n=int(counts.sum()), low=float(low), high=min(float(high), 10.0))
 
 
 def _crossing(
