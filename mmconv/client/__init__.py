@@ -4,7 +4,7 @@
         result = client.dialogue("llava", ["What is it?", "Why?"], images=[Path("kite.png")])
         print(result.conditions[0].turns[1].text)
 
-It is synchronous, and loads no model library and no web framework.
+`AsyncClient` has the same methods as coroutines. Both load no model library and no web framework.
 """
 
 from mmconv.api import (
@@ -24,13 +24,16 @@ from mmconv.api import (
     SampleTranscript,
     StoredImage,
 )
-from mmconv.client.client import ChatReply, Client
-from mmconv.client.jobs import Dialogue, Run
+from mmconv.client.client import AsyncClient, ChatReply, Client
+from mmconv.client.jobs import AsyncDialogue, AsyncRun, Dialogue, Run
 from mmconv.client.transport import ServiceError
 from mmconv.core.run_stats import Progress
 from mmconv.core.types import Score, Table
 
 __all__ = [
+    "AsyncClient",
+    "AsyncDialogue",
+    "AsyncRun",
     "BenchmarkName",
     "ChatReply",
     "Client",

@@ -1,8 +1,8 @@
-"""`Client`: a method for each use of a server by scripts."""
+"""`AsyncClient` and `Client`: a method for each use of a server by scripts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self, TypeAlias
@@ -23,8 +23,15 @@ from mmconv.api import (
     RunInfo,
     StoredImage,
 )
-from mmconv.client.jobs import Dialogue, Run
-from mmconv.client.transport import Transport, read
+from mmconv.client.blocking import Blocking, blocking, iterating
+from mmconv.client.jobs import AsyncDialogue, AsyncRun, Dialogue, Run
+from mmconv.client.transport import (
+    AsyncTransport,
+    BlockingTransport,
+    Transport,
+    read,
+    settings,
+)
 
 ImageFile: TypeAlias = str | Path | bytes | StoredImage | OwnImage
 """An image: a file's path, its bytes, or one that the server has stored.
@@ -44,69 +51,53 @@ class ChatReply:
     output_tokens: int | None
 
 
-class Client:
-    """Talks to the server at `url`, with a `token` if it needs one.
+class Calls:
+    """Each use of a server, as a coroutine over a transport that blocks or not."""
 
-    A request may take `timeout` seconds. While the server is busy or not up yet, requests are
-    retried for `patience` seconds; so are reading requests whose connection breaks. `transport`
-    replaces the network, in tests. All methods raise `ServiceError`.
-    """
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
 
-    def __init__(
-        self,
-        url: str,
-        *,
-        token: str | None = None,
-        timeout: float = 600.0,
-        patience: float = 60.0,
-        transport: httpx2.BaseTransport | None = None,
-    ) -> None:
-        self._transport = Transport(url, token, timeout, patience, transport)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
+    async def aclose(self) -> None:
         """Close the connections."""
-        self._transport.close()
+        await self._transport.aclose()
 
-    def models(self) -> tuple[str, ...]:
+    async def models(self) -> tuple[str, ...]:
         """The names of the models, without those whose key the server lacks."""
-        cards = self._transport.json("GET", "/v1/models")["data"]
+        cards = (await self._transport.json("GET", "/v1/models"))["data"]
         return tuple(card["id"] for card in cards if card.get("usable", True))
 
-    def data(self) -> tuple[DataSet, ...]:
+    async def data(self) -> tuple[DataSet, ...]:
         """The datasets that runs may name, with their conditions and options."""
-        return read(tuple[DataSet, ...], self._transport.json("GET", "/v1/data")["data"])
+        listed = await self._transport.json("GET", "/v1/data")
+        return read(tuple[DataSet, ...], listed["data"])
 
-    def prompts(self) -> tuple[JudgingInfo, ...]:
+    async def prompts(self) -> tuple[JudgingInfo, ...]:
         """What can be judged: benchmarks with the fields of samples, options and prompts."""
-        return read(tuple[JudgingInfo, ...], self._transport.json("GET", "/v1/prompts")["data"])
+        listed = await self._transport.json("GET", "/v1/prompts")
+        return read(tuple[JudgingInfo, ...], listed["data"])
 
-    def upload(self, image: str | Path | bytes) -> StoredImage:
+    async def upload(self, image: str | Path | bytes) -> StoredImage:
         """Store an image on the server. Equal files are one image."""
-        data = image if isinstance(image, bytes) else Path(image).read_bytes()
+        data = image if isinstance(image, bytes) else _read_file(image)
         headers = {"Content-Type": "application/octet-stream"}
-        stored = self._transport.json("POST", "/v1/images", content=data, headers=headers)
+        stored = await self._transport.json("POST", "/v1/images", content=data, headers=headers)
         return read(StoredImage, stored)
 
-    def image(self, image_id: str) -> bytes:
+    async def image(self, image_id: str) -> bytes:
         """The file of a stored image."""
-        return self._transport.request("GET", _path("images", image_id)).content
+        return (await self._transport.request("GET", _path("images", image_id))).content
 
-    def images(self) -> Iterator[OwnImage]:
+    def images(self) -> AsyncIterator[OwnImage]:
         """The token's own stored images, newest first."""
         return self._transport.pages(OwnImage, "/v1/images", {})
 
-    def remove_image(self, image_id: str) -> None:
+    async def remove_image(self, image_id: str) -> None:
         """Remove one of the token's images. Raises if an active dialogue needs it."""
-        self._transport.request("DELETE", _path("images", image_id))
+        await self._transport.request("DELETE", _path("images", image_id))
 
-    def chat(
+    async def chat(
         self,
+        /,
         model: str,
         messages: str | Sequence[Mapping[str, Any]],
         *,
@@ -120,14 +111,15 @@ class Client:
         """
         if isinstance(messages, str):
             parts: list[Mapping[str, Any]] = [
-                {"type": "image_url", "image_url": {"url": name}} for name in self._names(images)
+                {"type": "image_url", "image_url": {"url": name}}
+                for name in await self._names(images)
             ]
             parts.append({"type": "text", "text": messages})
             messages = [{"role": "user", "content": parts}]
         elif images:
             raise ValueError("images need a text; with messages put them into the messages")
         body = {"model": model, "messages": list(messages), **fields}
-        completion = self._transport.json("POST", "/v1/chat/completions", json=body)
+        completion = await self._transport.json("POST", "/v1/chat/completions", json=body)
         [choice] = completion["choices"]
         usage = completion["usage"] or {}
         return ChatReply(
@@ -138,8 +130,9 @@ class Client:
             output_tokens=usage.get("completion_tokens"),
         )
 
-    def dialogue(
+    async def dialogue(
         self,
+        /,
         model: str,
         turns: str | Sequence[str | Mapping[str, Any]],
         *,
@@ -157,31 +150,32 @@ class Client:
             turns = [turns]
         body = {
             "model": model,
-            "turns": [self._turn(turn) for turn in turns],
-            "images": self._names(images),
+            "turns": [await self._turn(turn) for turn in turns],
+            "images": await self._names(images),
             **fields,
         }
-        response = self._transport.request("POST", "/v1/dialogues", json=body)
+        response = await self._transport.request("POST", "/v1/dialogues", json=body)
         if response.status_code == httpx2.codes.OK:
             return read(DialogueResult, response.json())
-        job = Dialogue(self._transport, read(QueuedDialogue, response.json()))
-        return job.wait(progress=progress)
+        job = AsyncDialogue(self._transport, read(QueuedDialogue, response.json()))
+        return await job.wait(progress=progress)
 
-    def dialogue_by_id(self, dialogue_id: str) -> Dialogue:
+    async def dialogue_by_id(self, dialogue_id: str) -> AsyncDialogue:
         """A dialogue that became a job."""
-        info = self._transport.get(QueuedDialogue, _path("dialogues", dialogue_id))
-        return Dialogue(self._transport, info)
+        info = await self._transport.get(QueuedDialogue, _path("dialogues", dialogue_id))
+        return AsyncDialogue(self._transport, info)
 
-    def dialogues(self, **chosen: str) -> Iterator[Dialogue]:
+    async def dialogues(self, /, **chosen: str) -> AsyncIterator[AsyncDialogue]:
         """Dialogues that became jobs, newest first: the token's own, for an admin all.
 
         `chosen` are `state` and `model`.
         """
-        for info in self._transport.pages(DialogueInfo, "/v1/dialogues", chosen):
-            yield Dialogue(self._transport, info)
+        async for info in self._transport.pages(DialogueInfo, "/v1/dialogues", chosen):
+            yield AsyncDialogue(self._transport, info)
 
-    def judge(
+    async def judge(
         self,
+        /,
         judge: str,
         benchmark: str,
         sample: Mapping[str, Any],
@@ -197,15 +191,15 @@ class Client:
         body = {
             "judge": judge,
             "benchmark": benchmark,
-            "sample": self._uploaded(sample),
+            "sample": await self._uploaded(sample),
             "replies": {"turn_1": replies} if isinstance(replies, str) else dict(replies),
             **fields,
         }
-        return read(Judgement, self._transport.json("POST", "/v1/judgements", json=body))
+        return read(Judgement, await self._transport.json("POST", "/v1/judgements", json=body))
 
-    def start(
-        self, data: str, models: Mapping[str, str], *, key: str | None = None, **fields: Any
-    ) -> Run:
+    async def start(
+        self, /, data: str, models: Mapping[str, str], *, key: str | None = None, **fields: Any
+    ) -> AsyncRun:
         """Start a run of a benchmark over a dataset, or find the equal one.
 
         `models` maps candidate and judge to models. `key` is an idempotency key, by default a new
@@ -213,48 +207,124 @@ class Client:
         """
         body = {"data": data, "models": dict(models), **fields}
         headers = {"Idempotency-Key": key or uuid4().hex}
-        info = self._transport.json("POST", "/v1/runs", json=body, headers=headers)
-        return Run(self._transport, read(RunInfo, info))
+        info = await self._transport.json("POST", "/v1/runs", json=body, headers=headers)
+        return AsyncRun(self._transport, read(RunInfo, info))
 
-    def run(self, run_id: str) -> Run:
+    async def run(self, run_id: str) -> AsyncRun:
         """A run by its id."""
-        return Run(self._transport, self._transport.get(RunInfo, _path("runs", run_id)))
+        info = await self._transport.get(RunInfo, _path("runs", run_id))
+        return AsyncRun(self._transport, info)
 
-    def runs(self, **chosen: str) -> Iterator[Run]:
+    async def runs(self, /, **chosen: str) -> AsyncIterator[AsyncRun]:
         """Runs, newest first; `chosen` are `state`, `benchmark` and `model`."""
-        for info in self._transport.pages(RunInfo, "/v1/runs", chosen):
-            yield Run(self._transport, info)
+        async for info in self._transport.pages(RunInfo, "/v1/runs", chosen):
+            yield AsyncRun(self._transport, info)
 
-    def compare(self, *runs: str, despite: Sequence[str] = ()) -> ComparedTables:
+    async def compare(self, *runs: str, despite: Sequence[str] = ()) -> ComparedTables:
         """Finished runs side by side, the baseline first; `despite` names what may differ."""
         params = {"runs": ",".join(runs), "despite": list(despite)}
-        return self._transport.get(ComparedTables, "/v1/compare", params=params)
+        return await self._transport.get(ComparedTables, "/v1/compare", params=params)
 
-    def _turn(self, turn: str | Mapping[str, Any]) -> Mapping[str, Any]:
+    async def _turn(self, turn: str | Mapping[str, Any]) -> Mapping[str, Any]:
         if isinstance(turn, str):
             return {"instruction": turn}
-        return {**turn, "images": self._names(turn["images"])} if "images" in turn else turn
+        if "images" not in turn:
+            return turn
+        return {**turn, "images": await self._names(turn["images"])}
 
-    def _uploaded(self, value: Any) -> Any:
+    async def _uploaded(self, value: Any) -> Any:
         """The value with names in the place of images."""
         if isinstance(value, Path | bytes | StoredImage | OwnImage):
-            return self._name(value)
+            return await self._name(value)
         if isinstance(value, Mapping):
-            return {name: self._uploaded(item) for name, item in value.items()}
-        return [*map(self._uploaded, value)] if isinstance(value, list | tuple) else value
+            return {name: await self._uploaded(item) for name, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [await self._uploaded(item) for item in value]
+        return value
 
-    def _names(self, images: ImageFile | Sequence[ImageFile]) -> list[str]:
+    async def _names(self, images: ImageFile | Sequence[ImageFile]) -> list[str]:
         """The images' names in requests. Those that the server has not stored are uploaded."""
         if isinstance(images, str | Path | bytes | StoredImage | OwnImage):
             images = [images]
-        return [self._name(image) for image in images]
+        return [await self._name(image) for image in images]
 
-    def _name(self, image: ImageFile) -> str:
+    async def _name(self, image: ImageFile) -> str:
         if isinstance(image, StoredImage | OwnImage):
             return image.name
         if isinstance(image, str) and image.startswith("image:"):
             return image
-        return self.upload(image).name
+        return (await self.upload(image)).name
+
+
+class AsyncClient(Calls):
+    """`Client` for event loops: the same methods as coroutines and asynchronous iterators."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        token: str | None = None,
+        timeout: float = 600.0,
+        patience: float = 60.0,
+        transport: httpx2.AsyncBaseTransport | None = None,
+    ) -> None:
+        http = httpx2.AsyncClient(**settings(url, token, timeout), transport=transport)
+        super().__init__(AsyncTransport(http, patience))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+
+class Client(Blocking[Calls]):
+    """Talks to the server at `url`, with a `token` if it needs one.
+
+    A request may take `timeout` seconds. While the server is busy or not up yet, requests are
+    retried for `patience` seconds; so are reading requests whose connection breaks. `transport`
+    replaces the network, in tests. All methods raise `ServiceError`.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        token: str | None = None,
+        timeout: float = 600.0,
+        patience: float = 60.0,
+        transport: httpx2.BaseTransport | None = None,
+    ) -> None:
+        http = httpx2.Client(**settings(url, token, timeout), transport=transport)
+        super().__init__(Calls(BlockingTransport(http, patience)))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    close = blocking(Calls.aclose)
+    models = blocking(Calls.models)
+    data = blocking(Calls.data)
+    prompts = blocking(Calls.prompts)
+    upload = blocking(Calls.upload)
+    image = blocking(Calls.image)
+    images = iterating(Calls.images)
+    remove_image = blocking(Calls.remove_image)
+    chat = blocking(Calls.chat)
+    dialogue = blocking(Calls.dialogue)
+    dialogue_by_id = blocking(Calls.dialogue_by_id, Dialogue)
+    dialogues = iterating(Calls.dialogues, Dialogue)
+    judge = blocking(Calls.judge)
+    start = blocking(Calls.start, Run)
+    run = blocking(Calls.run, Run)
+    runs = iterating(Calls.runs, Run)
+    compare = blocking(Calls.compare)
+
+
+def _read_file(path: str | Path) -> bytes:
+    return Path(path).read_bytes()
 
 
 def _path(kind: str, record_id: str) -> str:

@@ -1,10 +1,13 @@
-"""Runs and queued dialogues on the server, as handles."""
+"""Runs and queued dialogues on the server, as handles.
+
+`AsyncRun` and `AsyncDialogue` have the methods as coroutines; `Run` and `Dialogue` are the same
+handles without `await`.
+"""
 
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +22,7 @@ from mmconv.api import (
     SampleInfo,
     SampleTranscript,
 )
+from mmconv.client.blocking import Blocking, blocking, iterating
 from mmconv.client.transport import ServiceError, Transport, read
 from mmconv.core.types import Score, Table
 from mmconv.run_folder.transcripts import ScoreRecord, score_of
@@ -31,7 +35,7 @@ Info = TypeVar("Info", RunInfo, QueuedDialogue)
 
 
 @dataclass(slots=True)
-class Job(Generic[Info]):
+class AsyncJob(Generic[Info]):
     """A job at the server; `info` is its last known state."""
 
     transport: Transport
@@ -51,36 +55,36 @@ class Job(Generic[Info]):
         """Its address on the server."""
         return f"/v1/{self._group}/{self.id}"
 
-    def refresh(self) -> Info:
+    async def refresh(self) -> Info:
         """Get its current state; a dialogue's with its result once it is done."""
-        return self._request("GET")
+        return await self._request("GET")
 
-    def stop(self) -> Info:
+    async def stop(self) -> Info:
         """Stop it. Its replies are kept, and starting it again resumes it."""
-        return self._request("DELETE")
+        return await self._request("DELETE")
 
-    def remove(self) -> None:
+    async def remove(self) -> None:
         """Remove it with its results. It must have ended.
 
         Its replies stay cached: starting it again costs nothing.
         """
-        self.transport.request("DELETE", self.path, params={"purge": True})
+        await self.transport.request("DELETE", self.path, params={"purge": True})
 
-    def _request(self, method: str) -> Info:
-        info: Info = read(self._kind, self.transport.json(method, self.path))
+    async def _request(self, method: str) -> Info:
+        info: Info = read(self._kind, await self.transport.json(method, self.path))
         self.info = info
         return info
 
-    def _end(self, *, progress: bool) -> Info:
+    async def _end(self, *, progress: bool) -> Info:
         """Wait until it is neither queued nor running; `progress` shows a bar on a terminal."""
         pause = FIRST_LOOK
         try:
-            info = self.refresh()
+            info = await self.refresh()
             with _bar(info, shown=progress and sys.stderr.isatty()) as show:
                 while info.state in ("queued", "running"):
-                    time.sleep(pause)
+                    await self.transport.sleep(pause)
                     pause = min(1.5 * pause, LONGEST_LOOK)
-                    info = self.refresh()
+                    info = await self.refresh()
                     show(info)
             return info
         except (KeyboardInterrupt, ServiceError) as error:
@@ -91,88 +95,143 @@ class Job(Generic[Info]):
             raise
 
 
-class Run(Job[RunInfo]):
+class AsyncRun(AsyncJob[RunInfo]):
     """A run."""
 
     info: RunInfo
     _kind = RunInfo
     _group, _method = "runs", "run"
 
-    def wait(self, *, progress: bool = True) -> RunInfo:
+    async def wait(self, *, progress: bool = True) -> RunInfo:
         """Wait until it is done or stopped, with a progress bar on a terminal.
 
         Raises `ServiceError` if it fails. If the waiting ends early, by Ctrl-C or because the
         server is away, the run continues, and a note to the exception names it.
         """
-        info = self._end(progress=progress)
+        info = await self._end(progress=progress)
         if info.state == "failed":
             raise ServiceError(f"{self.id} failed: {info.error}")
         return info
 
-    def scores(self, **chosen: str) -> Iterator[Score]:
+    async def scores(self, /, **chosen: str) -> AsyncIterator[Score]:
         """Its scores, page by page, optionally of one `sample`, `condition` or `metric`.
 
         Trials of a sample are one cluster, as in the run's own tables.
         """
-        for record in self.transport.pages(dict[str, Any], f"{self.path}/scores", chosen):
+        async for record in self.transport.pages(dict[str, Any], f"{self.path}/scores", chosen):
             yield score_of({name: record[name] for name in ScoreRecord.model_fields})
 
-    def tables(self) -> tuple[Table, ...]:
+    async def tables(self) -> tuple[Table, ...]:
         """Its tables."""
-        return self.transport.get(tuple[Table, ...], f"{self.path}/tables")
+        return await self.transport.get(tuple[Table, ...], f"{self.path}/tables")
 
-    def tables_as(self, form: Literal["json", "csv", "md", "tex"], table: str | None = None) -> str:
+    async def tables_as(
+        self, form: Literal["json", "csv", "md", "tex"], table: str | None = None
+    ) -> str:
         """Its tables, or one of them, as text."""
         params = {"format": form} | ({} if table is None else {"table": table})
-        return self.transport.request("GET", f"{self.path}/tables", params=params).text
+        response = await self.transport.request("GET", f"{self.path}/tables", params=params)
+        return response.text
 
-    def samples(self) -> Iterator[SampleInfo]:
+    def samples(self) -> AsyncIterator[SampleInfo]:
         """Its samples with the numbers of their calls, page by page."""
         return self.transport.pages(SampleInfo, f"{self.path}/samples", {})
 
-    def sample(self, name: str, *, prompts: bool = False) -> SampleTranscript:
+    async def sample(self, name: str, *, prompts: bool = False) -> SampleTranscript:
         """The messages and replies of a sample; `prompts` adds judges' filled prompts."""
         path = f"{self.path}/samples/{quote(name, safe='')}"
-        return self.transport.get(SampleTranscript, path, params={"prompts": prompts})
+        return await self.transport.get(SampleTranscript, path, params={"prompts": prompts})
 
-    def transcripts(self, path: Path) -> None:
+    async def transcripts(self, path: Path) -> None:
         """Write all its calls to a file: JSON Lines, or Parquet if the path ends in .parquet."""
-        self._save("transcripts", "parquet" if path.suffix == ".parquet" else "jsonl", path)
+        await self._save("transcripts", "parquet" if path.suffix == ".parquet" else "jsonl", path)
 
-    def manifest(self) -> dict[str, Any]:
+    async def manifest(self) -> dict[str, Any]:
         """Its provenance: models, data and prompts by their hashes, versions."""
-        return self.transport.get(dict[str, Any], f"{self.path}/manifest")
+        return await self.transport.get(dict[str, Any], f"{self.path}/manifest")
 
-    def report(self, path: Path) -> None:
+    async def report(self, path: Path) -> None:
         """Write its report to a file: one HTML page, or an archive if the path ends in .zip.
 
         Only the archive is always complete: the page leaves out samples beyond 64 MB of texts and
         images, and larger images beyond 2 MB.
         """
-        self._save("report", "zip" if path.suffix == ".zip" else "html", path)
+        await self._save("report", "zip" if path.suffix == ".zip" else "html", path)
 
-    def _save(self, name: str, form: str, path: Path) -> None:
-        response = self.transport.request("GET", f"{self.path}/{name}", params={"format": form})
-        path.write_bytes(response.content)
+    async def _save(self, name: str, form: str, path: Path) -> None:
+        response = await self.transport.request(
+            "GET", f"{self.path}/{name}", params={"format": form}
+        )
+        path.write_bytes(response.content)  # noqa: ASYNC240  # quick, compared with the request
 
 
-class Dialogue(Job[QueuedDialogue]):
+class AsyncDialogue(AsyncJob[QueuedDialogue]):
     """A dialogue that became a job."""
 
     info: DialogueInfo
     _kind = QueuedDialogue
     _group, _method = "dialogues", "dialogue_by_id"
 
-    def wait(self, *, progress: bool = True) -> DialogueResult:
+    async def wait(self, *, progress: bool = True) -> DialogueResult:
         """Wait for its result, with a progress bar on a terminal.
 
         Raises `ServiceError` if it fails or is stopped. If the waiting ends early, by Ctrl-C or
         because the server is away, the dialogue continues, and a note to the exception names it.
         """
-        ended = self._end(progress=progress)
+        ended = await self._end(progress=progress)
         if ended.state != "done" or ended.result is None:
             raise ServiceError(f"{ended.id} is {ended.state}: {ended.error or 'no result'}")
         return ended.result
+
+
+class Job(Blocking[Any]):
+    """A job at the server, without `await`."""
+
+    @property
+    def id(self) -> str:
+        """Its id on the server."""
+        job_id: str = self._handle.id
+        return job_id
+
+
+class Run(Job):
+    """A run. `info` is its last known state."""
+
+    _handle: AsyncRun
+
+    @property
+    def info(self) -> RunInfo:
+        """Its last known state."""
+        return self._handle.info
+
+    refresh = blocking(AsyncRun.refresh)
+    stop = blocking(AsyncRun.stop)
+    remove = blocking(AsyncRun.remove)
+    wait = blocking(AsyncRun.wait)
+    scores = iterating(AsyncRun.scores)
+    tables = blocking(AsyncRun.tables)
+    tables_as = blocking(AsyncRun.tables_as)
+    samples = iterating(AsyncRun.samples)
+    sample = blocking(AsyncRun.sample)
+    transcripts = blocking(AsyncRun.transcripts)
+    manifest = blocking(AsyncRun.manifest)
+    report = blocking(AsyncRun.report)
+
+
+class Dialogue(Job):
+    """A dialogue that became a job."""
+
+    _handle: AsyncDialogue
+
+    @property
+    def info(self) -> DialogueInfo:
+        """Its last known state."""
+        return self._handle.info
+
+    refresh = blocking(AsyncDialogue.refresh)
+    stop = blocking(AsyncDialogue.stop)
+    remove = blocking(AsyncDialogue.remove)
+    wait = blocking(AsyncDialogue.wait)
 
 
 @contextmanager

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Mapping
 from functools import cache
 from typing import Any, TypeVar
 
@@ -45,26 +46,25 @@ class ServiceError(MmconvError):
         self.request_id = request_id
 
 
-class Transport:
-    """A connection to the server at `url`. See `mmconv.client.Client`."""
+class Transport(ABC):
+    """A connection to a server, that blocks or not. See `mmconv.client.Client`."""
 
-    def __init__(
-        self,
-        url: str,
-        token: str | None,
-        timeout: float,
-        patience: float,
-        transport: httpx2.BaseTransport | None,
-    ) -> None:
-        self._http = httpx2.Client(
-            base_url=url,
-            headers={} if token is None else {"Authorization": f"Bearer {token}"},
-            timeout=httpx2.Timeout(timeout, connect=min(timeout, 10.0)),
-            transport=transport,
-        )
+    def __init__(self, patience: float) -> None:
         self._patience = patience
 
-    def request(self, method: str, path: str, **fields: Any) -> httpx2.Response:
+    @abstractmethod
+    async def send(self, method: str, path: str, **fields: Any) -> httpx2.Response:
+        """Send a request once. Raises `httpx2.TransportError`."""
+
+    @abstractmethod
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+
+    @abstractmethod
+    async def aclose(self) -> None:
+        """Close the connections."""
+
+    async def request(self, method: str, path: str, **fields: Any) -> httpx2.Response:
         """Send a request until the server accepts it or `patience` ends. Raises `ServiceError`.
 
         `fields` are those of `httpx2.Client.request`: json, content, params, headers.
@@ -73,9 +73,9 @@ class Transport:
         pause = FIRST_PAUSE
         while True:
             try:
-                response = self._http.request(method, path, **fields)
+                response = await self.send(method, path, **fields)
             except httpx2.TransportError as error:
-                problem, wait = _unreachable(self._http.base_url, error), pause
+                problem, wait = _unreachable(error), pause
                 if not _may_repeat(method, error):
                     raise problem from error
             else:
@@ -87,12 +87,12 @@ class Transport:
                 wait = _retry_after(response.headers, pause)
             if time.monotonic() + wait > deadline:
                 raise problem
-            time.sleep(wait)
+            await self.sleep(wait)
             pause = min(2 * pause, LONGEST_PAUSE)
 
-    def json(self, method: str, path: str, **fields: Any) -> Any:
+    async def json(self, method: str, path: str, **fields: Any) -> Any:
         """The JSON of the response. Raises `ServiceError`, also if it is not JSON."""
-        response = self.request(method, path, **fields)
+        response = await self.request(method, path, **fields)
         try:
             return response.json()
         except ValueError as error:
@@ -103,24 +103,73 @@ class Transport:
                 status=response.status_code,
             ) from error
 
-    def get(self, kind: type[Kind], path: str, **fields: Any) -> Kind:
+    async def get(self, kind: type[Kind], path: str, **fields: Any) -> Kind:
         """The resource at the path, as one of these values."""
-        return read(kind, self.json("GET", path, **fields))
+        return read(kind, await self.json("GET", path, **fields))
 
-    def pages(self, kind: type[Kind], path: str, chosen: Mapping[str, Any]) -> Iterator[Kind]:
+    async def pages(
+        self, kind: type[Kind], path: str, chosen: Mapping[str, Any]
+    ) -> AsyncIterator[Kind]:
         """The items of a list, from all its pages."""
         params = dict(chosen)
         while True:
-            page = self.json("GET", path, params=params)
+            page = await self.json("GET", path, params=params)
             for item in page["data"]:
                 yield read(kind, item)
             if page["next"] is None:
                 return
             params["after"] = page["next"]
 
-    def close(self) -> None:
-        """Close the connections."""
+
+class AsyncTransport(Transport):
+    """A transport within an event loop."""
+
+    def __init__(self, client: httpx2.AsyncClient, patience: float) -> None:
+        super().__init__(patience)
+        self._http = client
+
+    async def send(self, method: str, path: str, **fields: Any) -> httpx2.Response:
+        """See `Transport`."""
+        return await self._http.request(method, path, **fields)
+
+    async def sleep(self, seconds: float) -> None:
+        """See `Transport`."""
+        import asyncio  # which a script that blocks need not load
+
+        await asyncio.sleep(seconds)
+
+    async def aclose(self) -> None:
+        """See `Transport`."""
+        await self._http.aclose()
+
+
+class BlockingTransport(Transport):
+    """A transport that blocks: its coroutines end at their first step."""
+
+    def __init__(self, client: httpx2.Client, patience: float) -> None:
+        super().__init__(patience)
+        self._http = client
+
+    async def send(self, method: str, path: str, **fields: Any) -> httpx2.Response:
+        """See `Transport`."""
+        return self._http.request(method, path, **fields)
+
+    async def sleep(self, seconds: float) -> None:
+        """See `Transport`."""
+        time.sleep(seconds)  # noqa: ASYNC251  # it blocks by design
+
+    async def aclose(self) -> None:
+        """See `Transport`."""
         self._http.close()
+
+
+def settings(url: str, token: str | None, timeout: float) -> dict[str, Any]:
+    """The fields of either client of httpx2."""
+    return {
+        "base_url": url,
+        "headers": {} if token is None else {"Authorization": f"Bearer {token}"},
+        "timeout": httpx2.Timeout(timeout, connect=min(timeout, 10.0)),
+    }
 
 
 def read(kind: type[Kind], value: Any) -> Kind:
@@ -161,7 +210,8 @@ def _refusal(response: httpx2.Response) -> ServiceError:
     )
 
 
-def _unreachable(url: httpx2.URL, error: httpx2.TransportError) -> ServiceError:
+def _unreachable(error: httpx2.TransportError) -> ServiceError:
+    url = error.request.url
     return ServiceError(f"{url}: no answer ({error or type(error).__name__}); is it served there?")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 import zipfile
@@ -18,6 +19,9 @@ import pytest
 import mmconv.client
 from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.client import (
+    AsyncClient,
+    AsyncDialogue,
+    AsyncRun,
     Client,
     Dialogue,
     Progress,
@@ -222,6 +226,35 @@ def test_trials_of_a_sample_are_one_cluster_as_in_a_runs_own_tables() -> None:
     assert score == replace(given, tags={"task": "CM", "cluster": "k"})
 
 
+async def test_many_coroutines_use_the_server_at_once(url: str, tmp_path: Path) -> None:
+    file = tmp_path / "halves.png"
+    file.write_bytes(PNG)
+    async with AsyncClient(url, token=f"secret-{OWNERS.pop()}") as client:
+        assert await client.models() == ("echo", "judge", "slow")
+        asked = [client.chat("echo", f"Is it {n}?", images=file) for n in range(20)]
+        replies = await asyncio.gather(*asked)
+        assert [reply.text for reply in replies] == [f"Is it {n}?" for n in range(20)]
+        [image] = [image async for image in client.images()]
+        assert await client.image(image.id) == PNG
+        results = await asyncio.gather(*(client.dialogue("echo", [*LONG, end]) for end in "ab"))
+        assert [result.conditions[0].turns[-1].text for result in results] == ["a", "b"]
+        run = await client.start("drawn", {"candidate": "echo", "judge": "judge"})
+        assert (await run.wait()).state == "done"
+        assert run.id in [each.id async for each in client.runs(state="done")]
+        assert len([score async for score in run.scores(metric="rating")]) == 27
+        with pytest.raises(ServiceError, match="status 404"):
+            await client.run("nothing")
+
+
+def test_both_clients_have_the_same_methods() -> None:
+    kinds = ((Client, AsyncClient), (Run, AsyncRun), (Dialogue, AsyncDialogue))
+    for one, other in kinds:
+        names = {name for name in dir(one) if not name.startswith("_")} - {"close"}
+        others = {name for name in dir(other) if not name.startswith("_")}
+        assert names == others - {"aclose", "path", "transport"}
+        assert all(getattr(one, name).__doc__ for name in names)
+
+
 def test_a_run_whose_waiting_ends_is_named() -> None:
     with mocked(httpx2.Response(200, json=POSTED), httpx2.Response(502)) as client:
         run = client.run("run")
@@ -355,7 +388,7 @@ def test_all_that_is_handed_out_is_offered_by_name(kind: type) -> None:
     methods = [each for each in vars(kind).values() if callable(each)]
     returned: list[Any] = [get_type_hints(method).get("return") for method in methods]
     parts = {part for each in returned for part in (each, *get_args(each))}
-    own = [part for part in parts if getattr(part, "__module__", "").startswith("mmconv.")]
+    own = [each for each in parts if isinstance(each, type) and each.__module__[:7] == "mmconv."]
     assert own
     for part in own:
         assert getattr(mmconv.client, part.__name__) is part
@@ -372,12 +405,12 @@ def test_a_script_that_imports_it_loads_no_server_and_no_model_library() -> None
 def test_an_older_result_of_a_dialogue_that_failed_is_not_taken_for_the_new_one(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    end = Dialogue._end
+    end = AsyncDialogue._end
 
-    def fail(job: Dialogue, *, progress: bool) -> QueuedDialogue:
-        return replace(end(job, progress=progress), state="failed", error="away")
+    async def fail(job: AsyncDialogue, *, progress: bool) -> QueuedDialogue:
+        return replace(await end(job, progress=progress), state="failed", error="away")
 
-    monkeypatch.setattr(Dialogue, "_end", fail)
+    monkeypatch.setattr(AsyncDialogue, "_end", fail)
     with pytest.raises(ServiceError, match="is failed: away"):
         client.dialogue("echo", LONG)
 
@@ -389,7 +422,7 @@ def test_a_dialogue_whose_waiting_ends_is_named_stopped_and_removed(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("mmconv.client.jobs.time.sleep", interrupt)
+        patch.setattr("mmconv.client.transport.time.sleep", interrupt)
         with pytest.raises(KeyboardInterrupt) as caught:
             client.dialogue("slow", LONG)
     [job] = client.dialogues()

@@ -1,4 +1,4 @@
-"""README's example of the client, as it stands there, against a server of the same names."""
+"""The examples of the clients in both READMEs, against a server of the same names."""
 
 from __future__ import annotations
 
@@ -10,17 +10,21 @@ import pytest
 from mmconv.benchmarks.convbench.scenes import write_scenes
 from tests.mmconv.service.conftest import Servers
 
-README = Path(__file__).parents[3] / "README.md"
+ROOT = Path(__file__).parents[3]
 
 
-def test_the_example_does_what_it_says(
+def example(page: Path) -> str:
+    """The page's example of a client."""
+    blocks = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    return next(str(block) for block in blocks if "mmconv.client" in block)
+
+
+def test_the_examples_do_what_they_say(
     start: Servers,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    blocks = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
-    [example] = [block for block in blocks if "mmconv.client" in block]
     monkeypatch.chdir(tmp_path)
     data, images = write_scenes(Path("scenes"), 2)
     server = start(
@@ -32,5 +36,9 @@ def test_the_example_does_what_it_says(
             }
         },
     )
-    exec(example.replace("http://localhost:8080", server.url))
+    exec(example(ROOT / "README.md").replace("http://localhost:8080", server.url))
     assert "| S1 | perception |" in capsys.readouterr().out
+    # a module of its own: its functions look its names up there
+    many = example(ROOT / "mmconv" / "client" / "README.md")
+    exec(many.replace("http://localhost:8080", server.url), {})
+    assert re.fullmatch(r"scenes-pocket-\w+ \d+\n", capsys.readouterr().out)
