@@ -68,16 +68,18 @@ def data_sets(settings: Settings) -> list[DataSet]:
 
 @cache
 def judged_benchmarks() -> tuple[JudgingInfo, ...]:
-    """What `/v1/judgements` accepts, benchmark by benchmark."""
+    """What `/v1/judgements` accepts, benchmark by benchmark; those without a judge are left out."""
+    kinds = {name: find_class(name) for name in CLASSES}
     return tuple(
         JudgingInfo(
             benchmark=_benchmark_name(name),
             conditions=description(name).conditions,
-            sample=(kind := find_class(name)).sample_type.model_json_schema(),
+            sample=kind.sample_type.model_json_schema(),
             options=tuple(each for each in _options(name) if each.name not in Options.model_fields),
-            prompts=PromptSet(kind.prompts).names,
+            prompts=PromptSet(str(kind.prompts)).names,
         )
-        for name in CLASSES
+        for name, kind in kinds.items()
+        if isinstance(kind.prompts, str)
     )
 
 
