@@ -7,8 +7,8 @@ refused, and a call that wants any JSON object relies on its prompt.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -17,18 +17,16 @@ from pydantic import Field
 
 from images.policy import LEAST_BYTES
 from mmconv.core.config import ModelSpec
-from mmconv.core.errors import Refused, Transient
+from mmconv.core.errors import Refused
 from mmconv.core.keys import hash_json
-from mmconv.core.protocols import Backend, ImageSource
+from mmconv.core.protocols import Backend, BatchApi, ImageSource
 from mmconv.core.types import ANY_OBJECT, Message, Part, Reply, Sampling
-from model_zoo.hosted import HostedClient, HostedFields, missing_sdk, source_of
+from model_zoo.hosted import HostedClient, HostedFields, missing_sdk, sdk_failures, source_of
 from model_zoo.openai_api.endpoint import Endpoint, find_url
 from model_zoo.openai_api.replies import (
     FINISHES,
     answered_by,
     read_count,
-    read_failure,
-    read_limits,
 )
 
 if TYPE_CHECKING:
@@ -86,6 +84,13 @@ async def open_backend(spec: ModelSpec, images: ImageSource) -> Backend:
     return ClaudeClient(spec, images)
 
 
+async def open_batches(spec: ModelSpec, images: ImageSource) -> BatchApi:
+    """The API's batches; raises as `open_backend` does."""
+    from model_zoo.anthropic_batches import ClaudeBatches
+
+    return ClaudeBatches(spec, images)
+
+
 async def probe(spec: ModelSpec) -> tuple[str, ...]:
     """The model's name, if the server knows it; raises as `generate` does."""
     endpoint = _endpoint(spec)
@@ -101,12 +106,12 @@ class ClaudeClient(HostedClient):
     def __init__(self, spec: ModelSpec, images: ImageSource) -> None:
         self._options = AnthropicOptions.of(spec)
         super().__init__(spec, _endpoint(spec), self._options, images)
-        self._sdk = _sdk(spec, self.endpoint)
+        self.sdk = _sdk(spec, self.endpoint)
         self._timeout = spec.timeout
 
     async def aclose(self) -> None:
         """Close all connections and drop the cached images."""
-        await self._sdk.close()
+        await self.sdk.close()
         await super().aclose()
 
     def write(
@@ -146,9 +151,13 @@ class ClaudeClient(HostedClient):
 
     async def send(self, request: dict[str, Any]) -> tuple[Mapping[str, str], bytes]:
         """Send a request, once; raises `Transient` or `Refused`."""
-        with _failures(self.endpoint, self._timeout, self):
-            raw = await self._sdk.messages.with_raw_response.create(**request)
+        with self.failures():
+            raw = await self.sdk.messages.with_raw_response.create(**request)
         return raw.headers, raw.http_response.content
+
+    def failures(self) -> AbstractContextManager[None]:
+        """Raise the SDK's errors as `Transient` or `Refused`."""
+        return _failures(self.endpoint, self._timeout, self)
 
     def read(self, document: Any) -> Reply:
         """Read a message; its tokens include those that were read from the cache or written."""
@@ -210,22 +219,9 @@ def _sdk(spec: ModelSpec, endpoint: Endpoint) -> AsyncAnthropic:
     )
 
 
-@contextmanager
 def _failures(
     endpoint: Endpoint, timeout: float, client: HostedClient | None = None
-) -> Iterator[None]:
-    """Raise the SDK's errors as `Transient` or `Refused`; the client gets the limits in them."""
+) -> AbstractContextManager[None]:
     import anthropic
 
-    try:
-        yield
-    except anthropic.APIStatusError as error:
-        answer = error.response
-        if client is not None:
-            client.limits = read_limits(answer.headers)
-        raise read_failure(answer.status_code, answer.headers, answer.content, endpoint) from error
-    except anthropic.APITimeoutError as error:
-        raise Transient("timeout", f"no reply in {timeout:g} s") from error
-    except anthropic.APIConnectionError as error:
-        message = f"{endpoint.url}: {error.__cause__ or error}"
-        raise Transient("connection", endpoint.excerpt(message)) from error
+    return sdk_failures(anthropic, endpoint, timeout, client)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from time import perf_counter
 from typing import Any
@@ -20,7 +21,7 @@ from mmconv.core.protocols import ImageSource, ServerLimit
 from mmconv.core.types import Image, Message, Part, Reply, Sampling, SeenImage, Text
 from model_zoo.base import is_empty, with_tokens_of
 from model_zoo.openai_api.endpoint import Endpoint
-from model_zoo.openai_api.replies import load_json, read_limits
+from model_zoo.openai_api.replies import load_json, read_failure, read_limits
 from model_zoo.openai_api.request import DataUris, ImageFields
 
 _DEFAULT_CONCURRENCY = 64
@@ -71,13 +72,19 @@ class HostedClient(ABC):
 
         An empty reply, also without reasoning, is re-requested once.
         """
-        uris = await self._uris.get(image for message in messages for image in message.images)
-        request = self.write(messages, sampling, {uri.seen.sha256: uri.source for uri in uris})
-        seen = tuple([uri.seen for uri in uris])
+        request, seen = await self.prepare(messages, sampling)
         reply = await self._request(request, seen)
         if not is_empty(reply):
             return reply
         return with_tokens_of(await self._request(request, seen), reply)
+
+    async def prepare(
+        self, messages: Sequence[Message], sampling: Sampling
+    ) -> tuple[dict[str, Any], tuple[SeenImage, ...]]:
+        """The request, and its images as they are sent."""
+        uris = await self._uris.get(image for message in messages for image in message.images)
+        request = self.write(messages, sampling, {uri.seen.sha256: uri.source for uri in uris})
+        return request, tuple([uri.seen for uri in uris])
 
     async def aclose(self) -> None:
         """Close all connections and drop the cached images."""
@@ -114,6 +121,10 @@ class HostedClient(ABC):
         headers, data = await self.send(request)
         seconds = perf_counter() - begun
         self.limits = read_limits(headers)
+        return replace(self.read_answer(data, seen), seconds=seconds)
+
+    def read_answer(self, data: str | bytes, seen: tuple[SeenImage, ...]) -> Reply:
+        """The reply in an answer; raises `Transient` for what is not one, `Refused` if filtered."""
         try:
             data = data.encode() if isinstance(data, str) else data
             reply = self.read(load_json(data))
@@ -127,7 +138,7 @@ class HostedClient(ABC):
                 input_tokens=reply.input_tokens,
                 output_tokens=reply.output_tokens,
             )
-        return replace(reply, seconds=seconds, seen=seen)
+        return replace(reply, seen=seen)
 
 
 def missing_sdk(spec: ModelSpec, error: ImportError) -> ConfigError:
@@ -136,6 +147,28 @@ def missing_sdk(spec: ModelSpec, error: ImportError) -> ConfigError:
         f"model {spec.label}: provider {spec.provider} needs its SDK ({error}); run: "
         f"pip install 'mmconv[{spec.provider}]'"
     )
+
+
+@contextmanager
+def sdk_failures(
+    sdk: Any, endpoint: Endpoint, timeout: float, client: HostedClient | None = None
+) -> Iterator[None]:
+    """Raise an SDK's errors as `Transient` or `Refused`; the client gets the limits in them.
+
+    `sdk` is the module `anthropic` or `openai`, whose errors have the same names.
+    """
+    try:
+        yield
+    except sdk.APIStatusError as error:
+        answer = error.response
+        if client is not None:
+            client.limits = read_limits(answer.headers)
+        raise read_failure(answer.status_code, answer.headers, answer.content, endpoint) from error
+    except sdk.APITimeoutError as error:
+        raise Transient("timeout", f"no reply in {timeout:g} s") from error
+    except sdk.APIConnectionError as error:
+        message = f"{endpoint.url}: {error.__cause__ or error}"
+        raise Transient("connection", endpoint.excerpt(message)) from error
 
 
 def _is_blank(part: Part) -> bool:

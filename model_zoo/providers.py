@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from mmconv.core.config import ModelSpec
 from mmconv.core.errors import ConfigError, UserCodeError
 from mmconv.core.imports import find_named
-from mmconv.core.protocols import Backend, ImageSource, Renderer
+from mmconv.core.protocols import Backend, BatchApi, ImageSource, Renderer
 from mmconv.core.types import Message
 from mmconv.core.user_code import check_provider
 
@@ -39,7 +39,7 @@ PROVIDERS = {
 REPLAY = "replay"
 """The provider whose replies are known before a run."""
 
-_AWAITED = ("open_backend", "probe")
+_AWAITED = ("open_backend", "open_batches", "probe")
 """The functions of a provider that are awaited."""
 
 _SERVED = ("openai", "vllm", "anthropic", "google")
@@ -76,6 +76,7 @@ class ProviderFunctions:
     guides_output: Callable[[ModelSpec], bool] = lambda _spec: False
     extra_fields: Callable[[ModelSpec], Collection[str]] = lambda _spec: ()
     open_renderer: Callable[[ModelSpec, ImageSource], Renderer | None] = lambda _spec, _images: None
+    open_batches: Callable[[ModelSpec, ImageSource], Awaitable[BatchApi]] | None = None
     probe: Callable[[ModelSpec], Awaitable[tuple[str, ...] | None]] = _probe_nothing
     options: tuple[type[BaseModel], ...] = ()
 
@@ -121,6 +122,11 @@ def provider_of(spec: ModelSpec) -> ProviderFunctions:
     # a vLLM that is running already is a server like any other
     attaches = spec.provider == "vllm" and spec.base_url is not None
     provider = find_provider("openai" if attaches else spec.provider)
+    if spec.batch and provider.open_batches is None:
+        raise ConfigError(
+            f"model {spec.label}: provider {spec.provider} sends no batches; leave out batch, or "
+            "use openai or anthropic"
+        )
     if spec.replicas is None:
         return provider
     # replicas answer as the model itself does: only opening them is different

@@ -53,8 +53,9 @@ class Progress:
         stats = state.stats
         if state.status != "running":
             return state.status
+        waits = "" if stats is None else stats.describe_wait()
         if stats is None or not stats.ended:
-            return "loading"
+            return waits or "loading"
         if stats.finished == state.plans:
             return "writing results"
         throughput = self._throughputs.setdefault(state.cell.name, Throughput())
@@ -63,7 +64,9 @@ class Progress:
         parts = [f"{stats.ended / planned:.0%}", f"{throughput.rate:.1f}/s"]
         if stats.lost:
             parts.append(f"{stats.lost:,} failed")
-        if (left := throughput.seconds_left(stats, state.plans)) is not None:
+        if waits:
+            parts.append(waits)
+        elif (left := throughput.seconds_left(stats, state.plans)) is not None:
             parts.append(f"{_duration(left)} left")
         return ", ".join(parts)
 

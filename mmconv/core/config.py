@@ -196,9 +196,10 @@ class ModelSpec(_Frozen):
     """Maximum attempts of a call that times out, fails to connect, and so on."""
     wait_for_server: float = Field(default=10.0, gt=0)
     """Seconds in which the server must take a first connection; more if it is still starting."""
+    batch: bool = False
+    """Whether requests are sent in batches: half the price, and replies within a day."""
     replicas: Replicas | None = None
-    """Copies of the model, each in a Ray actor; auto: as many as the GPUs of Ray's cluster allow.
-    If not set, the model runs without Ray."""
+    """Copies in Ray actors (auto: as many as the cluster's GPUs allow); not set: without Ray."""
     gpus: float | None = Field(default=None, ge=0)
     """GPUs of each replica, such as 0.5; default: as many as vLLM's parallel sizes need, else 1 for
     a model that has weights, and 0 if Ray's cluster has none."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias, TypeVar
+from typing import Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from mmconv.core.types import Image, Message, Reply, Sampling
+from mmconv.core.errors import BackendError
+from mmconv.core.types import Image, Message, Reply, Sampling, SeenImage
 
 Spec = TypeVar("Spec", contravariant=True)
 
@@ -40,6 +41,9 @@ class Backend(Protocol):
 
     A backend may also have `limits`: the `ServerLimit`s in the answer that `generate` has just
     read, whether it was a reply or a failure. They decide when the next calls go out.
+
+    A backend whose requests outlive the process has `describe_wait()`, a text for progress. When a
+    run stops, its calls are cancelled; the next run finds their replies.
     """
 
     @property
@@ -62,6 +66,54 @@ class Backend(Protocol):
 
     async def aclose(self) -> None:
         """Release connections, processes and memory. Safe to call twice."""
+
+
+class BatchState(NamedTuple):
+    """How far a batch is.
+
+    `checking`: it may still be refused. `full`: it was, since the account has too many requests in
+    other batches. `error` is that of requests without an answer in a batch that has ended.
+    """
+
+    status: Literal["checking", "running", "ended", "full"]
+    error: BackendError | None = None
+
+
+class BatchApi(Protocol):
+    """A provider's API of batches: many requests at once, answered within a day.
+
+    All methods raise `Transient` or `Refused` as `Backend.generate` does. Requests and answers are
+    JSON; a request is known by a key of 64 hex characters.
+    """
+
+    most_requests: int
+    most_bytes: int
+
+    async def encode(
+        self, messages: Sequence[Message], sampling: Sampling
+    ) -> tuple[bytes, tuple[SeenImage, ...]]:
+        """A request, and its images as they are sent."""
+
+    def read(self, answer: bytes, seen: tuple[SeenImage, ...]) -> Reply:
+        """The reply in an answer."""
+
+    async def submit(self, name: str, requests: Mapping[str, bytes]) -> str:
+        """Send a batch by our name for it, in one attempt; returns its id."""
+
+    async def find(self, name: str, size: int, since: float) -> list[str]:
+        """The ids of batches of this size that may be the one of this name.
+
+        They were created after `since`, in seconds since 1970.
+        """
+
+    async def poll(self, batch: str) -> BatchState:
+        """How far the batch is."""
+
+    async def results(self, batch: str) -> dict[str, bytes | BackendError]:
+        """The answers of a batch that has ended, and the errors of requests without one."""
+
+    async def aclose(self) -> None:
+        """Release connections. Safe to call twice."""
 
 
 class ImageSource(Protocol):
@@ -108,6 +160,7 @@ class Provider(Protocol[Spec]):
     - `open_renderer(spec, images)` loads what writes prompts and no weights; it blocks, downloads
       nothing, and gives a `Renderer`, or None for a model whose prompts are written elsewhere; it
       raises `ConfigError` where the checkpoint's files are not on this machine, or cannot be read;
+    - `open_batches(spec, images)` opens the `BatchApi` for models with `batch`;
     - `await probe(spec)` gives the names that the model's server serves, or None if no server is
       there yet; raises `BackendError`.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -23,6 +24,22 @@ JobState: TypeAlias = Literal["queued", "running", "done", "stopped", "failed"]
 """The state of a job on a server."""
 
 
+@dataclass(slots=True)
+class BatchedTokens:
+    """Tokens of requests in batches, which cost half; `cached_input` is a part of `input`."""
+
+    input: int = 0
+    output: int = 0
+    cached_input: int = 0
+
+    def add(self, reply: Reply) -> None:
+        """Count a reply, if it came in a batch."""
+        if reply.batched:
+            self.input += reply.input_tokens or 0
+            self.output += reply.output_tokens or 0
+            self.cached_input += reply.cached_tokens or 0
+
+
 @dataclass(slots=True, kw_only=True)
 class ModelStats:
     """The counts of one model role: calls by outcome, retries, tokens.
@@ -37,7 +54,9 @@ class ModelStats:
     - `timed_out`: attempts that timed out; whether they are paid is unknown;
     - `answered_by`: replies by model, if the server names it;
     - `examples`: one message for each kind of failure; `last_failure`: the latest one;
-    - `last_retry`, `retried_for`: kind and message of the latest retried attempt, or "".
+    - `last_retry`, `retried_for`: kind and message of the latest retried attempt, or "";
+    - `describe_wait`: the batches that the model waits for, in words;
+    - `batched`: the tokens that came in batches, those of `cached` calls in the total only.
     """
 
     requested: int = 0
@@ -63,6 +82,9 @@ class ModelStats:
     last_retry: str = ""
     retried_for: str = ""
     last_failure: Failure | None = None
+    describe_wait: Callable[[], str] | None = None
+    batched: BatchedTokens = field(default_factory=BatchedTokens)
+    total_batched: BatchedTokens = field(default_factory=BatchedTokens)
 
     @property
     def ended(self) -> int:
@@ -115,6 +137,9 @@ class ModelStats:
         self.cached += cached
         self.requested += not cached
         self.count_tokens(reply, paid=not cached)
+        self.total_batched.add(reply)
+        if not cached:
+            self.batched.add(reply)
         if reply.answered_by is not None:
             self._count_name(reply.answered_by)
 
@@ -187,6 +212,12 @@ class RunStats:
     def unrequested(self) -> int:
         """Calls that wait for an online run."""
         return sum(role.unrequested for role in self.models.values())
+
+    def describe_wait(self) -> str:
+        """The batches that the models wait for, or ""."""
+        waits = (role.describe_wait() for role in self.models.values() if role.describe_wait)
+        # roles that share a model wait for the same ones
+        return ", ".join(dict.fromkeys(filter(None, waits)))
 
     @property
     def lost(self) -> int:

@@ -194,6 +194,7 @@ class Reply:
     are None if the backend does not report them. `answered_by` is the model as the server names
     it, with `BY_HOST` and `FINGERPRINT` if it names those; None if it names no model.
     `cached_tokens` are those of the input that the server read from its own cache of prefixes.
+    `batched`: it came from a batch, at half the price.
     `logprobs` are those of its tokens, as the server sends them, if requested; they are not cached.
     """
 
@@ -207,6 +208,7 @@ class Reply:
     seen: tuple[SeenImage, ...] = ()
     answered_by: str | None = None
     cached_tokens: int | None = None
+    batched: bool = False
     logprobs: Mapping[str, Any] | None = None
 
 

@@ -49,6 +49,7 @@ _REPLY: Mapping[str, Callable[[Any], bool]] = {
     "seen": lambda images: isinstance(images, tuple),
     "answered_by": lambda name: name is None or _is_text(name),
     "cached_tokens": lambda count: count is None or _is_count(count),
+    "batched": lambda flag: isinstance(flag, bool),
 }
 """What the fields of a reply must be, so that it can be cached and read by reports."""
 

@@ -28,6 +28,7 @@ OPERATIONAL = frozenset(
         "api_key_env",  # who pays for a reply
         "price",  # what it costs: every session rewrites `summary.json`
         "max_concurrency",  # how soon it comes
+        "batch",
         "replicas",
         "gpus",
         "detached",

@@ -170,6 +170,7 @@ class Model:
         not retried.
         """
         backend = await self._ready()
+        stats.describe_wait = getattr(backend, "describe_wait", None)
         answer = _Answering(backend, listen)
         attempt = dropped = refused = 0
         with self._listed() as call:
@@ -266,6 +267,9 @@ class Model:
         affinity: str,
     ) -> Reply:
         """Send one request, in a shared slot if other models use the backend."""
+        if hasattr(answer.backend, "describe_wait"):
+            # it may take a day, so a run that stops does not wait for it
+            return await self._until_stopped(answer(messages, sampling, affinity))
         if self._shared is None:
             return await answer(messages, sampling, affinity)
         await self._shared.acquire(0, self)
@@ -275,6 +279,19 @@ class Model:
             return await answer(messages, sampling, affinity)
         finally:
             self._shared.release()
+
+    async def _until_stopped(self, request: Awaitable[Reply]) -> Reply:
+        """The reply; raises `Stopped`, and cancels the request, as soon as the run is stopped."""
+        answering = asyncio.ensure_future(request)
+        stopping = asyncio.ensure_future(self._stopping.wait())
+        try:
+            await asyncio.wait((answering, stopping), return_when=asyncio.FIRST_COMPLETED)
+            if not answering.done():
+                raise Stopped
+            return answering.result()
+        finally:
+            answering.cancel()
+            stopping.cancel()
 
     def stop(self) -> None:
         """Start no more requests: calls under way finish, calls that wait raise `Stopped`."""

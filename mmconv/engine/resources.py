@@ -65,7 +65,7 @@ async def open_resources(
     """
     async with open_shared(store_url, create=create) as shared:
         library = shared["library"]
-        roles = build_models(spec, partial(build_model, images=library))
+        roles = build_models(spec, partial(build_model, images=library, store=shared["store"]))
         resources = Resources(spec=spec, models=roles, **shared)
         try:
             yield resources

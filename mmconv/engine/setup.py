@@ -8,7 +8,8 @@ Shipped benchmarks are listed in `mmconv.benchmarks.registry`, shipped providers
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from mmconv.benchmarks.base import Benchmark
 from mmconv.benchmarks.options import describe, without_idle_judge
@@ -20,8 +21,13 @@ from mmconv.core.imports import find_named
 from mmconv.core.protocols import Backend, ImageSink, ImageSource
 from mmconv.core.types import Call, Reply
 from mmconv.engine import Model, RoleModel
+from mmconv.engine.batches import BatchBackend
 from model_zoo.providers import REPLAY, provider_of
 from model_zoo.replay import Replies, read_replies
+
+if TYPE_CHECKING:
+    # it imports sqlalchemy, which a chat does not need
+    from mmconv.store import Store
 
 
 def validate_run(document: Mapping[str, Any], where: str) -> RunSpec:
@@ -100,14 +106,19 @@ def known_replies(
     return replies
 
 
-def build_model(spec: ModelSpec, images: ImageSource) -> Model:
+def build_model(spec: ModelSpec, images: ImageSource, store: Store | None = None) -> Model:
     """A model that is loaded at its first request; raises `ConfigError` as its provider does."""
+    fingerprint = provider_of(spec).fingerprint(spec)
+    return Model(fingerprint, partial(open_backend, spec, images, store), spec.attempts)
+
+
+async def open_backend(spec: ModelSpec, images: ImageSource, store: Store | None) -> Backend:
+    """Load or connect a model; one that sends batches needs a store, or it sends every call."""
     provider = provider_of(spec)
-
-    async def open_backend() -> Backend:
+    if not spec.batch or provider.open_batches is None or store is None:
         return await provider.open_backend(spec, images)
-
-    return Model(provider.fingerprint(spec), open_backend, spec.attempts)
+    api = await provider.open_batches(spec, images)
+    return BatchBackend(api, provider.fingerprint(spec), store.batched_requests)
 
 
 def about_models(spec: RunSpec) -> dict[str, dict[str, str]]:

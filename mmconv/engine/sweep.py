@@ -25,9 +25,10 @@ from mmconv.engine import Model, Runner
 from mmconv.engine.matrix import Cell
 from mmconv.engine.resources import Resources, SharedResources, open_shared
 from mmconv.engine.run import Evaluation, Place, Result
-from mmconv.engine.setup import build_benchmark, build_models, model_identity
+from mmconv.engine.setup import build_benchmark, build_models, model_identity, open_backend
 from mmconv.run_folder.layout import PAGE, SPEC
 from mmconv.run_folder.saved_run import find_unfinished, read_summary
+from mmconv.store import Store
 from model_zoo.providers import provider_of
 from model_zoo.ray import gpus_of, joined, local_gpus
 
@@ -149,9 +150,10 @@ class Job:
 class SharedModel:
     """A model that several cells use; it is loaded once, and not again if that failed."""
 
-    def __init__(self, spec: ModelSpec, images: ImageSource) -> None:
+    def __init__(self, spec: ModelSpec, images: ImageSource, store: Store) -> None:
         self._spec = spec
         self._images = images
+        self._store = store
         self._failure: Exception | None = None
         self.host = Model(provider_of(spec).fingerprint(spec), self._open, spec.attempts)
 
@@ -159,7 +161,7 @@ class SharedModel:
         if self._failure is not None:
             raise self._failure
         try:
-            return await provider_of(self._spec).open_backend(self._spec, self._images)
+            return await open_backend(self._spec, self._images, self._store)
         except Exception as error:
             self._failure = error
             raise
@@ -276,7 +278,9 @@ class Sweep:
         """Build a model that may be unusable; returns the GPUs that it takes."""
         try:
             placed, gpus = place(spec)
-            self._models[identity] = SharedModel(placed, self._shared["library"])
+            self._models[identity] = SharedModel(
+                placed, self._shared["library"], self._shared["store"]
+            )
         except Exception as error:  # noqa: BLE001 - its cells fail, the others go on
             self._unusable[identity] = error
             return 0.0

@@ -10,8 +10,11 @@ from images.policy import Policy, fit
 from mmconv.core.config import PIXELS_PER_TOKEN, ModelSpec, RunSpec, load_model, model_files
 from mmconv.core.graph import dependencies, is_needless
 from mmconv.core.plans import Plan
-from mmconv.core.run_stats import RunStats
+from mmconv.core.run_stats import BatchedTokens, RunStats
 from mmconv.core.types import Call, Cell, Image, Reply, Table, Text
+
+BATCH_DISCOUNT = 0.5
+"""The share of the price that OpenAI, Anthropic and others take off requests in batches."""
 
 
 def cost(
@@ -19,15 +22,21 @@ def cost(
     input_tokens: float,
     output_tokens: float,
     unmetered: int = 0,
-    cached_tokens: int = 0,
+    cached_tokens: float = 0,
+    batched: BatchedTokens | None = None,
 ) -> float | None:
     """Price in US dollars; None without a price, and with `unmetered` calls that are not free.
 
-    `cached_tokens` are those of the input that the server read from its cache.
+    `cached_tokens` are those of the input that the server read from its cache. All counts include
+    those of `batched`, which cost half.
     """
     price = model.price
     if price is None or (unmetered and (price.input or price.output)):
         return None
+    if batched is not None:
+        input_tokens -= BATCH_DISCOUNT * batched.input
+        output_tokens -= BATCH_DISCOUNT * batched.output
+        cached_tokens -= BATCH_DISCOUNT * batched.cached_input
     cached_price = price.input if price.cached_input is None else price.cached_input
     saved = cached_tokens * (price.input - cached_price)
     return (input_tokens * price.input + output_tokens * price.output - saved) / 1e6
@@ -54,6 +63,7 @@ def session_cost(spec: RunSpec, stats: RunStats) -> float | None:
             role.input_tokens,
             role.output_tokens,
             cached_tokens=role.cached_tokens,
+            batched=role.batched,
         )
         for name, role in stats.models.items()
     ]
@@ -142,10 +152,7 @@ class Forecast:
     def price(self) -> float | None:
         """US dollars of the models that have a price; None if none has."""
         models = self.spec.models
-        prices = [
-            cost(models[role], count.input_tokens, count.output_tokens)
-            for role, count in self.counts.items()
-        ]
+        prices = [_expected_cost(models[role], count) for role, count in self.counts.items()]
         known = [price for price in prices if price is not None]
         return sum(known) if known else None
 
@@ -178,6 +185,8 @@ class Forecast:
         prices = {role: self.spec.models[role].price for role in self.counts}
         if any(price and price.cached_input is not None for price in prices.values()):
             notes.append("Tokens that a server may read from its cache are priced as all others.")
+        if batched := [role for role in self.counts if self.spec.models[role].batch]:
+            notes.append(f"In batches, at half the price: {', '.join(batched)}.")
         notes += filter(None, (_priced_namesake(self.spec, role) for role in self.counts))
         return Table(
             name="forecast",
@@ -201,8 +210,12 @@ def _expected_tokens(call: Call, limit: int) -> float:
 
 
 def _row(model: ModelSpec, count: _Count) -> dict[str, Cell]:
-    price = cost(model, count.input_tokens, count.output_tokens)
-    return {"model": Cell(value=model.label), **_cells(count, price)}
+    return {"model": Cell(value=model.label), **_cells(count, _expected_cost(model, count))}
+
+
+def _expected_cost(model: ModelSpec, count: _Count) -> float | None:
+    share = BATCH_DISCOUNT if model.batch else 1.0
+    return cost(model, share * count.input_tokens, share * count.output_tokens)
 
 
 def _cells(count: _Count, price: float | None) -> dict[str, Cell]:

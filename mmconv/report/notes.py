@@ -230,12 +230,19 @@ def _role(model: ModelSpec, counts: ModelStats) -> ModelSummary:
     same_fields = {
         name: getattr(counts, name) for name in ModelSummary.model_fields if hasattr(counts, name)
     }
-    session = counts.input_tokens, counts.output_tokens, counts.unmetered, counts.cached_tokens
+    session = (
+        counts.input_tokens,
+        counts.output_tokens,
+        counts.unmetered,
+        counts.cached_tokens,
+        counts.batched,
+    )
     total = (
         counts.total_input_tokens,
         counts.total_output_tokens,
         counts.total_unmetered,
         counts.total_cached_tokens,
+        counts.total_batched,
     )
     return ModelSummary(
         model=model.label,

@@ -72,9 +72,11 @@ def read_replies(
 
 def find_checksum(row: Sequence[Any]) -> str:
     """The checksum of a reply's row: key, fingerprint and columns as stored."""
-    # the last column came later: rows without it keep their checksums
-    known = row if row[-1] is not None else row[:-1]
-    return blake2b(orjson.dumps([*known]), digest_size=16).hexdigest()
+    # the last two columns came later: rows without them keep their checksums
+    known = list(row)
+    while known[-1] is None and len(known) > len(row) - 2:
+        del known[-1]
+    return blake2b(orjson.dumps(known), digest_size=16).hexdigest()
 
 
 def checksum_of(row: Mapping[str, Any]) -> str:
@@ -97,6 +99,7 @@ def reply_row(key: str, fingerprint: str, reply: Reply) -> dict[str, Any]:
         "seen": orjson.dumps(reply.seen).decode() if reply.seen else None,
         "answered_by": reply.answered_by,
         "cached_tokens": reply.cached_tokens,
+        "batched": reply.batched or None,
     }
     return {**row, "checksum": checksum_of(row), "created": now()}
 
@@ -116,6 +119,7 @@ def _reply(columns: Iterable[Any]) -> Reply:
     values = dict(zip(_REPLY, columns, strict=True))
     seen, name = values["seen"], values["answered_by"]
     values["seen"] = tuple(SeenImage(**image) for image in orjson.loads(seen)) if seen else ()
+    values["batched"] = bool(values["batched"])
     # one string for all replies of a model
     values["answered_by"] = name and sys.intern(name)
     return Reply(**values)

@@ -35,7 +35,7 @@ from sqlalchemy import (
 
 from mmconv.core.errors import StoreError
 
-VERSION = "0009"
+VERSION = "0010"
 """The version of the tables; versions are compared as texts."""
 
 CREATING, SUBMITTING = 0x6D6D63_01, 0x6D6D63_02
@@ -84,6 +84,8 @@ replies = Table(
     Column("seen", Text),
     Column("answered_by", AnyText),
     Column("cached_tokens", Integer),
+    # null for false, so that older rows keep their checksums
+    Column("batched", Boolean),
     Column("created", DateTime(timezone=True), nullable=False),
     # of all columns above but the time; None in rows of versions that wrote none
     Column("checksum", String(32)),
@@ -127,6 +129,16 @@ claims = Table(
     Column("owner", String(160), nullable=False, index=True),
     # seconds since 1970 by the database's clock
     Column("expires", Float, nullable=False),
+)
+
+batched_requests = Table(
+    "batched_requests",
+    metadata,
+    Column("request", String(64), primary_key=True),
+    Column("name", String(32), nullable=False, index=True),
+    Column("batch", Text),
+    # seconds since 1970
+    Column("created", Float, nullable=False),
 )
 
 jobs = Table(

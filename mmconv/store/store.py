@@ -21,6 +21,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from mmconv.core.errors import StoreAway, StoreError, StoreFull, StoreGone
 from mmconv.core.types import Failure, Outcome, Reply
+from mmconv.store.batches import BatchedRequests
 from mmconv.store.claims import LEASE_SECONDS, Claims
 from mmconv.store.connections import connect, read_address, read_timeout
 from mmconv.store.rows import BATCH, failure_row, insert_new, now, read_replies, reply_row
@@ -64,7 +65,7 @@ class Store:
     The coroutines belong to one event loop. `flights` are the calls that runners look up or request
     at this moment, by key, so that equal calls share one request. A flight that its runner gave up
     ends as None, and another runner requests the call. Requests of other processes are known by
-    their claims (`mmconv.store.claims`).
+    their claims (`mmconv.store.claims`). `batched_requests` are those that were sent in batches.
     """
 
     def __init__(self, url: str, *, create: bool = True) -> None:
@@ -82,6 +83,7 @@ class Store:
         self._claimed: set[str] = set()
         self._renewing: asyncio.Task[None] | None = None
         self._watcher = _Batcher(self._guarded(self._look_for_others))
+        self.batched_requests = BatchedRequests(self._engine, self._guarded)
 
     async def get(self, key: str) -> Reply | None:
         """The cached reply of this key, if there is one.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from mmconv.core.config import ModelSpec, fill_in
 from mmconv.core.errors import ConfigError
 from mmconv.core.keys import hash_json
-from mmconv.core.protocols import ImageSource
+from mmconv.core.protocols import BatchApi, ImageSource
 from model_zoo.openai_api.endpoint import Endpoint, find_url
 from model_zoo.openai_api.request import EXTRA_FIELDS, OpenAIOptions
 
@@ -73,6 +73,13 @@ async def open_backend(spec: ModelSpec, images: ImageSource) -> ChatClient:
     from model_zoo.openai_api.client import ChatClient
 
     return ChatClient(spec, _endpoint(spec), OpenAIOptions.of(spec), images)
+
+
+async def open_batches(spec: ModelSpec, images: ImageSource) -> BatchApi:
+    """The server's batches; raises `ConfigError` as `open_backend` does, or for a missing SDK."""
+    from model_zoo.openai_api.batches import OpenAIBatches
+
+    return OpenAIBatches(spec, _endpoint(spec), OpenAIOptions.of(spec), images)
 
 
 async def probe(spec: ModelSpec) -> tuple[str, ...]:

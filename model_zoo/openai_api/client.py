@@ -225,27 +225,43 @@ class ChatClient:
         affinity: str,
         listen: Listen | None = None,
     ) -> Reply:
-        uris = await self._uris.get(image for message in messages for image in message.images)
         # a hash, since a name may have any length and characters
         session = hash_bytes(affinity.encode())[:_LONGEST_SESSION]
-        body = encode_request(
-            self._endpoint.model,
+        body, seen = await self.encode(
             messages,
             sampling,
-            self._options,
-            {uri.seen.sha256: uri for uri in uris},
             session=session if self._has_cache_key else "",
             is_streamed=listen is not None,
         )
         header = self._options.session_header
         post = partial(self._session.post, body, listen, {header: session} if header else None)
-        seen = tuple([uri.seen for uri in uris])
         if not self._is_reached:
             await self._reach()
         reply = await self._request(post, seen)
         if not is_empty(reply):
             return reply
         return with_tokens_of(await self._request(post, seen), reply)
+
+    async def encode(
+        self,
+        messages: Sequence[Message],
+        sampling: Sampling,
+        *,
+        session: str = "",
+        is_streamed: bool = False,
+    ) -> tuple[bytes, tuple[SeenImage, ...]]:
+        """The body of a request, and its images as they are sent."""
+        uris = await self._uris.get(image for message in messages for image in message.images)
+        body = encode_request(
+            self._endpoint.model,
+            messages,
+            sampling,
+            self._options,
+            {uri.seen.sha256: uri for uri in uris},
+            session=session,
+            is_streamed=is_streamed,
+        )
+        return body, tuple([uri.seen for uri in uris])
 
     async def aclose(self) -> None:
         """Close all connections and drop the cached images."""

@@ -107,6 +107,11 @@ SPEC_OPTIONS: tuple[Option[Any], ...] = (
     _flag("--allow-drafts", "Use unverified annotations; tables say so."),
     _flag("--judge-sees-image", "Send the image to the judge too."),
     click.option(
+        "--batch",
+        metavar="LIST",
+        help="Send the requests of these roles in batches, at half the price, such as judge.",
+    ),
+    click.option(
         "--wait-for-servers",
         type=click.FloatRange(min=0, min_open=True),
         metavar="SECONDS",
@@ -186,6 +191,12 @@ def _with_values(document: dict[str, Any], values: Mapping[str, Any]) -> dict[st
                 value = str(value)
             set_field(document, field, value, option)
     document = override(document, values.get("overrides") or ())
+    if (roles := values.get("batch")) is not None:
+        for role in comma_list(roles, "--batch"):
+            if role not in document["models"]:
+                hint = nearest(role, list(document["models"]))
+                raise ConfigError(f"--batch: the run has no model role {role!r}{hint}")
+            set_field(document, f"models.{role}.batch", True, "--batch")
     if (seconds := values.get("wait_for_servers")) is not None:
         for role in document["models"]:
             set_field(document, f"models.{role}.wait_for_server", seconds, "--wait-for-servers")

@@ -93,6 +93,8 @@ class _Line:
         now = time.monotonic()
         self._throughput.mark(now, self.stats)
         text = line(self._spec, self.stats, now - self._started, self.planned)
+        if waits := self.stats.describe_wait():
+            return f"{text}; {waits}"
         if not self.stats.ended:
             return f"{text}; no reply yet: local models are loaded first"
         left = self._throughput.seconds_left(self.stats, self._total)

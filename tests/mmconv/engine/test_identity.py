@@ -25,6 +25,7 @@ OPERATED: dict[str, Any] = {
     "wait_for_server": 60.0,
     "replicas": 8,
     "gpus": 0.5,
+    "batch": True,
     "detached": True,
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -42,6 +43,21 @@ def test_a_session_pays_for_what_it_requested() -> None:
     spec = RunSpec(benchmark="convbench", models={"candidate": model})
     assert session_cost(spec, stats) == pytest.approx(0.8)
     assert (counts.cached_tokens, counts.total_cached_tokens) == (800_000, 1_600_000)
+
+
+def test_replies_from_batches_cost_half_and_live_ones_their_price() -> None:
+    reply = Reply(text="a", input_tokens=1_000_000, output_tokens=100_000, cached_tokens=500_000)
+    counts = ModelStats()
+    counts.count(reply, cached=False)
+    counts.count(replace(reply, batched=True), cached=False)
+    counts.count(replace(reply, batched=True), cached=True)
+    stats = RunStats()
+    stats.models["candidate"] = counts
+    model = priced(input=2, output=10, cached_input=1)
+    spec = RunSpec(benchmark="convbench", models={"candidate": model})
+    live = 0.5 * 2 + 0.5 * 1 + 0.1 * 10
+    assert session_cost(spec, stats) == pytest.approx(1.5 * live)
+    assert counts.total_batched.input == 2 * counts.batched.input == 2_000_000
 
 
 def test_no_more_calls_are_told_to_be_without_tokens_than_there_are() -> None:

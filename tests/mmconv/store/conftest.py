@@ -57,7 +57,9 @@ def create_older_store(url: str) -> None:
         for statement in (
             "ALTER TABLE replies DROP COLUMN answered_by",
             "ALTER TABLE replies DROP COLUMN cached_tokens",
+            "ALTER TABLE replies DROP COLUMN batched",
             "ALTER TABLE replies DROP COLUMN checksum",
+            "DROP TABLE batched_requests",
             "DROP TABLE claims",
             "DROP INDEX ix_jobs_listed",
             "UPDATE alembic_version SET version_num = '0003'",

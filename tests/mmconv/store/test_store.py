@@ -48,37 +48,57 @@ async def test_a_reply_comes_back_whole(store: Store, tmp_path: Path) -> None:
     await again.aclose()
 
 
-async def test_cached_tokens_come_back_and_are_part_of_the_checksum(
-    store: Store, tmp_path: Path
+@pytest.mark.parametrize(
+    ("fields", "change"),
+    [
+        ({"cached_tokens": 2}, "cached_tokens = 3"),
+        ({"cached_tokens": 2, "batched": True}, "batched = NULL"),
+        ({"batched": True}, "cached_tokens = 3"),
+    ],
+)
+async def test_later_columns_come_back_and_are_part_of_the_checksum(
+    store: Store, tmp_path: Path, fields: dict[str, Any], change: str
 ) -> None:
-    reply = replace(REPLY, cached_tokens=2)
+    reply = replace(REPLY, **fields)
     await store.put(key(1), "model", reply)
     await store.aclose()
     url = str(tmp_path / "store.sqlite")
     again = Store(url)
     assert await again.get(key(1)) == reply
     await again.aclose()
-    _execute(url, "UPDATE replies SET cached_tokens = 3")
+    _execute(url, f"UPDATE replies SET {change}")
     again = Store(url)
     assert await again.get(key(1)) is None
     await again.aclose()
 
 
-async def test_replies_from_before_cached_tokens_are_read(store: Store, tmp_path: Path) -> None:
-    await store.put(key(1), "model", REPLY)
+@pytest.mark.parametrize(
+    ("version", "reply", "later"),
+    [
+        ("0008", REPLY, ["cached_tokens", "batched"]),
+        ("0009", REPLY, ["batched"]),
+        ("0009", replace(REPLY, cached_tokens=2), ["batched"]),
+    ],
+)
+async def test_replies_from_before_later_columns_are_read(
+    store: Store, tmp_path: Path, version: str, reply: Reply, later: list[str]
+) -> None:
+    await store.put(key(1), "model", reply)
     await store.aclose()
     url = str(tmp_path / "store.sqlite")
+    columns = "answered_by" if reply.cached_tokens is None else "answered_by, cached_tokens"
     with closing(sqlite3.connect(url)) as old, old:
         row = old.execute(
             "SELECT key, fingerprint, text, reasoning, finish, input_tokens, output_tokens, "
-            "seconds, dropped, seen, answered_by FROM replies"
+            f"seconds, dropped, seen, {columns} FROM replies"
         ).fetchone()
         checksum = blake2b(orjson.dumps([*row]), digest_size=16).hexdigest()
-        old.execute("ALTER TABLE replies DROP COLUMN cached_tokens")
+        for column in later:
+            old.execute(f"ALTER TABLE replies DROP COLUMN {column}")
         old.execute("UPDATE replies SET checksum = ?", (checksum,))
-        old.execute("UPDATE alembic_version SET version_num = '0008'")
+        old.execute(f"UPDATE alembic_version SET version_num = '{version}'")
     again = Store(url)
-    assert await again.get(key(1)) == REPLY
+    assert await again.get(key(1)) == reply
     await again.aclose()
 
 
