@@ -11,8 +11,6 @@ import os
 import signal
 import sys
 from importlib import import_module
-from importlib.util import find_spec
-from pathlib import Path
 from traceback import print_exc
 from typing import Any
 
@@ -20,8 +18,8 @@ import click
 
 from mmconv import __version__
 from mmconv.benchmarks import registry
-from mmconv.cli.shared.basics import describe_file_error, require_utf8, visible
-from mmconv.core.errors import ConfigError, DataError, InputError, MmconvError, UserCodeError
+from mmconv.cli.shared.basics import describe_file_error, visible
+from mmconv.core.errors import DataError, InputError, MmconvError, UserCodeError
 
 COMMANDS = {
     "run": ("evaluating", "Run a benchmark; the same command resumes it."),
@@ -57,9 +55,6 @@ ELSEWHERE = {
     "judge": ("mmconv.benchmarks.audit.commands", "judge_command"),
 }
 """Commands of other packages."""
-
-PACKAGES = ("images", "judges", "model_zoo")
-"""The packages that are installed with this one."""
 
 WHOLE_TRACEBACK = "`mmconv --traceback COMMAND ...` shows the whole traceback."
 
@@ -123,11 +118,8 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command and its arguments.
 
-        Raises `click.UsageError` for an unknown command and for an option that is given twice,
-        `ConfigError` for an argument that is not UTF-8.
+        Raises `click.UsageError` for an unknown command and for an option that is given twice.
         """
-        for argument in args:
-            require_utf8(argument)
         if args[0] not in (known := self.list_commands(ctx)):
             # imported late: it imports pydantic
             from mmconv.core.documents import nearest
@@ -161,28 +153,11 @@ def commands(traceback: bool, all_problems: bool) -> None:
     """Evaluate vision-language models and LLMs in multi-turn conversation."""
 
 
-def check_packages() -> None:
-    """Raise `ConfigError` if a file or folder of the user hides a package of mmconv.
-
-    With PYTHONPATH=. the user's files come first, and imports from them would fail.
-    """
-    home = Path(__file__).parents[2]
-    for name in PACKAGES:
-        spec = find_spec(name)
-        path = spec and (spec.origin or next(iter(spec.submodule_search_locations or ()), None))
-        if path and not Path(path).is_relative_to(home):
-            raise ConfigError(
-                f"{path} hides mmconv's package {name!r}: rename it, or remove its folder from "
-                "PYTHONPATH"
-            )
-
-
 def main() -> None:
     """Run the command line and exit with its code."""
     # batch systems also send SIGTERM while a command reads data or writes tables
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        check_packages()
         sys.exit(commands.main(standalone_mode=False))
     except MmconvError as error:
         click.echo(visible(f"Error: {error}"), err=True)

@@ -106,11 +106,11 @@ def nearest(word: str, known: Sequence[str]) -> str:
 
 
 class Misleading(yaml.YAMLError):
-    """A mapping has a key twice, or YAML reads another number than the one that is written."""
+    """A mapping has a key twice, of which YAML would take the last."""
 
 
 class _Loader(yaml.SafeLoader):
-    """Refuses keys that occur twice in a mapping, and numbers to base 8 or 60."""
+    """Refuses keys that occur twice in a mapping."""
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
         mapping = super().compose_mapping_node(anchor)
@@ -122,31 +122,6 @@ class _Loader(yaml.SafeLoader):
                     raise Misleading(f"line {line}: {key.value!r} stands on line {lines[name]} too")
                 lines[name] = line
         return mapping
-
-    def construct_yaml_int(self, node: yaml.ScalarNode) -> int:
-        number: int = super().construct_yaml_int(node)
-        digits = node.value.lstrip("+-").replace("_", "")
-        if ":" in digits or (digits.isdecimal() and int(digits) != abs(number)):
-            raise _misread(node, number)
-        return number
-
-    def construct_yaml_float(self, node: yaml.ScalarNode) -> float:
-        number: float = super().construct_yaml_float(node)
-        if ":" in node.value:
-            raise _misread(node, number)
-        return number
-
-
-def _misread(node: yaml.ScalarNode, number: float) -> Misleading:
-    written = node.value
-    return Misleading(
-        f"line {node.start_mark.line + 1}: YAML reads {written} as {number}; write '{written}' for "
-        "the text, or the number without zeros in front"
-    )
-
-
-_Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_yaml_int)
-_Loader.add_constructor("tag:yaml.org,2002:float", _Loader.construct_yaml_float)
 
 
 def parse_yaml(text: str) -> Any:

@@ -76,7 +76,10 @@ def is_needless(call: Call, replies: Mapping[str, Reply]) -> bool:
     """Whether the call compares texts that came out equal."""
     if call.compares is None:
         return False
-    one, other = ([_text(part, replies) for part in parts] for parts in call.compares)
+    one, other = (
+        [part.text if isinstance(part, Text) else replies[part.call].text for part in parts]
+        for parts in call.compares
+    )
     return one == other
 
 
@@ -106,10 +109,6 @@ def join_texts(pieces: Iterable[str | Text | Other]) -> list[Text | Other]:
     if run:
         joined.append(Text(text="".join(run)))
     return joined
-
-
-def _text(part: Text | Ref, replies: Mapping[str, Reply]) -> str:
-    return part.text if isinstance(part, Text) else replies[part.call].text
 
 
 def _resolved(message: Message, replies: Mapping[str, Reply]) -> Message:

@@ -5,7 +5,6 @@ Shipped ones have short names; others are named by `package.module` or `package.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from importlib import import_module
 
@@ -24,12 +23,10 @@ def find_named(name: str, what: str, known: Mapping[str, str]) -> object:
     module, _, attribute = path.partition(":")
     is_path = not {".", ":"}.isdisjoint(name) and all(map(str.isidentifier, module.split(".")))
     if name not in known and not is_path:
-        advice = f"; there are: {', '.join(sorted(known))}"
-        if ".py:" in name:
-            advice = f"; did you mean {name.replace('.py:', ':').replace('/', '.').lstrip('.')}?"
-        elif "-" in module and ":" in name:
-            advice = f"; {module} cannot be imported: the name of a Python module has no '-'"
-        raise ConfigError(f"{what} {name!r} is not known{advice}")
+        raise ConfigError(
+            f"{what} {name!r} is not known; there are: {', '.join(sorted(known))}, and modules of "
+            "yours as package.module or package.module:attribute"
+        )
     try:
         imported = import_module(module)
     except ImportError as error:
@@ -50,9 +47,6 @@ def _describe(named: str, module: str, error: ImportError) -> str:
     if not isinstance(error, ModuleNotFoundError):
         return f"{named}: importing {module} fails: {error}"
     missing = error.name or module
-    parent, _, last = module.rpartition(".")
-    if missing == module and parent in sys.modules and hasattr(sys.modules[parent], last):
-        return f"{named}: {last} is not a module but an attribute; did you mean {parent}:{last}?"
     if f"{module}.".startswith(f"{missing}."):
         return f"{named}: module {missing!r} is not on Python's path; check PYTHONPATH"
     return f"{named}: {module} imports {missing!r}, which is not installed, or misspelt there"

@@ -44,16 +44,6 @@ class ResolvedCall:
     sampling: Sampling
     cached: bool = False
 
-    def as_cached(self) -> ResolvedCall:
-        """A copy of a call whose reply was cached."""
-        return ResolvedCall(
-            call=self.call,
-            key=self.key,
-            messages=self.messages,
-            sampling=self.sampling,
-            cached=True,
-        )
-
     @property
     def origins(self) -> tuple[Origin, ...]:
         """The origin of each of `messages`, read off the planned ones."""

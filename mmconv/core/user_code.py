@@ -39,15 +39,15 @@ _BACKEND = ("max_concurrency", "generate", "aclose")
 """What a backend must have."""
 
 _REPLY: Mapping[str, Callable[[Any], bool]] = {
-    "text": lambda text: _is_text(text),
-    "reasoning": lambda text: text is None or _is_text(text),
+    "text": lambda text: isinstance(text, str),
+    "reasoning": lambda text: text is None or isinstance(text, str),
     "finish": lambda word: word in get_args(Finish),
     "input_tokens": lambda count: count is None or _is_count(count),
     "output_tokens": lambda count: count is None or _is_count(count),
     "seconds": lambda number: isinstance(number, int | float) and 0 <= number < inf,
     "dropped": lambda count: _is_count(count),
     "seen": lambda images: isinstance(images, tuple),
-    "answered_by": lambda name: name is None or _is_text(name),
+    "answered_by": lambda name: name is None or isinstance(name, str),
     "cached_tokens": lambda count: count is None or _is_count(count),
     "batched": lambda flag: isinstance(flag, bool),
 }
@@ -165,17 +165,6 @@ def _require(where: str, value: Any, kind: Any) -> Any:
 
 def _is_count(value: Any) -> bool:
     return type(value) is int and value >= 0
-
-
-def _is_text(value: Any) -> bool:
-    """Whether it is a text that a file can hold: JSON may give half a character."""
-    if not isinstance(value, str):
-        return False
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 @contextmanager

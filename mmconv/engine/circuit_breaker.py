@@ -15,14 +15,10 @@ from mmconv.core.plans import ResolvedCall
 from mmconv.core.types import Failure, Outcome, Reply
 
 MOST_FAILED = 20
-"""Calls of a model that fail in a row, each after all of its attempts, before a run stops.
-
-A model without any reply yet may refuse some calls at once and be slow to answer others. So as many
-of its first calls must have ended, too, or `MOST_EARLY` have failed.
-"""
+"""Calls of a model that fail in a row, each after all of its attempts, before a run stops."""
 
 MOST_EARLY = 10 * MOST_FAILED
-"""After as many failures, calls still under way are not waited for."""
+"""The same for refusals before the first reply: a model may refuse at once and answer slowly."""
 
 MOST_HOPELESS = 3
 """Failures in a row before a run stops if they are `HOPELESS`, or `ABSENT` without any reply."""
@@ -43,6 +39,9 @@ COUNTED: frozenset[FailureKind] = HOPELESS | {
 UNSUITED: FailureKind = "rejected"
 """Counts as the model's fault until it has answered once: its set-up may be wrong. Afterwards
 only a replayed request shows whose fault it is."""
+
+REFUSALS: frozenset[FailureKind] = frozenset({"forbidden", UNSUITED})
+"""Kinds of failure that a server reports at once."""
 
 ABSENT: FailureKind = "connection"
 """Counts as hopeless as long as the model has not answered once: its server is not there."""
@@ -66,13 +65,8 @@ class CircuitBreaker:
         """Note a cached reply: the model was able to answer this request once."""
         self._able.setdefault(model, resolved)
 
-    def note(
-        self, model: int, resolved: ResolvedCall, outcome: Outcome, *, first_under_way: bool = False
-    ) -> int:
-        """Count an outcome; returns the number of failures in a row if the run should stop, else 0.
-
-        `first_under_way`: one of the model's first `MOST_FAILED` calls has not ended yet.
-        """
+    def note(self, model: int, resolved: ResolvedCall, outcome: Outcome) -> int:
+        """Count an outcome; returns the number of failures in a row if the run should stop."""
         if isinstance(outcome, Reply):
             self._able[model] = resolved
             self._breaker.pop(model, None)
@@ -83,9 +77,9 @@ class CircuitBreaker:
         elif isinstance(outcome, Failure) and outcome.kind in COUNTED | {UNSUITED}:
             streak = self._breaker[model]
             streak.failed += 1
-            streak.hopeless += self._is_hopeless(model, outcome)
-            is_early = first_under_way and model not in self._able
-            most = MOST_EARLY if is_early else MOST_FAILED
+            is_early = model not in self._able
+            streak.hopeless += outcome.kind in HOPELESS or (is_early and outcome.kind == ABSENT)
+            most = MOST_EARLY if is_early and outcome.kind in REFUSALS else MOST_FAILED
             if streak.failed >= most or streak.hopeless >= MOST_HOPELESS:
                 return streak.failed
         return 0
@@ -98,6 +92,3 @@ class CircuitBreaker:
         """
         rejected = self._breaker[model].rejected if failure.kind == UNSUITED else 0
         return self._able[model] if rejected and rejected % MOST_FAILED == 0 else None
-
-    def _is_hopeless(self, model: int, failure: Failure) -> bool:
-        return failure.kind in HOPELESS or (failure.kind == ABSENT and model not in self._able)

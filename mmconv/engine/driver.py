@@ -14,9 +14,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import traceback
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from judges import is_settled
@@ -27,7 +26,7 @@ from mmconv.core.plans import Finished, Plan, ResolvedCall
 from mmconv.core.run_stats import RunStats, StopReason
 from mmconv.core.types import SAME_TEXT, UNASKED, Call, Failure, Outcome, Reply, Skipped
 from mmconv.core.user_code import noted
-from mmconv.engine.circuit_breaker import MOST_FAILED, CircuitBreaker
+from mmconv.engine.circuit_breaker import CircuitBreaker
 from mmconv.engine.limiter import Stopped
 from mmconv.engine.model import RoleModel
 
@@ -46,9 +45,6 @@ LEAD = 10
 Older plans go first, so that they end and make room. But long chains must begin early, or the end
 of a run waits for a few of them while most of the concurrency is unused.
 """
-
-OTHERS_SHOWN = 3
-"""How many other errors the notes of the first error show with their traceback."""
 
 
 class _Elsewhere(Exception):
@@ -115,16 +111,19 @@ class Runner:
         except BaseExceptionGroup as failed:  # not an `Exception`, such as the panic of a library
             raise failed.exceptions[0] from None
         if self._errors:
-            errors, self._errors = self._errors, []
-            raise first_error(errors)
+            bugs = [error for error in self._errors if not isinstance(error, MmconvError)]
+            raise (bugs or self._errors)[0]
         lost = self.stats.plans - self.stats.finished
         if self._stopping.done() and (lost or not taken_in):
-            self._look_again_at_enough()
+            stopped = self.stats.stop_reason
+            if stopped and not stopped.failure and self.enough and (reason := self.enough()):
+                # now with the calls that were under way when the run was stopped
+                self.stats.stop_reason = StopReason(reason=reason)
             return False
         if lost:
             raise RuntimeError(f"{lost} plans have no end: their calls were cancelled")
-        if self._is_unable():
-            return False
+        if self.stats.stop_reason is not None and self.stats.stop_reason.failure is not None:
+            return False  # a model cannot answer; later it may
         self.stats.stop_reason = None if self.offline or self._goes_on else self._unanswered()
         return self.stats.stop_reason is None
 
@@ -157,17 +156,6 @@ class Runner:
             _LOGGER.warning(message, type(error).__name__)
         self._errors.append(error)
         self.stop()
-
-    def _is_unable(self) -> bool:
-        """Whether the run stopped because a model cannot answer; later it may."""
-        return self.stats.stop_reason is not None and self.stats.stop_reason.failure is not None
-
-    def _look_again_at_enough(self) -> None:
-        """Update the reason with the calls that were under way when the run was stopped."""
-        if self.stats.stop_reason is None or self._is_unable() or self.enough is None:
-            return
-        if reason := self.enough():
-            self.stats.stop_reason = StopReason(reason=reason)
 
     def _unanswered(self) -> StopReason | None:
         """The reason why a short run is not complete: none of its calls was answered."""
@@ -309,11 +297,12 @@ class Runner:
     def _note(self, resolved: ResolvedCall, outcome: Reply | Failure, role: str) -> None:
         """Report the outcome to the circuit breaker; stop if the model cannot answer."""
         model = self._models[role].model
-        is_early = isinstance(outcome, Failure) and model.has_under_way(MOST_FAILED)
-        failed = self._breaker.note(id(model), resolved, outcome, first_under_way=is_early)
+        failed = self._breaker.note(id(model), resolved, outcome)
         if failed and not self._goes_on and isinstance(outcome, Failure):
             label = self._models[role].label
-            self._stop_because(_cannot_answer(role, label, failed, outcome))
+            named = f"{role} ({label})" if label else role
+            reason = f"{named} cannot answer: {failed} calls failed in a row"
+            self._stop_because(StopReason(reason=reason, failure=outcome))
 
     def count(self, role: str, outcome: Outcome, *, cached: bool) -> None:
         """Count an outcome; stop if `enough` gives a reason."""
@@ -349,11 +338,6 @@ class Runner:
         messages, sampling = role.prompt(resolve(call.messages, replies), call.sampling)
         key = content_key(role.model.fingerprint, messages, sampling, pinned=call.kept)
         return ResolvedCall(call=call, key=key, messages=messages, sampling=sampling)
-
-
-def _cannot_answer(role: str, label: str, failed: int, last: Failure) -> StopReason:
-    named = f"{role} ({label})" if label else role
-    return StopReason(reason=f"{named} cannot answer: {failed} calls failed in a row", failure=last)
 
 
 @dataclass(slots=True)
@@ -424,7 +408,7 @@ class _OpenPlan:
             is_new = not all(self.resolved[need].cached for need in dependencies(call))
             chain = self.chains[root.id]
             outcome, cached = await self.runner.outcome(self.plan, resolved, chain, is_new=is_new)
-        self.resolved[call.id] = resolved.as_cached() if cached else resolved
+        self.resolved[call.id] = replace(resolved, cached=cached)
         self._settle(call, outcome, cached=cached)
         plan = self.plan
         with noted(f"sample {plan.sample}, condition {plan.condition}, the parser of {call.id}"):
@@ -481,20 +465,3 @@ def _next_fallback(call: Call, root: Call, outcome: Outcome) -> Call | None:
         return None
     position = 0 if call is root else root.fallbacks.index(call) + 1
     return root.fallbacks[position] if position < len(root.fallbacks) else None
-
-
-def first_error(errors: Iterable[Exception]) -> Exception:
-    """The error to raise: the first bug, else the first error; its notes show the others.
-
-    Errors of the same type and text count as one.
-    """
-    distinct = list({(type(error), str(error)): error for error in errors}.values())
-    bugs = [error for error in distinct if not isinstance(error, MmconvError)]
-    first = (bugs or distinct)[0]
-    others = [error for error in distinct if error is not first]
-    for other in others[:OTHERS_SHOWN]:
-        trace = "".join(traceback.format_exception(other))
-        first.add_note(f"At the same time another call failed:\n{trace}")
-    if (more := len(others) - OTHERS_SHOWN) > 0:
-        first.add_note(f"{more} more calls failed with other errors.")
-    return first

@@ -47,11 +47,6 @@ def longest_delay(attempt: int) -> float:
     return min(LONGEST_DELAY, FIRST_DELAY * 2.0 ** min(attempt, 64))
 
 
-def _asked_for(error: Transient) -> float | None:
-    wait = error.retry_after
-    return None if wait is None or wait < SHORTEST_ASKED else wait
-
-
 @dataclass(order=True, slots=True)
 class _Waiting:
     priority: int
@@ -172,7 +167,8 @@ class ConcurrencyLimiter:
         self._row += 1
         self._last_refused = max(self._last_refused, slot.number)
         self._unanswered += 1
-        if (asked_for := _asked_for(error)) is not None:
+        asked_for = error.retry_after if (error.retry_after or 0.0) >= SHORTEST_ASKED else None
+        if asked_for is not None:
             self._asked_until = max(self._asked_until, now + asked_for)
         is_full = self._row >= REFUSALS_IN_A_ROW
         self._window.shrink(self._held - 1 if is_full else None)

@@ -117,20 +117,14 @@ def read_sweep(path: Path, overrides: Sequence[str] = ()) -> tuple[Cell, ...]:
                         for field, value in change.set.items():
                             where = f"{path}: overrides.{number}.set"
                             set_field(document, field, deepcopy(value), where)
-                cell = _make_cell(override(document, overrides), label, name, seed, path)
-                cells.setdefault(cell.spec.model_dump_json(), cell)
+                spec = validate_run(override(document, overrides), f"{path}: {name} with {label}")
+                cell = Cell(model=label, benchmark=name, seed=seed, spec=spec)
+                cells.setdefault(spec.model_dump_json(), cell)
     if unused := [str(number) for number in range(len(sweep.overrides)) if number not in used]:
         raise ConfigError(
             f"{path}: overrides.{unused[0]} matches no cell; the models are {', '.join(models)}"
         )
     return tuple(cells.values())
-
-
-def _make_cell(
-    document: dict[str, Any], label: str, name: str, seed: int | None, path: Path
-) -> Cell:
-    spec = validate_run(document, f"{path}: {name} with {label}")
-    return Cell(model=label, benchmark=name, seed=seed, spec=spec)
 
 
 def _read_models(entries: Sequence[Entry], path: Path) -> dict[str, Entry]:
@@ -197,16 +191,13 @@ def _fill(
     """The run file of a cell, before overrides."""
     document = deepcopy(dict(fields))
     roles = {CANDIDATE: model}
-    if judge is not None and _has_judge(document["benchmark"]):
+    benchmark = document["benchmark"]
+    if judge is not None and (benchmark not in TITLES or describe(benchmark).has_role(JUDGE)):
         roles[JUDGE] = judge
     document["models"] = deepcopy({**roles, **(document.get("models") or {}), CANDIDATE: model})
     if seed is not None:
         document["seed"] = seed
     return document
-
-
-def _has_judge(benchmark: str) -> bool:
-    return benchmark not in TITLES or describe(benchmark).has_role(JUDGE)
 
 
 def _applies(change: OverrideSpec, label: str, name: str, seed: Any) -> bool:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -134,8 +134,6 @@ class Model:
         self._stopping = asyncio.Event()
         self._limiter = ConcurrencyLimiter()
         self._tokens = TokenEstimate()
-        self._begun = 0
-        self._under_way: dict[object, int] = {}
         # Jitter spreads retries over time; it decides no result, so it needs no seed.
         self._random = random.Random()
 
@@ -173,53 +171,35 @@ class Model:
         stats.describe_wait = getattr(backend, "describe_wait", None)
         answer = _Answering(backend, listen)
         attempt = dropped = refused = 0
-        with self._listed() as call:
-            while True:
-                attempt += 1
-                slot, claim = await self._slot(priority, call, messages, claim), None
-                try:
-                    reply = await self._send(answer, slot, messages, sampling, affinity)
-                except ImageError as error:
-                    return Failure(kind="image", message=str(error), attempts=attempt)
-                except Refused as error:
-                    stats.count_unanswered(error)
-                    shorter = None if pinned is None else without_oldest(messages, pinned)
-                    if error.kind != "context" or shorter is None:
-                        return Failure(kind=error.kind, message=str(error), attempts=attempt)
-                    messages, dropped, attempt = shorter, dropped + 1, attempt - 1
-                except Transient as error:
-                    stats.count_unanswered(error)
-                    refused += error.overloaded
-                    if (
-                        failure := self._last(error, attempt, refused, answer.is_heard)
-                    ) is not None:
-                        return failure
-                    stats.count_retry(error.kind, str(error))
-                    await self._wait(self._delay(error, attempt, refused))
-                else:
-                    return replace(reply, dropped=dropped) if dropped else reply
-
-    def has_under_way(self, first: int) -> bool:
-        """Whether one of the model's `first` calls has not ended yet."""
-        return min(self._under_way.values(), default=first + 1) <= first
-
-    @contextmanager
-    def _listed(self) -> Iterator[object]:
-        """A token that stands for a call under way, from its first slot to its end."""
-        call = object()
-        try:
-            yield call
-        finally:
-            self._under_way.pop(call, None)
+        while True:
+            attempt += 1
+            slot, claim = await self._slot(priority, messages, claim), None
+            try:
+                reply = await self._send(answer, slot, messages, sampling, affinity)
+            except ImageError as error:
+                return Failure(kind="image", message=str(error), attempts=attempt)
+            except Refused as error:
+                stats.count_unanswered(error)
+                shorter = None if pinned is None else without_oldest(messages, pinned)
+                if error.kind != "context" or shorter is None:
+                    return Failure(kind=error.kind, message=str(error), attempts=attempt)
+                messages, dropped, attempt = shorter, dropped + 1, attempt - 1
+            except Transient as error:
+                stats.count_unanswered(error)
+                refused += error.overloaded
+                if failure := self._last(error, attempt, refused, answer.is_heard):
+                    return failure
+                stats.count_retry(error.kind, str(error))
+                await self._wait(self._delay(error, attempt, refused))
+            else:
+                return replace(reply, dropped=dropped) if dropped else reply
 
     async def _slot(
         self,
         priority: int,
-        call: object,
         messages: tuple[Message, ...],
         claim: Callable[[], Awaitable[None]] | None,
     ) -> Slot:
-        """Wait for a slot. The first slot numbers the call."""
         if self._stopping.is_set():
             raise Stopped
         estimate = partial(self._tokens.estimate, messages)
@@ -230,9 +210,6 @@ class Model:
             except BaseException:
                 self._limiter.release()
                 raise
-        if call not in self._under_way:
-            self._begun += 1
-            self._under_way[call] = self._begun
         return slot
 
     async def _send(

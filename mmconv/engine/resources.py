@@ -30,15 +30,12 @@ class Resources:
 
     async def read_data(self, read: Callable[[ImageStore], Data]) -> Data:
         """Read data in a thread, and write new image metadata to the store."""
-        return await asyncio.to_thread(self._read_data, read)
-
-    def _read_data(self, read: Callable[[ImageStore], Data]) -> Data:
         known = set(self.facts)
         try:
-            return read(self.library)
+            return await asyncio.to_thread(read, self.library)
         finally:
-            new = (asdict(fact) for sha256, fact in self.facts.items() if sha256 not in known)
-            self.store.add_image_facts(new)
+            new = [asdict(fact) for sha256, fact in self.facts.items() if sha256 not in known]
+            await asyncio.to_thread(self.store.add_image_facts, new)
 
     def runner(
         self, *, offline: bool = False, before_asking: Callable[[], None] | None = None

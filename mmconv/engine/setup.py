@@ -168,7 +168,11 @@ def check_calls(spec: RunSpec, calls: Iterable[Call]) -> None:
     """
     sighted: dict[str, None] = {}
     for call in calls:
-        _check_prompt(spec.models[call.model], call)
+        model = spec.models[call.model]
+        try:
+            provider_of(model).check_prompt(call.messages)
+        except ConfigError as error:
+            raise ConfigError(f"{call.model} ({model.label}): {error}") from error
         if any(message.images for message in call.messages):
             sighted[call.model] = None
     try:
@@ -202,13 +206,6 @@ def check_ready(spec: RunSpec) -> None:
 def check_key(spec: ModelSpec) -> None:
     """Raise `ConfigError` if the model's API key is not set."""
     provider_of(spec).check_key(spec)
-
-
-def _check_prompt(spec: ModelSpec, call: Call) -> None:
-    try:
-        provider_of(spec).check_prompt(call.messages)
-    except ConfigError as error:
-        raise ConfigError(f"{call.model} ({spec.label}): {error}") from error
 
 
 def check_sight(spec: ModelSpec) -> None:

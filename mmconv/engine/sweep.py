@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal, Protocol, TypeVar
+from typing import Literal
 
 from mmconv.core.config import CANDIDATE, ModelSpec, RunSpec, ray_address
 from mmconv.core.errors import ConfigError, MmconvError
@@ -42,21 +42,6 @@ _ROUNDING = 1e-6
 Status = Literal["waiting", "running", "done", "failed", "stopped"]
 
 
-class Sized(Protocol):
-    """What needs GPUs for a time that is longer the larger its `size`."""
-
-    @property
-    def gpus(self) -> float:
-        """The number of GPUs."""
-
-    @property
-    def size(self) -> float:
-        """A guess of the work, only to be compared."""
-
-
-SizedT = TypeVar("SizedT", bound=Sized)
-
-
 @dataclass(slots=True)
 class Placement:
     """Jobs on `gpus` GPUs, of which `used` are taken; never more than there are."""
@@ -68,7 +53,7 @@ class Placement:
         """Whether so many GPUs are free."""
         return self.used + need <= self.gpus + _ROUNDING
 
-    async def run(self, jobs: Iterable[SizedT], work: Callable[[SizedT], Awaitable[None]]) -> None:
+    async def run(self, jobs: Iterable[Job], work: Callable[[Job], Awaitable[None]]) -> None:
         """Do the work of all jobs, each as soon as it fits: those with the most GPUs first.
 
         So small jobs fill the gaps of large ones, and no large one is left for the end. Raises
@@ -79,7 +64,7 @@ class Placement:
             raise ValueError(f"{waiting[0].gpus:g} GPUs are more than {self.gpus - self.used:g}")
         freed = asyncio.Event()
 
-        async def see_through(job: SizedT) -> None:
+        async def see_through(job: Job) -> None:
             try:
                 await work(job)
             finally:

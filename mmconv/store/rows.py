@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 from sqlalchemy import Connection, Table, bindparam, select
 
-from mmconv.core.types import Failure, Reply, SeenImage
+from mmconv.core.types import Reply, SeenImage
 from mmconv.store.schema import replies
 
 _LOGGER = logging.getLogger(__name__)
@@ -86,33 +86,10 @@ def checksum_of(row: Mapping[str, Any]) -> str:
 
 def reply_row(key: str, fingerprint: str, reply: Reply) -> dict[str, Any]:
     """A reply's columns, with its checksum and the time."""
-    row = {
-        "key": key,
-        "fingerprint": fingerprint,
-        "text": reply.text,
-        "reasoning": reply.reasoning,
-        "finish": reply.finish,
-        "input_tokens": reply.input_tokens,
-        "output_tokens": reply.output_tokens,
-        "seconds": reply.seconds,
-        "dropped": reply.dropped,
-        "seen": orjson.dumps(reply.seen).decode() if reply.seen else None,
-        "answered_by": reply.answered_by,
-        "cached_tokens": reply.cached_tokens,
-        "batched": reply.batched or None,
-    }
+    row = {"key": key, "fingerprint": fingerprint} | {name: getattr(reply, name) for name in _REPLY}
+    row["seen"] = orjson.dumps(reply.seen).decode() if reply.seen else None
+    row["batched"] = reply.batched or None
     return {**row, "checksum": checksum_of(row), "created": now()}
-
-
-def failure_row(key: str, failure: Failure) -> dict[str, Any]:
-    """A failure's columns."""
-    return {
-        "key": key,
-        "kind": failure.kind,
-        "message": failure.message,
-        "attempts": failure.attempts,
-        "created": now(),
-    }
 
 
 def _reply(columns: Iterable[Any]) -> Reply:

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast
 
@@ -24,7 +25,7 @@ from mmconv.core.types import Failure, Outcome, Reply
 from mmconv.store.batches import BatchedRequests
 from mmconv.store.claims import LEASE_SECONDS, Claims
 from mmconv.store.connections import connect, read_address, read_timeout
-from mmconv.store.rows import BATCH, failure_row, insert_new, now, read_replies, reply_row
+from mmconv.store.rows import BATCH, insert_new, now, read_replies, reply_row
 from mmconv.store.schema import failures, images, replies, runs
 
 Item = TypeVar("Item")
@@ -279,7 +280,7 @@ class Store:
 
     def _write(self, items: Sequence[_Item]) -> list[_Written]:
         new = [item for item in items if isinstance(item[2], Reply)]
-        failed = [item for item in items if isinstance(item[2], Failure)]
+        failed = [(key, what) for key, _, what in items if isinstance(what, Failure)]
         with self._engine.begin() as connection:
             claims = self._change_claims(connection, items)
             kept: Mapping[str, Reply] = {}
@@ -292,13 +293,11 @@ class Store:
                 if insert_new(connection, replies, rows) != len(rows):
                     kept = read_replies(connection, [key for key, _, _ in new])
             if failed:
-                connection.execute(
-                    failures.insert(),
-                    [failure_row(key, cast("Failure", failure)) for key, _, failure in failed],
-                )
+                rows = [{"key": key, "created": now()} | asdict(each) for key, each in failed]
+                connection.execute(failures.insert(), rows)
         # after the commit: a write that fails leaves the changed replies where they are
         self._changed.difference_update(key for key, _, _ in new)
-        self._claimed.difference_update(key for key, _, _ in (*new, *failed))
+        self._claimed.difference_update(key for key, *_ in (*new, *failed))
         return [
             kept.get(key, what)
             if isinstance(what, Reply)

@@ -27,12 +27,6 @@ _ESCAPES |= {ord(sign): rf"\u{ord(sign):04x}" for sign in _BIDI}
 
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 
-_INSTALLED = [
-    Path(__file__).resolve().parents[3] / package
-    for package in ("configs", "images", "judges", "mmconv", "model_zoo")
-]
-"""The folders of an installation."""
-
 
 def visible(text: str) -> str:
     r"""The text with control characters as `\x1b` and the like, except tabs and line ends.
@@ -40,17 +34,6 @@ def visible(text: str) -> str:
     Models and data must not clear the screen, set its title or hide what follows.
     """
     return text.translate(_ESCAPES)
-
-
-def require_utf8(text: str) -> None:
-    """Raise `ConfigError` for a path whose bytes are not UTF-8, which JSON cannot hold."""
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise ConfigError(
-            f"{text!r} contains bytes that are not UTF-8: rename the file or folder; if the name "
-            "is UTF-8, set PYTHONUTF8=1"
-        ) from error
 
 
 def comma_list(value: str, option: str) -> list[str]:
@@ -95,7 +78,4 @@ def describe_file_error(error: OSError) -> str | None:
         )
     if error.filename is None:
         return error.strerror if error.errno in _DISK_FULL else None
-    message = f"{error.filename}: {error.strerror}"
-    if any(map(Path(str(error.filename)).resolve().is_relative_to, _INSTALLED)):
-        return f"{message}; the file belongs to mmconv: unless you named it, reinstall mmconv"
-    return message
+    return f"{error.filename}: {error.strerror}"

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import click
 
-from mmconv.cli.shared.basics import require_utf8
 from mmconv.core.config import RunSpec
 from mmconv.core.errors import ConfigError, InputError, StoreError
 from mmconv.engine.run import Evaluation, Place, open_evaluation, read_run
@@ -21,11 +20,8 @@ from mmconv.store.connections import require_folder
 def place(out: Path, store: str) -> Place:
     """Where a run is written; creates `out`, the folder of the default cache.
 
-    Raises `StoreError` for a cache in a folder that does not exist, `ConfigError` for a folder
-    whose name is not UTF-8.
+    Raises `StoreError` for a cache in a folder that does not exist.
     """
-    for path in (Path.cwd(), out.absolute()):
-        require_utf8(str(path))
     require_folder(store, f"--store {store}", made=out)
     return Place(out=out, store=store)
 

@@ -119,19 +119,6 @@ def test_a_closed_pipe_ends_a_command_without_a_message() -> None:
     assert started.returncode == 141
 
 
-@pytest.mark.parametrize("name", ["judges.py", "images.py", "model_zoo/__init__.py"])
-def test_a_file_that_hides_a_package_is_named(tmp_path: Path, name: str) -> None:
-    path = tmp_path / name
-    path.parent.mkdir(exist_ok=True)
-    path.touch()
-    done = start("models", "qwen", here=tmp_path)
-    assert done.returncode == 2
-    assert done.stderr == (
-        f"Error: {path} hides mmconv's package {name.partition('/')[0].removesuffix('.py')!r}: "
-        "rename it, or remove its folder from PYTHONPATH\n"
-    )
-
-
 def test_a_package_called_configs_hides_no_model(tmp_path: Path) -> None:
     (tmp_path / "configs").mkdir()
     (tmp_path / "configs" / "__init__.py").touch()

@@ -12,7 +12,6 @@ from pathlib import Path
 import orjson
 import pytest
 
-from mmconv import cli
 from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.cli import commands, main
 from mmconv.core.errors import ConfigError, StoreError
@@ -224,11 +223,6 @@ class TestClosedFolder:
         [
             (OSError(errno.EACCES, "Permission denied", "a/b"), "Error: a/b: Permission denied\n"),
             (OSError(errno.ENOSPC, "No space left on device"), "Error: No space left on device\n"),
-            (
-                FileNotFoundError(errno.ENOENT, "No such file or directory", cli.__file__),
-                f"Error: {cli.__file__}: No such file or directory; the file belongs to mmconv: "
-                "unless you named it, reinstall mmconv\n",
-            ),
         ],
     )
     def test_any_command_ends_with_a_line(

@@ -12,7 +12,9 @@ KNOWN = {"hf": "model_zoo.hf", "fake": "model_zoo.simulated.fake"}
 
 @pytest.mark.parametrize("name", ["..", ".", "..foo", "a..b", "my-own.thing", "", ":build"])
 def test_what_is_no_name_of_a_module_is_not_known(name: str) -> None:
-    with pytest.raises(ConfigError, match=r"provider '.*' is not known; there are: fake, hf$"):
+    with pytest.raises(
+        ConfigError, match=r"provider '.*' is not known; there are: fake, hf, and modules"
+    ):
         find_named(name, "provider", KNOWN)
 
 
@@ -25,10 +27,9 @@ def test_what_a_module_has_not_is_told_with_the_nearest_that_it_has() -> None:
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("os.path.join", r"join is not a module but an attribute; did you mean os\.path:join\?$"),
         ("os.path.jion", r"module 'os\.path\.jion' is not on Python's path"),
-        ("./mine/quiz.py:Quiz", r"is not known; did you mean mine\.quiz:Quiz\?$"),
-        ("my-own.quiz:Quiz", r"my-own\.quiz cannot be imported: the name of a .* has no '-'$"),
+        ("./mine/quiz.py:Quiz", r"is not known; .* package\.module:attribute$"),
+        ("my-own.quiz:Quiz", r"is not known; .* package\.module:attribute$"),
     ],
 )
 def test_a_class_that_is_named_otherwise_is_told_as_it_is_named(name: str, told: str) -> None:

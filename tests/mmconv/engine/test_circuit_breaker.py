@@ -101,8 +101,6 @@ async def test_a_model_that_no_one_can_ask_stops_the_run_soon(
         Transient("timeout", "no reply"),
         Transient("server", "HTTP 502"),
         Transient("rate_limit", "HTTP 429", retry_after=86_400.0),
-        Refused("forbidden", "HTTP 403"),
-        Refused("rejected", "HTTP 400"),
     ],
 )
 async def test_a_model_that_fails_every_time_stops_it_after_some_more(
@@ -244,8 +242,9 @@ async def test_quick_refusals_before_a_slow_first_answer_stop_nothing(
     assert stats.model("candidate").failed == 2 * MOST_FAILED
 
 
-async def test_very_many_of_them_do(store: Store) -> None:
-    backend = FirstIsSlow("rejected", MOST_EARLY)
+@pytest.mark.parametrize("kind", ["rejected", "forbidden"])
+async def test_very_many_of_them_do(store: Store, kind: FailureKind) -> None:
+    backend = FirstIsSlow(kind, MOST_EARLY)
     complete, stats = await run_many(store, backend)
     assert not complete
     assert stats.stop_reason is not None

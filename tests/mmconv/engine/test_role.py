@@ -220,32 +220,6 @@ async def test_a_refusal_for_another_reason_is_not_retried(
 
 
 @pytest.mark.usefixtures("without_jitter")
-async def test_calls_are_numbered_by_their_first_slots_until_they_have_an_end() -> None:
-    backend = Held(2)
-    model = Model("held", backend.open)
-
-    def under_way() -> list[bool]:
-        return [model.has_under_way(first) for first in range(5)]
-
-    assert under_way() == [False] * 5
-    calls = [ask(model, str(number)) for number in range(3)]
-    await turns()
-    await fail(backend, Transient("timeout", "no reply"))
-    assert [*backend.waiting] == ["1", "2"], "the first waits to be asked again"
-    assert under_way() == [False, True, True, True, True]
-    answer(backend.waiting["1"])
-    await turns()
-    assert [*backend.waiting] == ["2", "0"]
-    assert under_way() == [False, True, True, True, True]
-    answer(backend.waiting["0"])
-    await turns()
-    assert under_way() == [False, False, False, True, True]
-    await backend.settle(answer)
-    assert all(call.done() for call in calls)
-    assert under_way() == [False] * 5
-
-
-@pytest.mark.usefixtures("without_jitter")
 async def test_what_attempts_without_a_reply_took_is_counted() -> None:
     backend, stats = Held(1), ModelStats()
     call = ask(Model("held", backend.open), "0", stats=stats)

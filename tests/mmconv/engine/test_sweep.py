@@ -7,7 +7,7 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import orjson
 import pytest
@@ -41,7 +41,7 @@ def place(jobs: Sequence[Job], gpus: float) -> tuple[float, list[float]]:
         await asyncio.sleep(job.seconds)
         running.remove(job)
 
-    _, seconds = run_virtually(placement.run(jobs, work))
+    _, seconds = run_virtually(placement.run(cast("Any", jobs), cast("Any", work)))
     assert placement.used == pytest.approx(0) and not running
     return seconds, taken
 

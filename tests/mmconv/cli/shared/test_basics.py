@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from mmconv.cli import commands
 from mmconv.cli.shared.basics import visible
 from mmconv.cli.shared.options import read_spec
-from mmconv.cli.shared.run_folders import place
-from mmconv.core.errors import ConfigError
-
-LATIN = os.fsdecode(b"\xe4rger")
 
 
 @pytest.mark.parametrize(
@@ -29,23 +22,6 @@ LATIN = os.fsdecode(b"\xe4rger")
 )
 def test_control_characters_are_shown_and_all_else_stays(sent: str, shown: str) -> None:
     assert visible(sent) == shown
-
-
-def test_a_path_that_is_not_utf8_is_refused_and_named() -> None:
-    result = CliRunner().invoke(commands, ["run", "convbench", "--data", f"{LATIN}/data.jsonl"])
-    assert isinstance(result.exception, ConfigError)
-    message = str(result.exception)
-    assert message.startswith(r"'\udce4rger/data.jsonl' contains bytes that are not UTF-8")
-
-
-def test_a_run_in_a_folder_that_is_not_utf8_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / LATIN).mkdir()
-    monkeypatch.chdir(tmp_path / LATIN)
-    for out in (Path("runs"), tmp_path / "runs"):
-        with pytest.raises(ConfigError, match=r"udce4rger' contains bytes that are not UTF-8"):
-            place(out, "")
 
 
 def test_a_run_file_is_read_with_options_and_overrides_on_top(tmp_path: Path) -> None:
