@@ -155,7 +155,8 @@ class JsonObject:
 
 def count_sentences(reply: str) -> int:
     """The sentences of a text, headings and an announcement left out."""
-    text = re.sub(r"\b([ap])\.m\.", r"\1m", _body(reply))
+    text = re.sub(r"\b([ap])\.m\.(?=[,;:)]|\s+[a-z])", r"\1m", _body(reply))
+    text = re.sub(r"\b([ap])\.m\.", r"\1m.", text)
     text = re.sub(r"(?<=\d)\.(?=\d)|^\s*\d+\.\s|\b(?:e\.g|i\.e|approx|vs)\.", "", text, flags=re.M)
     lines = [line.strip(' *_#>"”’') for line in text.splitlines() if not line.startswith("#")]
     ends = [len(re.findall(r"[.!?…]+(?=[\s\"”’*)]|$)|[。！？]+", line)) for line in lines if line]

@@ -6,12 +6,13 @@ subject is bound to a value of the same line, behind it ("Jan: 34") or before it
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from images.drawn.truth import Fact, Mention, Name, Plain, Value, find_terms
 from images.drawn.words import Term
@@ -70,14 +71,14 @@ def read_answer(reply: str, answer: Value) -> Outcome:
     for start in reversed(marked):
         end = next((m.start() for m in _LINE_END.finditer(text, start) if m.start() > start), None)
         region = text[start:end]
-        if values := _settled(region, answer):
+        if values := _settled(_LEAST.sub("", region), answer):
             return _outcome(
                 values[:1] if values[0].value == HEDGED else _given(values, region), answer
             )
     sentences = [part for part in _SENTENCE.split(text) if part.strip()]
     for sentence in reversed(sentences):
-        if values := _settled(sentence, answer):
-            return _outcome(values[:1] if isinstance(answer, Name) else values[-1:], answer)
+        if values := _settled(_LEAST.sub("", sentence), answer):
+            return _outcome([_concluded(sentence, values, answer)], answer)
     return "unread"
 
 
@@ -108,24 +109,58 @@ def bindings(text: str, subjects: Sequence[Term], kind: Value) -> Iterator[tuple
 
 def plain(reply: str) -> str:
     """The reply without markup, with digits for number words, and without sums before "="."""
-    text = unicodedata.normalize("NFKC", reply).replace("\u2212", "-").replace("\u2019", "'")
-    text = re.sub(r"<think>.*?</think>", "", text, flags=re.DOTALL)
-    text = re.sub(r"\\boxed\{((?:[^{}]|\{[^{}]*\})*)\}", r"\nAnswer: \1\n", text)
-    text = re.sub(r"\\(?:text|mathbf|mathrm|textbf|operatorname)\{([^{}]*)\}", r"\1", text)
-    text = re.sub(r"\\(?:times|cdot)", " x ", text)
-    text = re.sub(
-        r"\\[a-zA-Z]+|\\[()\[\],;! ]|\$(?!\d)|(?<=\d)\$|[*`#]|(?<!\w)_|_(?!\w)", " ", text
-    )
-    text = re.sub(r"^\s*\|?[\s:|-]*-{3,}[\s:|-]*$", "", text, flags=re.MULTILINE)
-    text = re.sub(r"^\s*(?:\d{1,2}[.)]\s|[-\u2022>]\s)", "", text, flags=re.MULTILINE)
-    text = re.sub(r"(?<=\d),(?=\d{3}(?!\d))", "", text)
-    text = re.sub(r"(?<=\d)\\?%|[$\u20ac\u00a3\u00a5]", " ", text)
-    text = re.sub(r"\((?=[^()]*(?:[a-z]{3}|[个块件枚]))[^()]*\)(?=\s*:)", "", text)
+    reply = reply.rpartition("</think>")[2].replace("，", ", ")
+    text = unfolded(unicodedata.normalize("NFKC", reply))
+    for pattern, plainer in _MARKUP:
+        text = pattern.sub(plainer, text)
+    text = _HEADING.sub(_headed, text).replace("\u2022 ", "")
+    if not re.search(r"\d\.\d", text):
+        text = re.sub(r"(?<![\d,])(\d{1,3}),(\d\d)(?![\d,])", r"\1.\2", text)
     text = re.sub(r"[^\S\n]+", " ", _worded(text))
     text = re.sub(
         rf"{_ADDEND}(?:\s*[-+x\u00d7*/]\s*{_ADDEND})+\s*(?:=|\u2248)\s*(?=-?\d)", " ", text
     )
     return re.sub(r"\b\d+\s*[x\u00d7@]\s*\d+\.\d+(?=\D*\d)", " ", text)
+
+
+def unfolded(text: str) -> str:
+    """The text with a line for each member of a JSON object or each record of a JSON list."""
+    place = 0
+    while match := re.compile(r"[{\[]").search(text, place):
+        place = match.start()
+        try:
+            value, end = json.JSONDecoder().raw_decode(text, place)
+        except ValueError:
+            place += 1
+            continue
+        lines = "\n".join(_members(value))
+        text = f"{text[:place]}\n{lines}\n{text[end:]}"
+        place += len(lines) + 2
+    return text
+
+
+def _members(value: Any, of: str = "") -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, member in value.items():
+            if isinstance(member, dict | list):
+                yield from _members(member, f"{of}{key} " if isinstance(member, dict) else of)
+            else:
+                yield f"{of}{key}: {member}"
+    elif isinstance(value, list):
+        for record in value:
+            cells = record.values() if isinstance(record, dict) and len(record) > 1 else None
+            if cells and not any(isinstance(cell, dict | list) for cell in cells):
+                yield of + " | ".join(map(str, cells))
+            else:
+                yield from _members(record, of)
+    else:
+        yield f"{of}{value}"
+
+
+def _headed(match: re.Match[str]) -> str:
+    """The items below a short heading, each behind it: "From Oslo: - to Lima: 24"."""
+    items = match["items"].replace("\u2022", "").splitlines()
+    return "".join(f"{match['heading']} {item.strip()}\n" for item in items)
 
 
 def _worded(text: str) -> str:
@@ -163,17 +198,43 @@ def _masked(line: str, mentions: Sequence[Mention]) -> str:
 
 
 def _settled(text: str, kind: Value) -> list[Mention]:
-    """The values of a text; one that is left open ("12 or 13", "more than 12") is hedged."""
+    """The values of a text; one that is left open ("12 or 13", "more than 12") is hedged.
+
+    A correction ("12, no, 13") and a sum ("1 + 2 = 3") replace the values before them, and a value
+    replaces the bounds between which it was found.
+    """
     values: list[Mention] = []
     for mention in kind.find(text):
-        if values and _OPEN.fullmatch(text[values[-1].end : mention.start]):
+        gap = text[values[-1].end if values else 0 : mention.start]
+        if values and _opens(text[: values[-1].start], gap):
             if values[-1].value != mention.value:
                 values[-1] = Mention(values[-1].start, mention.end, HEDGED)
-        elif _BOUND.search(text[: mention.start]):
+        elif _BOUND.search(text[: mention.start]) or _MORE.match(text, mention.end):
             values.append(Mention(mention.start, mention.end, HEDGED))
         elif not _DENIED.search(text[: mention.start]):
+            start = text.rfind("\x00", 0, mention.start)
+            if _CORRECTED.search(gap):
+                values = [each for each in values if each.end <= start]
+            elif values and values[-1].value == HEDGED and values[-1].start > start:
+                values.pop()
             values.append(mention)
     return values
+
+
+def _opens(before: str, gap: str) -> bool:
+    """Whether a gap between two values leaves open which of them is meant."""
+    return bool(
+        _OPEN.fullmatch(gap)
+        or (_BETWEEN.search(before) and _AND.fullmatch(gap.replace("the ", "")))
+    )
+
+
+def _concluded(sentence: str, values: list[Mention], answer: Value) -> Mention:
+    """The value on which a sentence ends; of names the one that it "is", or else the first."""
+    if not isinstance(answer, Name):
+        return values[-1]
+    said = [each for each in values if _IS.search(sentence[: each.start])]
+    return (said or values[:1])[-1]
 
 
 def _given(values: list[Mention], region: str) -> list[Mention]:
@@ -209,6 +270,9 @@ def _bind_parts(
 
 def _bind(line: str, named: list[Mention], values: list[Mention]) -> Iterator[tuple[str, Plain]]:
     """Give each subject of a line its value: respectively, behind it, or before it."""
+    if len(named) == 1 and (value := _only(line, named[0], values)):
+        yield str(named[0].value), value.value
+        return
     together = len(named) > 1 and named[-1].end <= values[0].start
     if together and len(values) == len(named):
         yield from zip(_names(named), [each.value for each in values], strict=True)
@@ -227,6 +291,23 @@ def _bind(line: str, named: list[Mention], values: list[Mention]) -> Iterator[tu
         yield str(subject.value), value.value
 
 
+def _only(line: str, subject: Mention, values: list[Mention]) -> Mention | None:
+    """The value of the only subject of a line, if a cell or a total sets it apart."""
+    cells = [
+        each
+        for each in values
+        if _CELL.search(line[: each.start]) and _CELL_END.match(line, each.end)
+    ]
+    totals = [
+        each
+        for each in values
+        if _TOTAL_END.match(line, each.end) or _TOTAL.search(line[: each.start])
+    ]
+    before = [each for each in values if each.end <= subject.start]
+    chosen = (cells if "|" in line else []) or totals or (before if before == values else [])
+    return chosen[-1] if chosen else None
+
+
 def _links(
     line: str, first: list[Mention], second: list[Mention], gap: re.Pattern[str] | None
 ) -> list[tuple[Mention, Mention]]:
@@ -240,21 +321,69 @@ def _links(
     return links
 
 
-_SIGN = re.compile(r"[:=|→]")
+_MARKUP = [
+    (re.compile(pattern, re.MULTILINE), plainer)
+    for pattern, plainer in (
+        (r"\u2212", "-"),
+        (r"\u2019", "'"),
+        (r"<[-=]+>|<?[-=]+>|\\(?:left)?(?:right)?arrow\b|\\to\b", "\u2192"),
+        (r"\\boxed\{((?:[^{}]|\{[^{}]*\})*)\}", r"\nAnswer: \1\n"),
+        (r"\\(?:text|mathbf|mathrm|textbf|operatorname)\{([^{}]*)\}", r"\1"),
+        (r"\\(?:times|cdot)", " x "),
+        (r"^[^\S\n]*(?:[-*+\u2022]|\d{1,2}[.)])[^\S\n]+", "\u2022 "),
+        (
+            r"\\[a-zA-Z]+|\\[()\[\],;! ]|\$(?!\d)|(?<=\d)\$|[*`#{}>]|(?<!\w)_|_(?!\w)",
+            " ",
+        ),
+        (r"^\s*\|?[\s:|-]*-{3,}[\s:|-]*$|^[^\S\n]*\|", ""),
+        (r"(?<=\d),(?=\d{3}(?!\d))", ""),
+        (r"(?<![A-Za-z])x(?=\d)", "x "),
+        (r"\b(\w+) is (\d+)(?: [a-z]+)*? (?:from|to) (\w+)", r"\1-\3: \2"),
+        (r"^[^\W\d][^,\n:]*(?:,[^\s,][^,\n:]*)+$", lambda row: row[0].replace(",", " | ")),
+        (r"(?<=\d)\\?%|[$\u20ac\u00a3\u00a5]", " "),
+        (r"\((?=[^()]*\d)(?=[^()]*(?:[a-z]{3}|[个块件枚]))[^()]*\)(?=\s*:)", ""),
+    )
+]
+"""Markup and what stands for it, in this order."""
+_HEADING = re.compile(
+    r"^[^\S\n]*(?:\u2022 )?(?!.*(?:answer|result|total|答案))"
+    r"(?P<heading>(?:[A-Za-z][\w-]* ?){1,3}|[^\n:\u2022]{1,5}) ?:"
+    r"[^\S\n]*\n+(?P<items>(?:\u2022 [^\n]*(?<![: ])[^\S\n]*(?:\n|\Z))+)",
+    re.MULTILINE | re.IGNORECASE,
+)
+_SIGN = re.compile(r"[:=|→–—]| - ")
 _COMMA = re.compile(r",(?!\d)|，|\b(?:but|while|whereas)\b")
 _ADDEND = r"\(?-?\d+(?:\.\d+)?\)?"
-_SENTENCE = re.compile(r"(?<![A-Z])[.!?;](?=\s|$)|[\u3002\uff01\uff1f!?;]|\n")
-_LINE_END = re.compile(r"\n|\.(?=\s)|\u3002")
+_CORRECTED = re.compile(
+    r"\b(?:no|wait|actually|correction|corrected|sorry|rather|i mean|looking (?:again|closer))\b"
+    r"|更正|不对|应该?是|应为|其实|^[^,;]*=\s*$|→\s*$",
+    re.IGNORECASE,
+)
+"""What takes back the value before it."""
+_GOES_ON = r"(?![\s.-]*(?:no|wait|actually|correction|sorry|不对)\b|(?<=[ap]\.m\.)\s+[a-z])"
+_SENTENCE = re.compile(
+    rf"(?:(?<![A-Z])[.!?;](?=\s|$)|[\u3002\uff01\uff1f!?;]){_GOES_ON}|\n", re.IGNORECASE
+)
+_LINE_END = re.compile(rf"\n|(?:\.(?=\s)|\u3002){_GOES_ON}")
+_CELL = re.compile(r"(?:^|\|)\s*$")
+_CELL_END = re.compile(r"\s*(?:[^\W\d]{1,6}\s*)?(?:\||$)")
+_TOTAL = re.compile(r"(?:\btotal(?: of)?|\bso|\bhence|一?共|总计|所以是?)[\s:]*$", re.IGNORECASE)
+_TOTAL_END = re.compile(r"\s*(?:[a-z]+\s)?(?:in total|in all|altogether|total)\b", re.IGNORECASE)
 _MARKER = re.compile(
     r"(?:\banswer|\bconclusion|\bresult|答案|结论)\s*(?:\([^)]*\))?\s*(?::|is|=|是|为)\s*:?\s*",
     re.IGNORECASE,
 )
 _ANSWER_LINE = re.compile(r"\s*(?:final )?answer\s*:|\s*(?:最终)?答案\s*:", re.IGNORECASE)
 _OPEN = re.compile(r"\s*(?:or(?: maybe| perhaps)?|或者?|to|到|至|-|\u2013|~)\s*", re.IGNORECASE)
+_BETWEEN = re.compile(r"(?:between|from)\s(?:the\s)?$|(?:在|介于)\s*$", re.IGNORECASE)
+_MORE = re.compile(r"\s?(?:\+|or (?:so|more|less))(?!\s?\d)")
 _AND = re.compile(r"\s*(?:,|and|和|\u3001|&|,\s*and)\s*", re.IGNORECASE)
 _BOUND = re.compile(
     r"(?:more than|less than|at least|at most|over|under|超过|不到|至少|最多)\s*$", re.IGNORECASE
 )
+_LEAST = re.compile(r"\b(?:at least|a minimum of)\b|至少", re.IGNORECASE)
+"""What questions for the fewest ask, so it opens no answer."""
+_IS = re.compile(r"(?:\b(?:is|are|be)|是|为)\s*:?\s*(?:the |an? )?$", re.IGNORECASE)
 _DENIED = re.compile(
     r"(?:\bnot|n't|不是|而非|rather than)\s*(?:(?:the|at|on|in|by)\s)?\s*$", re.IGNORECASE
 )
@@ -267,7 +396,7 @@ _BEHIND = re.compile(
     re.IGNORECASE,
 )
 _BEFORE = re.compile(
-    r"\s*[:=×x-]\s*|\s*(?!and\b|but\b|or\b)(?:[a-z]+\s+){0,3}|\s*[个枚只件块张颗的有是为]*\s*",
+    r"\s*[:=×x|-]\s*|\s*(?!and\b|but\b|or\b)(?:[a-z]+\s+){0,3}|\s*[个枚只件块张颗格层处上的有是为]*\s*",
     re.IGNORECASE,
 )
 _ONES = (
@@ -292,7 +421,8 @@ _WORD = re.compile(
 )
 _ONE = re.compile(
     r"(?<=\b(?-i:[A-Z]) )one\b(?=[.,;]|$)|(?<=[:=|(] )one\b|(?<=\b(?:is|as) )one\b(?! of)"
-    r"|(?<=\bare )one\b|^one\b(?=\.?$)",
+    r"|(?<=\b(?:are|has) )one\b(?! of)|(?<=\b(?:just|only) )one\b|^one\b(?=\.?$)"
+    r"|\b(?:one|an?(?: single)?)(?= (?:blocks?|pieces?|marks?|steps?|boxe?s?|places?|hours?)\b)",
     re.IGNORECASE | re.MULTILINE,
 )
 _DIGITS = "零一二三四五六七八九"

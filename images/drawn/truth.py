@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 from random import Random
 from typing import Protocol, TypeAlias
 
@@ -44,8 +43,11 @@ class Number:
         return f"{self.value:.{self.digits}f}{self.unit[language]}"
 
     def find(self, text: str) -> Iterator[Mention]:
-        """Every number of the text."""
-        for match in _NUMBER.finditer(text):
+        """Every number of the text; of money only amounts with decimals, if there are any."""
+        matches = [*_NUMBER.finditer(text)]
+        if self.digits and any("." in match[0] for match in matches):
+            matches = [match for match in matches if "." in match[0]]
+        for match in matches:
             yield Mention(match.start(), match.end(), float(match[0]))
 
     def accepts(self, value: Plain) -> bool:
@@ -106,8 +108,8 @@ class Name:
         return self.term[language]
 
     def find(self, text: str) -> Iterator[Mention]:
-        """Every mention of one of the terms."""
-        return find_terms(self.among, text)
+        """Every mention of a term of the kind, also of one that is not among them."""
+        return find_kind(self.among, text)
 
     def accepts(self, value: Plain) -> bool:
         """Whether the term is this one."""
@@ -125,9 +127,10 @@ class Square:
         return self.square
 
     def find(self, text: str) -> Iterator[Mention]:
-        """Every square of the text: "C4", "c-4", "(C, 4)"."""
+        """Every square of the text: "C4", "c-4", "(C, 4)", "column C, row 4"."""
         for match in _SQUARE.finditer(text):
-            yield Mention(match.start(), match.end(), f"{match[1].upper()}{match[2]}")
+            column, row = sorted(filter(None, match.groups()), reverse=True)
+            yield Mention(match.start(), match.end(), f"{column.upper()}{row}")
 
     def accepts(self, value: Plain) -> bool:
         """Whether the square is this one."""
@@ -205,27 +208,14 @@ class Family(Protocol):
 def find_terms(terms: Sequence[Term], text: str) -> Iterator[Mention]:
     """Every mention of a term, by its English name; the longest alias counts."""
     wanted = {term.en for term in terms}
-    names, pattern = _pattern(vocabulary_of(terms))
-    for match in pattern.finditer(text):
-        if (name := names[match[0].casefold()]) in wanted:
-            yield Mention(match.start(), match.end(), name)
+    return (each for each in find_kind(terms, text) if each.value in wanted)
 
 
-@cache
-def _pattern(terms: tuple[Term, ...]) -> tuple[dict[str, str], re.Pattern[str]]:
-    names = {alias.casefold(): term.en for term in terms for alias in term.aliases}
-    ordered = sorted(names, key=len, reverse=True)
-    latin = "|".join(_latin(name) for name in ordered if name[0].isascii())
-    han = "|".join(re.escape(name) for name in ordered if not name[0].isascii())
-    parts = [rf"(?<![A-Za-z\d])(?:{latin})(?![A-Za-z\d])", *([han] if han else [])]
-    return names, re.compile("|".join(parts), re.IGNORECASE)
-
-
-def _latin(name: str) -> str:
-    """A pattern of a name; a single letter must be a capital and not the article."""
-    if len(name) > 1:
-        return re.escape(name)
-    return rf"(?-i:{name.upper()})(?! +(?:tower|block|total|single|few|stack|short|brief))"
+def find_kind(terms: Sequence[Term], text: str) -> Iterator[Mention]:
+    """Every mention of a term of the same kind."""
+    vocabulary = vocabulary_of(terms)
+    for match in vocabulary.pattern.finditer(text):
+        yield Mention(match.start(), match.end(), vocabulary.name(match))
 
 
 _NUMBER = re.compile(
@@ -246,7 +236,13 @@ _TIME = re.compile(
     r"|时|[ap]\.?m\b)",
     re.IGNORECASE,
 )
-_SQUARE = re.compile(r"(?<![A-Za-z\d])\(?([A-Ja-j])\s*[-,]?\s*(\d{1,2})\)?(?![\dA-Za-z.])")
+_SQUARE = re.compile(
+    r"(?<![A-Za-z\d])\(?([A-J])\s*[-,]?\s*(\d{1,2})\)?(?![\dA-Za-z.])"
+    r"|column ([A-J])(?: and|,)? (?:in )?row (\d{1,2})"
+    r"|row (\d{1,2})(?: and|,)? (?:in )?column ([A-J])\b"
+    r"|第?([A-J])列[,、]?第?(\d{1,2})行|第?(\d{1,2})行[,、]?第?([A-J])列",
+    re.IGNORECASE,
+)
 
 
 def _minutes(match: re.Match[str]) -> int | None:

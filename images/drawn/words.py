@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import combinations, product
+from itertools import product
 from typing import Literal, TypeAlias, get_args
 
 from images.drawn.canvas import Colour
@@ -65,10 +66,6 @@ def listed(names: Sequence[str], language: Language) -> str:
     return ", ".join(names[:-1]) + (" and " if len(names) > 1 else "") + names[-1]
 
 
-def _plural(noun: str) -> tuple[str, ...]:
-    return noun, f"{noun}s", f"{noun}es"
-
-
 COLOURS: dict[Term, Colour] = {
     Term("red", "红色", ("红",)): (208, 46, 48),
     Term("blue", "蓝色", ("蓝",)): (44, 96, 190),
@@ -95,31 +92,13 @@ SHAPES = (
 
 
 def coloured(colour: Term, shape: Term) -> Term:
-    """A mark of a colour, in the singular and the plural."""
-    en = [
-        f"{one} {form}"
-        for one in colour.aliases
-        for name in shape.aliases
-        for form in (name, f"{name}s", f"{name}es", "rhombi")
-        if one.isascii() and name.isascii()
-    ]
-    zh = [
-        f"{one}{of}{name}"
-        for one in colour.aliases
-        for name in shape.aliases
-        for of in ("", "的")
-        if not one.isascii() and not name.isascii()
-    ]
-    return Term(f"{colour.en} {shape.en}", f"{colour.zh}{shape.zh}", (*en, *zh))
+    """A mark of a colour."""
+    return Term(f"{colour.en} {shape.en}", f"{colour.zh}{shape.zh}")
 
 
 def road(one: Term, other: Term) -> Term:
     """The road between two places, in either direction."""
-    one, other = sorted((one, other), key=lambda place: place.en)
-    signs = ("-", "–", "—", "→", "↔", "/", "到", "至", "和", "与", "、")
-    between = (*signs, *(f" {sign} " for sign in (*signs[:5], "to", "and")))
-    ways = [f"{a.en}{sign}{b.en}" for sign in between for a, b in ((one, other), (other, one))]
-    return Term(f"{one.en}-{other.en}", f"{one.en}-{other.en}", tuple(ways))
+    return latin("-".join(sorted((one.en, other.en))))
 
 
 _MONTHS = "January February March April May June July August September October November December"
@@ -135,7 +114,7 @@ MONTHS = tuple(
 PLACES = tuple(latin(name) for name in _PLACES.split())
 PEOPLE = tuple(latin(name) for name in _PEOPLE.split())
 GOODS = tuple(
-    Term(en, zh, _plural(en.lower()))
+    Term(en, zh)
     for en, zh in (
         ("Apple", "苹果"),
         ("Bread", "面包"),
@@ -159,29 +138,90 @@ PUMPS = tuple(latin(f"P{number}", f"pump {number}", f"P-{number}") for number in
 
 TOWERS = tuple(Term(f"Tower {name}", f"{name}塔", (f"塔{name}", name)) for name in "ABCDEFGHK")
 
-_VOCABULARIES = (
-    MONTHS,
-    PLACES,
-    PEOPLE,
-    GOODS,
-    PUMPS,
-    TOWERS,
-    tuple(coloured(*kind) for kind in product(COLOURS, SHAPES)),
-    tuple(road(*ends) for ends in combinations(PLACES, 2)),
+_OF_ONE = (MONTHS, PLACES, PEOPLE, GOODS, PUMPS, TOWERS)
+_OF_TWO = (
+    (
+        (tuple(COLOURS), SHAPES),
+        r"[\s|,-]*(?:(?:five-pointed|colou?red)[\s-]+)?的?",
+        r"\s*[|(]\s*",
+        " ",
+    ),
+    ((PLACES, PLACES), r"\s*[-–—→↔/|,到至和与、]\s*|\s+(?:(?:to|and)\s+)?", None, "-"),
 )
+"""Terms of two names: the names, what is between them, the same in reverse, what joins them."""
 
 
-def vocabulary_of(terms: Sequence[Term]) -> tuple[Term, ...]:
-    """All terms of the kind of these: one pattern finds them all."""
-    for terms_of_a_kind, names in _known():
-        if names.issuperset(term.en for term in terms):
-            return terms_of_a_kind
-    return tuple(terms)
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """All terms of a kind, which one pattern finds; `spellings` give the place and the name."""
+
+    names: frozenset[str]
+    pattern: re.Pattern[str]
+    spellings: Mapping[str, tuple[int, str]]
+    sign: str = ""
+
+    def name(self, match: re.Match[str]) -> str:
+        """The English name of what the pattern found."""
+        return self.sign.join(
+            name
+            for _, name in sorted(
+                self.spellings[part.casefold()] for part in match.groups() if part
+            )
+        )
 
 
 @cache
-def _known() -> list[tuple[tuple[Term, ...], frozenset[str]]]:
-    return [(terms, frozenset(term.en for term in terms)) for terms in _VOCABULARIES]
+def _vocabulary(terms: tuple[Term, ...]) -> Vocabulary:
+    spellings = {name.casefold(): (0, term.en) for term in terms for name in term.aliases}
+    pattern = re.compile(_any(terms), re.IGNORECASE)
+    return Vocabulary(frozenset(term.en for term in terms), pattern, spellings)
+
+
+@cache
+def _vocabularies() -> list[Vocabulary]:
+    found = [_vocabulary(terms) for terms in _OF_ONE]
+    for (firsts, seconds), between, reverse, sign in _OF_TWO:
+        one, other = _any(firsts), _any(seconds)
+        pattern = f"{one}(?:{between}){other}"
+        if reverse:
+            pattern += f"|{other}(?:{reverse}){one}"
+        kinds = (firsts,) if firsts is seconds else (firsts, seconds)
+        spellings = {
+            name.casefold(): (place, term.en)
+            for place, terms in enumerate(kinds)
+            for term in terms
+            for name in term.aliases
+        }
+        names = frozenset(sign.join((one.en, other.en)) for one, other in product(firsts, seconds))
+        found.append(Vocabulary(names, re.compile(pattern, re.IGNORECASE), spellings, sign))
+    return found
+
+
+def vocabulary_of(terms: Sequence[Term]) -> Vocabulary:
+    """That of the kind of these terms, or one of these alone."""
+    names = {term.en for term in terms}
+    return next((each for each in _vocabularies() if each.names >= names), None) or _vocabulary(
+        tuple(terms)
+    )
+
+
+def _any(terms: Sequence[Term]) -> str:
+    """A pattern for each spelling of each term, the longest first, and Latin plurals."""
+    names = sorted({name for term in terms for name in term.aliases}, key=len, reverse=True)
+    latin_ = "|".join(_latin(name) for name in names if name.isascii())
+    han = "|".join(re.escape(name) for name in names if not name.isascii())
+    return (
+        rf"(?:(?<![A-Za-z\d])({latin_})(?:(?<=\w\w\w)e?s)?(?![A-Za-z\d])|(?<!\d)({han or '(?!)'}))"
+    )
+
+
+def _latin(name: str) -> str:
+    """A pattern of a name; a single letter must be a capital and not the article, May no verb."""
+    if name == "May":
+        return "(?-i:May|MAY)"
+    if len(name) > 1:
+        return re.escape(name)
+    return rf"(?-i:{name.upper()})(?! +(?:tower|block|total|single|few|stack|short|brief))"
 
 
 def joined(terms: Sequence[Term]) -> Text:
