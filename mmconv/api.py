@@ -255,6 +255,26 @@ class ComparedTables:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RankedTables:
+    """A leaderboard: the runs by the labels that the tables use, warnings, and the tables.
+
+    The rows of the tables have the best run first.
+    """
+
+    runs: Mapping[str, str]
+    warnings: tuple[str, ...]
+    tables: tuple[Table, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgreementTables:
+    """A judge's agreement with people: for each metric its measures and the numbers of ratings."""
+
+    warnings: tuple[str, ...]
+    tables: tuple[Table, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BenchmarkName:
     """A benchmark: its name in requests and runs, and its title."""
 

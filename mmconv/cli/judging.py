@@ -24,12 +24,7 @@ from mmconv.report.agreement.panels import (
     match,
     require_fields,
 )
-from mmconv.report.agreement.tables import (
-    agreement_table,
-    ratings_table,
-    read_scale,
-    warn_of_scales,
-)
+from mmconv.report.agreement.tables import agreement_tables, read_scale
 from mmconv.report.corrections import correct_run
 from mmconv.run_folder.layout import SCORES, TABLES
 from mmconv.stats.agreement.many_raters import Level
@@ -145,14 +140,9 @@ def _agreement(
     judged = read_ratings(file, _read_tags(values["tags"]))
     require_fields([*judged, *human], **fields)
     judged, human = (choose(ratings, **fields) for ratings in (judged, human))
-    tables, warnings = [], []
-    scale = read_scale(file)
-    for pair in match(judged, human, tie=values["tie"], level=values["level"]):
-        warning = warn_of_scales(pair, human, scale)
-        table = agreement_table(pair, human, replicates=values["replicates"], seed=values["seed"])
-        warnings += [warning] if warning else []
-        tables.append(replace(table, notes=(*([warning] if warning else []), *table.notes)))
-        tables.append(ratings_table(pair))
+    pairs = match(judged, human, tie=values["tie"], level=values["level"])
+    draws = {name: values[name] for name in ("replicates", "seed")}
+    tables, warnings = agreement_tables(pairs, human, read_scale(file), **draws)
     return [*tables, *(correct_run(source, judged, human) if correct else ())], warnings
 
 

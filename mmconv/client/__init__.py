@@ -8,6 +8,7 @@
 """
 
 from mmconv.api import (
+    AgreementTables,
     BenchmarkName,
     ComparedTables,
     DataSet,
@@ -19,6 +20,7 @@ from mmconv.api import (
     OptionInfo,
     OwnImage,
     QueuedDialogue,
+    RankedTables,
     RunInfo,
     SampleInfo,
     SampleTranscript,
@@ -31,6 +33,7 @@ from mmconv.core.run_stats import Progress
 from mmconv.core.types import Score, Table
 
 __all__ = [
+    "AgreementTables",
     "AsyncClient",
     "AsyncDialogue",
     "AsyncRun",
@@ -49,6 +52,7 @@ __all__ = [
     "OwnImage",
     "Progress",
     "QueuedDialogue",
+    "RankedTables",
     "Run",
     "RunInfo",
     "SampleInfo",

@@ -20,6 +20,7 @@ from mmconv.api import (
     JudgingInfo,
     OwnImage,
     QueuedDialogue,
+    RankedTables,
     RunInfo,
     StoredImage,
 )
@@ -225,6 +226,14 @@ class Calls:
         params = {"runs": ",".join(runs), "despite": list(despite)}
         return await self._transport.get(ComparedTables, "/v1/compare", params=params)
 
+    async def leaderboard(
+        self, *runs: str, sort: str | None = None, despite: Sequence[str] = ()
+    ) -> RankedTables:
+        """Finished runs, the best first by the column `sort`; `despite` as in `compare`."""
+        params = {"runs": ",".join(runs), "despite": list(despite)}
+        params |= {} if sort is None else {"sort": sort}
+        return await self._transport.get(RankedTables, "/v1/leaderboard", params=params)
+
     async def _turn(self, turn: str | Mapping[str, Any]) -> Mapping[str, Any]:
         if isinstance(turn, str):
             return {"instruction": turn}
@@ -321,6 +330,7 @@ class Client(Blocking[Calls]):
     run = blocking(Calls.run, Run)
     runs = iterating(Calls.runs, Run)
     compare = blocking(Calls.compare)
+    leaderboard = blocking(Calls.leaderboard)
 
 
 def _read_file(path: str | Path) -> bytes:

@@ -7,7 +7,7 @@ handles without `await`.
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar
 from urllib.parse import quote
 
 from mmconv.api import (
+    AgreementTables,
     DialogueInfo,
     DialogueResult,
     QueuedDialogue,
@@ -146,6 +147,18 @@ class AsyncRun(AsyncJob[RunInfo]):
         """Write all its calls to a file: JSON Lines, or Parquet if the path ends in .parquet."""
         await self._save("transcripts", "parquet" if path.suffix == ".parquet" else "jsonl", path)
 
+    async def agreement(
+        self, ratings: Sequence[Mapping[str, Any]], /, **fields: Any
+    ) -> AgreementTables:
+        """Compare the judge's scores with people's ratings.
+
+        A rating has `sample` and `value`, and may have `turn`, `metric`, `condition` and `rater`.
+        `fields` are those of `/v1/runs/{run}/agreement`, such as `metric`.
+        """
+        body = {"ratings": [*ratings], **fields}
+        tables = await self.transport.json("POST", f"{self.path}/agreement", json=body)
+        return read(AgreementTables, tables)
+
     async def manifest(self) -> dict[str, Any]:
         """Its provenance: models, data and prompts by their hashes, versions."""
         return await self.transport.get(dict[str, Any], f"{self.path}/manifest")
@@ -214,6 +227,7 @@ class Run(Job):
     samples = iterating(AsyncRun.samples)
     sample = blocking(AsyncRun.sample)
     transcripts = blocking(AsyncRun.transcripts)
+    agreement = blocking(AsyncRun.agreement)
     manifest = blocking(AsyncRun.manifest)
     report = blocking(AsyncRun.report)
 

@@ -32,6 +32,7 @@ ROUTERS = (
     "judgements",
     "runs",
     "results",
+    "comparisons",
     "catalogue",
     "health",
     "web.pages",

@@ -41,6 +41,7 @@ PARAMETERS: Mapping[str, str] = {
     "runs": "The runs' ids separated by commas, the baseline first.",
     "sample": "A sample, by its name in the run's data.",
     "small": "A WebP of at most 192 pixels a side instead of the file.",
+    "sort": "The column that ranks the runs. By default the benchmark's main score.",
     "state": "Only runs in this state.",
     "table": "Only this table, by its name.",
     "wait": "Seconds to wait for the result if the dialogue is queued.",

@@ -1,4 +1,4 @@
-"""`/v1/runs/{id}/...` and `/v1/compare`: scores, tables, transcripts, samples, images, reports.
+"""`/v1/runs/{id}/...`: scores, tables, transcripts, samples, images, reports.
 
 Samples and images are available at any time, the rest when the run is done.
 """
@@ -7,33 +7,30 @@ from __future__ import annotations
 
 import asyncio
 import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import orjson
 from fastapi import APIRouter, Query
 from fastapi import Path as InPath
 from pydantic import BaseModel, Field
 from starlette.responses import FileResponse, Response, StreamingResponse
 
-from mmconv.api import ComparedTables, SampleInfo, SampleTranscript
+from mmconv.api import (
+    SampleInfo,
+    SampleTranscript,
+)
 from mmconv.core.atomic_writes import atomic_write
-from mmconv.core.errors import ConfigError
-from mmconv.report.comparison.differences import Comparison, compare
 from mmconv.report.page import write_page
 from mmconv.report.page.content import About
-from mmconv.report.tables.formats import FORMATS
 from mmconv.report.writing import write_parquet
 from mmconv.run_folder.layout import PAGE, SCORES, TRANSCRIPTS, Manifest
 from mmconv.run_folder.transcripts import CallRecord, columns_of
 from mmconv.service.access import Reader, SharedRuns
-from mmconv.service.errors import Problem, json_response, presentable
+from mmconv.service.errors import Problem, json_response
 from mmconv.service.images import ImageId, get_image, get_thumbnail
 from mmconv.service.openapi import documented, with_etag
-from mmconv.service.published import PARQUET, derived_file, public_folder
-from mmconv.service.requests import Page, Word
+from mmconv.service.published import PARQUET, derived_file
+from mmconv.service.requests import JsonRoute, Page, Word
 from mmconv.service.run_files import (
     check_chosen,
     chosen_file,
@@ -60,7 +57,9 @@ from mmconv.service.runs import (
 from mmconv.service.state import Readable
 from mmconv.store.jobs import Job
 
-router = APIRouter(prefix="/v1", tags=["runs"], responses=documented(404, 409))
+router = APIRouter(
+    prefix="/v1", tags=["runs"], responses=documented(404, 409), route_class=JsonRoute
+)
 
 TYPES = {
     "json": "application/json",
@@ -71,9 +70,6 @@ TYPES = {
     "parquet": "application/vnd.apache.parquet",
 }
 """Format -> media type."""
-
-MOST_RUNS = 16
-"""How many runs are compared at once."""
 
 PAGE_BYTES = 64_000_000
 """Bytes of texts and small images inside a report. Further samples are files beside it."""
@@ -93,16 +89,6 @@ class ScoreQuery(BaseModel):
     metric: Word | None = None
     after: int = Field(default=0, ge=0, lt=2**62)
     limit: int = Field(default=1000, ge=1, le=10_000)
-
-
-class CompareQuery(BaseModel):
-    """Run ids separated by commas, the baseline first.
-
-    `despite` names what may differ besides the candidates: data, judge, prompts.
-    """
-
-    runs: Annotated[str, Field(pattern=r"^[A-Za-z0-9._,-]{1,2100}$")]
-    despite: list[Literal["data", "judge", "prompts"]] = Field(default_factory=list, max_length=3)
 
 
 def _formats(*names: str) -> dict[str, Any]:
@@ -315,53 +301,3 @@ def _write_archive(folder: Path) -> None:
     with atomic_write(folder / ARCHIVE) as part, zipfile.ZipFile(part, "w") as archive:
         for path in (folder / PAGE, *beside):
             archive.write(path, path.relative_to(folder))
-
-
-@router.get("/compare", response_model=ComparedTables)
-async def compare_runs(
-    shared: SharedRuns, _caller: Reader, asked: Annotated[CompareQuery, Query()]
-) -> Response:
-    """Compare finished runs: paired differences with intervals, then the runs' own tables."""
-    compared = await compare_finished(shared, asked)
-    return json_response(
-        {
-            "baseline": compared.runs[0].label,
-            "runs": {run.label: run.folder.name for run in compared.runs},
-            "tables": [orjson.loads(FORMATS["json"](table)) for table in compared.tables],
-        }
-    )
-
-
-async def compare_finished(shared: Readable, asked: CompareQuery) -> Comparison:
-    """Compare the runs' public folders. Raises `Problem`."""
-    folders = await public_folders(shared, asked.runs, MOST_RUNS)
-    with comparing():
-        return await read_in_thread(compare, folders, despite=asked.despite)
-
-
-async def find_runs(shared: Readable, runs: str, most: int, least: int = 2) -> list[Job]:
-    """The runs whose ids are separated by commas. Raises `Problem`."""
-    names = runs.split(",")
-    if not least <= len(set(names)) == len(names) <= most:
-        raise Problem(400, f"runs: name {least} to {most} different runs", param="runs")
-    return [await find_run(shared, name, "runs") for name in names]
-
-
-async def public_folders(shared: Readable, runs: str, most: int) -> list[Path]:
-    """The public folders of finished runs, named as in `find_runs`. Raises `Problem`."""
-    folders = []
-    for job in await find_runs(shared, runs, most):
-        folder = finished_folder(shared, job)
-        folders.append(await read_in_thread(public_folder, shared, job, folder))
-    return folders
-
-
-@contextmanager
-def comparing() -> Iterator[None]:
-    """Raise `Problem` 400 for runs that cannot be compared."""
-    try:
-        yield
-    except ConfigError as error:
-        message = str(error).replace("--allow-mismatch ", "despite=")
-        fallback = "these runs cannot be compared"
-        raise Problem(400, presentable(message, fallback), param="runs") from error

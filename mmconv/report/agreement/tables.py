@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -114,6 +115,28 @@ def _are_apart(judges: Matrix, people: Matrix) -> bool:
 
 def _range(ratings: Matrix) -> str:
     return " to ".join(map(label, dict.fromkeys((float(ratings.min()), float(ratings.max())))))
+
+
+def agreement_tables(
+    pairs: Iterable[Match],
+    human: Sequence[Rating],
+    scale: Scale = None,
+    *,
+    replicates: int,
+    seed: int,
+) -> tuple[list[Table], list[str]]:
+    """For each metric a table of agreement and one of ratings; then the warnings in their notes.
+
+    `scale` is that of the judge's scores.
+    """
+    tables, warnings = [], []
+    for pair in pairs:
+        warning = warn_of_scales(pair, human, scale)
+        about = [] if warning is None else [warning]
+        table = agreement_table(pair, human, replicates=replicates, seed=seed)
+        tables += [replace(table, notes=(*about, *table.notes)), ratings_table(pair)]
+        warnings += about
+    return tables, warnings
 
 
 def agreement_table(

@@ -15,12 +15,12 @@ from contextlib import suppress
 from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import orjson
 from fastapi import APIRouter, Query
 from fastapi import Path as InPath
-from pydantic import BaseModel, Field
+from pydantic import Field
 from starlette.responses import FileResponse, Response
 
 from mmconv import __version__
@@ -34,7 +34,7 @@ from mmconv.core.errors import ConfigError, DataError
 from mmconv.core.keys import hash_bytes, hash_json
 from mmconv.core.plans import read_trial
 from mmconv.core.types import Cell, Table
-from mmconv.report.comparison.leaderboard import RANK, Leaderboard, make_leaderboard
+from mmconv.report.comparison.leaderboard import RANK, Leaderboard
 from mmconv.report.page.build import HEAD, block_name, write_parts
 from mmconv.report.page.content import NOTHING, About, comparison_content, run_content
 from mmconv.report.page.grids import grid, shown
@@ -45,20 +45,18 @@ from mmconv.run_folder.layout import SPEC, TABLES
 from mmconv.run_folder.saved_run import INDEX, read_names, read_spec, read_table
 from mmconv.service.access import Asker, Reader, SharedRuns
 from mmconv.service.catalogue import data_sets
+from mmconv.service.comparisons import (
+    MOST_RUNS,
+    CompareQuery,
+    RankQuery,
+    compare_finished,
+    find_runs,
+    rank_finished,
+)
 from mmconv.service.errors import Problem, json_response
 from mmconv.service.openapi import documented
 from mmconv.service.published import derived_file, result_times
-from mmconv.service.requests import Word
-from mmconv.service.results import (
-    MOST_RUNS,
-    CompareQuery,
-    compare_finished,
-    comparing,
-    find_runs,
-    list_samples,
-    public_folders,
-    read_sample,
-)
+from mmconv.service.results import list_samples, read_sample
 from mmconv.service.run_files import describe_damage, read_in_thread
 from mmconv.service.run_requests import has_key, is_offline, offline_judges
 from mmconv.service.runs import (
@@ -79,9 +77,6 @@ from mmconv.service.web.pages import FOLDER as ASSETS
 from mmconv.store.jobs import Filter, Job
 
 router = APIRouter(prefix="/web", include_in_schema=False, responses=documented(404, 409))
-
-MOST_RANKED = 64
-"""How many runs are ranked at once."""
 
 COMPARISONS_KEPT = 16
 """How many comparisons' parts are kept. Making them takes seconds."""
@@ -188,14 +183,6 @@ def _about_sample(benchmark: Benchmark[Any, Any], name: str) -> About:
     return {}
 
 
-class BoardQuery(BaseModel):
-    """Ids of runs separated by commas, the column that ranks them, and what else may differ."""
-
-    runs: Annotated[str, Field(pattern=r"^[A-Za-z0-9._,-]{1,8500}$")]
-    sort: Word | None = None
-    despite: list[Literal["data", "judge", "prompts"]] = Field(default_factory=list, max_length=3)
-
-
 class SamplesQuery(SampleQuery):
     """Runs by their ids, separated by commas, and which of the first one's samples."""
 
@@ -252,15 +239,10 @@ async def sample_beside(
 
 @router.get("/leaderboard")
 async def leaderboard(
-    shared: SharedRuns, _caller: Reader, asked: Annotated[BoardQuery, Query()]
+    shared: SharedRuns, _caller: Reader, asked: Annotated[RankQuery, Query()]
 ) -> Response:
     """Get the tables of a leaderboard as HTML, and the columns that may sort it."""
-    folders = await public_folders(shared, asked.runs, MOST_RANKED)
-    async with shared.reporting:
-        with comparing():
-            board = await read_in_thread(
-                make_leaderboard, folders, sort=asked.sort, despite=asked.despite
-            )
+    board = await rank_finished(shared, asked)
     return Response(await asyncio.to_thread(_show_board, board), media_type="application/json")
 
 

@@ -67,7 +67,7 @@ DEPTHS = (f"*/{SPEC}", f"*/*/{SPEC}")
 MADE = frozenset({"shown", "compared"})
 """Folders that a server makes of its runs."""
 
-GROUPS = ("runs", "results", "web.pages", "web.data")
+GROUPS = ("runs", "results", "comparisons", "web.pages", "web.data")
 """The modules of the service whose GET routes read runs."""
 
 LEFT_OUT = frozenset({"/new", "/try", "/docs"})

@@ -272,6 +272,12 @@ def test_two_runs_are_compared(client: Client) -> None:
     assert found.runs[found.baseline] == one.id
     assert set(found.runs.values()) == {one.id, two.id}
     assert any(table.signed for table in found.tables)
+    board = client.leaderboard(one.id, two.id)
+    assert board.runs.keys() == found.runs.keys()
+    assert board.tables[0].rows.keys() == board.runs.keys()
+    ratings = [{"sample": str(sample), "turn": 1, "value": 7} for sample in (1, 2, 3)]
+    measured = one.agreement(ratings, metric="rating", condition="free")
+    assert measured.tables[0].rows["agreement"]["judge and person"].n == 3
 
 
 def test_a_refusal_names_the_field(client: Client) -> None:

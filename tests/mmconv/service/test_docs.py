@@ -14,7 +14,7 @@ from mmconv.benchmarks.registry import CLASSES, TITLES, find_class
 from mmconv.service.openapi import PARAMETERS
 from mmconv.service.run_requests import open_options
 from tests.mmconv.service.conftest import Serve, Served
-from tests.mmconv.service.run_settings import drawn
+from tests.mmconv.service.run_settings import drawn, ended
 
 
 @pytest.fixture
@@ -93,19 +93,23 @@ async def test_every_example_is_served(
     serve: Serve, tmp_path: Path, document: dict[str, Any]
 ) -> None:
     served = await serve(data={"convbench": drawn(tmp_path)["shapes"]})
-    sent = []
-    for path, _, operation in operations(document):
+    sent, run = [], ""
+    for path, method, operation in operations(document):
         content = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
         for title, example in content.get("examples", {}).items():
-            answer = await served.client.post(path, json=example["value"])
+            address = path.replace("{run}", run)
+            answer = await served.client.request(method, address, json=example["value"])
             assert answer.status_code in (200, 202), (title, answer.text)
             sent.append(path)
+            if path == "/v1/runs":
+                run = (await ended(served.client, answer.json()["id"]))["id"]
     assert set(sent) == {
         "/v1/chat/completions",
         "/v1/dialogues",
         "/v1/judgements",
         "/v1/responses",
         "/v1/runs",
+        "/v1/runs/{run}/agreement",
     }
 
 

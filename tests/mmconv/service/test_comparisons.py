@@ -1,0 +1,74 @@
+"""Leaderboards and the agreement with people, over HTTP."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+from tests.mmconv.service.conftest import Serve
+from tests.mmconv.service.run_settings import drawn, finished
+
+RATINGS = [
+    {"sample": str(sample), "turn": turn, "value": 1 + (3 * sample + turn) % 9, "rater": rater}
+    for sample in (1, 2, 3)
+    for turn in (1, 2, 3)
+    for rater in ("Ada", "Ben")
+]
+OF_FREE = {"metric": "rating", "condition": "free"}
+
+
+async def agreement(client: httpx2.AsyncClient, run: str, **fields: Any) -> httpx2.Response:
+    asked = {"ratings": RATINGS, **OF_FREE} | fields
+    return await client.post(f"/v1/runs/{run}/agreement", json=asked)
+
+
+async def test_runs_are_ranked_by_any_column(serve: Serve, tmp_path: Path) -> None:
+    served = await serve(data=drawn(tmp_path, 5))
+    roles = {"candidate": "judge", "judge": "judge"}
+    runs = [(await finished(served.client))["id"]]
+    runs.append((await finished(served.client, models=roles))["id"])
+    params = {"runs": ",".join(runs)}
+    board = (await served.client.get("/v1/leaderboard", params=params)).json()
+    assert set(board["runs"].values()) == {*runs}
+    first = board["tables"][0]
+    assert first["columns"][0] == "rank"
+    assert first["notes"][0].startswith("Sorted by ")
+    column = first["columns"][-1]
+    other = await served.client.get("/v1/leaderboard", params=params | {"sort": column})
+    order = [row[column]["value"] for row in other.json()["tables"][0]["rows"].values()]
+    assert order in (sorted(order), sorted(order, reverse=True))
+    wrong = await served.client.get("/v1/leaderboard", params=params | {"sort": "beauty"})
+    assert wrong.status_code == 400
+    assert "no column 'beauty'; there are: " in wrong.json()["error"]["message"]
+
+
+async def test_a_judge_is_compared_with_people(serve: Serve, tmp_path: Path) -> None:
+    served = await serve(data=drawn(tmp_path))
+    run = (await finished(served.client))["id"]
+    answer = await agreement(served.client, run, replicates=50)
+    assert answer.status_code == 200, answer.text
+    measures, counts = answer.json()["tables"]
+    assert measures["rows"]["agreement"]["judge and person"]["n"] == 9
+    assert "people" in counts["rows"]
+    free = [rating | {"condition": "free"} for rating in RATINGS]
+    same = await agreement(served.client, run, ratings=free, condition=None, replicates=50)
+    assert same.json()["tables"][0]["rows"] == measures["rows"]
+
+
+async def test_ratings_that_cannot_be_compared_are_refused(serve: Serve, tmp_path: Path) -> None:
+    served = await serve(data=drawn(tmp_path))
+    run = (await finished(served.client, limit=1))["id"]
+    for fields, words in (
+        ({"condition": None}, "choose one with condition, or add a field condition"),
+        ({"ratings": [{"sample": "none", "value": 3, "turn": 1}]}, "the same sample"),
+        ({"metric": "beauty"}, "no rating"),
+        ({"ratings": []}, "ratings"),
+        ({"ratings": [{"sample": "1", "value": 3, "colour": "red"}]}, "colour"),
+    ):
+        answer = await agreement(served.client, run, **fields)
+        assert answer.status_code == 400, answer.text
+        assert words in answer.json()["error"]["message"]
+        assert "--" not in answer.text
+        assert str(tmp_path) not in answer.text
