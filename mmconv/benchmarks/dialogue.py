@@ -17,6 +17,7 @@ from pydantic import Field
 
 from judges import Judge, PromptSet
 from judges.template import Slot
+from mmconv.benchmarks.ablations.quantities import GIVEN
 from mmconv.benchmarks.base.benchmark import (
     CANDIDATE_AND_JUDGE,
     Benchmark,
@@ -28,7 +29,7 @@ from mmconv.benchmarks.base.results import Results
 from mmconv.benchmarks.base.sample import Fields, ImageFiles, Sample
 from mmconv.benchmarks.convbench.benchmark import OVERALL, ConvBench, Judgement, build_judges
 from mmconv.benchmarks.convbench.data import Row, Side
-from mmconv.benchmarks.convbench.options import GIVEN, SCALE, GradingName
+from mmconv.benchmarks.convbench.options import SCALE, GradingName
 from mmconv.benchmarks.convbench.quantities import DIRECT, PAIRWISE
 from mmconv.benchmarks.options import Condition, Several
 from mmconv.core.errors import ConfigError, PlanError

@@ -18,8 +18,8 @@ from statistics import fmean, stdev
 
 import pytest
 
-from mmconv.benchmarks.convbench.options import DELTAS
-from mmconv.benchmarks.convbench.quantities import GRADINGS, Grading
+from mmconv.benchmarks.ablations.quantities import DELTAS, Grading
+from mmconv.benchmarks.convbench.quantities import GRADINGS
 from mmconv.cli.shared.options import read_spec
 from mmconv.core.types import Score
 from mmconv.engine.run import Place, open_evaluation

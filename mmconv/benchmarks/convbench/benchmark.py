@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 
 from images.scenes import answer, falsify
 from judges import Extraction, Judge, PromptSet, parsers
+from mmconv.benchmarks.ablations.quantities import GIVEN
 from mmconv.benchmarks.base.benchmark import CANDIDATE_AND_JUDGE, JUDGE, Benchmark
 from mmconv.benchmarks.base.dataset import Dataset
 from mmconv.benchmarks.base.layouts import Build, Layout
@@ -36,7 +37,6 @@ from mmconv.benchmarks.convbench.metrics import metrics
 from mmconv.benchmarks.convbench.options import (
     ALONE,
     DISPLAY,
-    GIVEN,
     SCALE,
     ConvBenchOptions,
     GradingName,

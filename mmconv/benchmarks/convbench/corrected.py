@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from mmconv.benchmarks.ablations.metrics import Failed
+from mmconv.benchmarks.ablations.quantities import DUE, LADDERS, Grading
 from mmconv.benchmarks.base.layouts import Rows
-from mmconv.benchmarks.convbench.metrics import Failed
-from mmconv.benchmarks.convbench.quantities import DUE, LADDERS, Grading
 from mmconv.core.types import Cell, Summary, Table
 from mmconv.stats import ScoreFrame, as_cell
 from mmconv.stats.corrections import Rate, attribute

@@ -18,6 +18,7 @@ from typing import Any
 
 import orjson
 
+from mmconv.benchmarks.ablations.quantities import LEVELS
 from mmconv.benchmarks.base.review import DraftField, DraftFile, Shown
 from mmconv.benchmarks.convbench.annotation import Annotator, gaps, read_draft
 from mmconv.benchmarks.convbench.categories import LISTS
@@ -36,7 +37,6 @@ from mmconv.benchmarks.convbench.data import (
     read_id,
     read_texts,
 )
-from mmconv.benchmarks.convbench.options import LEVELS
 from mmconv.benchmarks.data_files.records import Record
 from mmconv.core.atomic_writes import atomic_write
 from mmconv.core.errors import ConfigError, DataError

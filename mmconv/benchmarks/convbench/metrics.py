@@ -1,36 +1,20 @@
-"""What ConvBench measures: the paper's S1 to S0, R1 and R2, deltas, failures and their causes.
-
-`S_i` is the mean score of turn i (0: the whole conversation) in the free condition, `_hat` with
-perfect perception, `_tilde` with perfect perception and reasoning (paper, section 4.1).
-
-A turn fails if its score is below a threshold. Let F, H and T be the numbers of creations that the
-judge fails freely, with perfect perception, and with both perfect. Perfect turns fix F - T of the
-failures: perception accounts for F - H of these, and reasoning for H - T.
-
-The judge also fails right answers, at a rate a, and passes wrong ones, at a rate b. If both are the
-same under every condition, each difference is 1 - a - b times the true one. So the split of fixed
-failures, (F - H) / (F - T), contains neither rate. Perception's share of all true failures does
-depend on a: it is (F - H) / (F - a), with a from 0 to T as no true rate is below 0. So it is from
-(F - H) / F to (F - H) / (F - T), and the failed level's own share is from 0 to T / F.
-
-The control of a difference is the same one among samples whose own replaced turn was rated clearly
-right. Perfect turns replace a right answer by a right one there, so a model gains nothing. It is
-selected by the verdict on the replaced turn, not by that on the compared one: that would bring its
-errors with it, and they would seem to vanish under the other condition (regression to the mean).
-A control above 0 has three readings, which a run cannot separate. The judge is kinder after
-reference turns; the model uses the reference's words, not that they are right; or the judge passed
-some wrong turns, which perfect turns do fix. The last is why only clear passes are selected. In
-the first two the differences overstate the level. A control near 0 proves little: errors that the
-turns of one conversation share lower it, as a judge that is too kind there is kind to both.
-"""
+"""What ConvBench measures besides scores, deltas and attribution (`ablations.metrics`)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import pairwise, product
 
+from mmconv.benchmarks.ablations.metrics import ladder
+from mmconv.benchmarks.ablations.quantities import (
+    DELTAS,
+    GIVEN,
+    LEVELS,
+    MEANS,
+    QUANTITIES,
+    Grading,
+)
 from mmconv.benchmarks.base.metrics import (
     ColumnOf,
     Delta,
@@ -38,32 +22,12 @@ from mmconv.benchmarks.base.metrics import (
     Mean,
     Metric,
     Official,
-    Ratio,
     Select,
-    Together,
     endings_metrics,
     share,
 )
-from mmconv.benchmarks.convbench.options import (
-    ALONE,
-    DELTAS,
-    GIVEN,
-    LEVELS,
-    QUANTITIES,
-    ConvBenchOptions,
-    own_turns,
-)
-from mmconv.benchmarks.convbench.quantities import (
-    DUE,
-    FAILED,
-    LADDERS,
-    MEANINGS,
-    MEANS,
-    OFFICIAL,
-    Convention,
-    Grading,
-    gradings,
-)
+from mmconv.benchmarks.convbench.options import ALONE, ConvBenchOptions, own_turns
+from mmconv.benchmarks.convbench.quantities import OFFICIAL, Convention, gradings
 from mmconv.stats import Column, ScoreFrame
 
 
@@ -81,279 +45,6 @@ def metrics(options: ConvBenchOptions, official: Convention | None = None) -> It
     yield from endings_metrics("answers")
 
 
-def ladder(grading: Grading) -> Iterator[Metric]:
-    """Scores, deltas and attribution by one grading, of any benchmark with the three conditions."""
-    means = {
-        name: Mean(
-            name,
-            of=_scores(grading, condition, turn),
-            group=grading.group,
-            meaning=MEANINGS[name],
-        )
-        for name, (condition, turn) in QUANTITIES.items()
-    }
-    yield from _overall(means, grading)
-    yield from means.values()
-    for name, (start, goal) in DELTAS.items():
-        yield Delta(name, start=means[start], goal=means[goal], group=grading.group)
-        if (replaced := _replaced(name)) is not None:
-            yield _controlled(
-                Delta(name, start=means[start], goal=means[goal], group=grading.control),
-                _scores(grading, *replaced),
-                grading,
-            )
-    yield from _causes(grading)
-
-
-def _scores(grading: Grading, condition: str, turn: int) -> Select:
-    """One score per sample; if both orders were judged, their mean."""
-    return Select(grading.metric, condition=condition, turn=turn)
-
-
-def _overall(means: Mapping[str, Mean], grading: Grading) -> Iterator[Mean]:
-    """R1 and R2."""
-    for name in MEANS:
-        yield Mean(name, of=_together(name, means), group=grading.group, meaning=MEANINGS[name])
-
-
-def _together(name: str, means: Mapping[str, Mean]) -> ColumnOf:
-    if name not in MEANS:
-        return means[name].of
-    return Together(tuple(_together(part, means) for part in MEANS[name]))
-
-
-def _replaced(delta: str) -> tuple[str, int] | None:
-    """The condition and turn of the model's own answer that a delta's goal replaces.
-
-    None for deltas of whole conversations: those contain the reference turns.
-    """
-    start, goal = (QUANTITIES[end] for end in DELTAS[delta])
-    return (start[0], GIVEN[goal[0]]) if goal[1] else None
-
-
-def _controlled(delta: Delta, replaced: Select, grading: Grading) -> Delta:
-    """The control of a delta: the same among samples whose replaced turn passed clearly."""
-
-    def among(mean: Mean) -> Mean:
-        return replace(mean, of=_Among(of=mean.of, turn=replaced, least=grading.clear))
-
-    return replace(delta, start=among(delta.start), goal=among(delta.goal), compare=None)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Among:
-    """A column of the samples in which a turn has at least some score."""
-
-    of: ColumnOf
-    turn: Select
-    least: float
-
-    def __call__(self, frame: ScoreFrame) -> Column:
-        column, turns = self.of(frame), self.turn(frame)
-        scores = dict(zip(turns.samples, turns.values, strict=True))
-        passed = {sample for sample, score in scores.items() if (score or 0.0) >= self.least}
-        return column.rows([at for at, each in enumerate(column.samples) if each in passed])
-
-
-def _causes(grading: Grading) -> Iterator[Metric]:
-    """Of each level: how many samples fail, and which part of it each level accounts for."""
-    of_samples = share(grading.failures)
-    for level, (_, conditions) in LADDERS.items():
-        steps = [
-            Mean(
-                f"{level}{FAILED if step == 0 else DUE + level}",
-                of=_Once(Failed(grading=grading, level=level, step=step)),
-                group=of_samples,
-                table="failures",
-                compare="failure",
-            )
-            for step in range(len(conditions))
-        ]
-        falls = [
-            Delta(
-                f"{level}{DUE}{cause}",
-                start=after,
-                goal=before,
-                group=of_samples,
-                table="failures",
-                signed=False,
-                compare="failure",
-            )
-            for cause, (before, after) in zip(conditions[1:], pairwise(steps), strict=True)
-        ]
-        yield steps[0]
-        yield from falls
-        yield steps[-1]
-        yield from _shares(grading, level, falls, steps)
-
-
-def _shares(
-    grading: Grading, level: str, falls: Sequence[Delta], steps: Sequence[Mean]
-) -> Iterator[Metric]:
-    """The split of fixed failures, bounds of the parts of all failures, and the controls."""
-    conditions = LADDERS[level][1]
-    fixed = _Once(Delta("", start=steps[-1], goal=steps[0], group=steps[0].group).column)
-    freely = _Once(_FailedFreely(grading=grading, level=level))
-    own = Ratio(
-        steps[-1].name,
-        over=steps[-1].of,
-        under=freely,
-        possible=_possible(len(steps), len(falls)),
-        group=grading.bounds,
-        table="attribution_net",
-        lowest=0.0,
-        highest=1.0,
-        other=None if grading.exact else 0.0,
-    )
-    for step, fall in enumerate(falls):
-        split = Ratio(
-            fall.name,
-            over=_Once(fall.column),
-            under=fixed,
-            possible=_possible(len(steps), step, of_fixed=True),
-            group=grading.fixed,
-            table="attribution_net",
-        )
-        if len(falls) > 1:
-            yield split
-        yield replace(
-            split,
-            under=freely,
-            possible=_possible(len(steps), step),
-            group=grading.bounds,
-            highest=1.0 if step == 0 else None,
-            other=None if grading.exact else split if len(falls) > 1 else 1.0,
-        )
-        control = replace(fall, group=grading.points, table="attribution_net", signed=True)
-        yield _controlled(control, _scores(grading, conditions[step], step + 1), grading)
-    yield own
-
-
-@dataclass(frozen=True, slots=True)
-class _Once:
-    """A column that is made once for each run, as several metrics read it."""
-
-    of: ColumnOf
-
-    def __call__(self, frame: ScoreFrame) -> Column:
-        return frame.once(self.of)
-
-
-def _possible(steps: int, step: int, *, of_fixed: bool = False) -> list[tuple[float, float]]:
-    """What a sample can add: (fall in failures at the step, failed freely).
-
-    With `of_fixed` the second is whether perfect turns fix its failure, -1 if they add one.
-    """
-    return [
-        (each[step] - (*each, 0.0)[step + 1], each[0] - (each[-1] if of_fixed else 0.0))
-        for each in product((0.0, 1.0), repeat=steps)
-    ]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Course:
-    """A sample's turn: whether it passes freely and with ever more levels perfect; None: unscored.
-
-    `reason` names the first score that is missing.
-    """
-
-    sample: str
-    cluster: str
-    passed: tuple[bool | None, ...]
-    reason: str | None
-    blamed: tuple[str, ...]
-
-    @property
-    def cause(self) -> str | None:
-        """The first level that makes a failure a success once perfect, else the turn's own level.
-
-        None if a score on the way is missing. For a turn that fails freely.
-        """
-        for cause, passed in zip(self.blamed, self.passed[1:], strict=False):
-            if passed is None or passed:
-                return cause if passed else None
-        return self.blamed[-1]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Courses:
-    """Makes the courses of a level by one grading: none if a condition was not run."""
-
-    grading: Grading
-    level: str
-
-    def __call__(self, frame: ScoreFrame) -> tuple[Course, ...]:
-        """A course per sample with a free answer, in the scores' order."""
-        turn, conditions = LADDERS[self.level]
-        columns = [_scores(self.grading, condition, turn)(frame) for condition in conditions]
-        if not all(map(len, columns)):
-            return ()
-        free, *others = columns
-        values = [dict(zip(each.samples, each.values, strict=True)) for each in others]
-        blamed = (*conditions[1:], self.level)
-        return tuple(
-            _course(sample, cluster, (value, *(each.get(sample) for each in values)), blamed, self)
-            for sample, cluster, value in zip(free.samples, free.clusters, free.values, strict=True)
-        )
-
-
-def _course(
-    sample: str,
-    cluster: str,
-    scores: Sequence[float | None],
-    blamed: tuple[str, ...],
-    courses: Courses,
-) -> Course:
-    threshold = courses.grading.threshold
-    passed = tuple(None if score is None else score >= threshold for score in scores)
-    reason = None
-    if None in passed:
-        place = passed.index(None)
-        reason = f"no score with perfect {blamed[place - 1]}" if place else "no score"
-    return Course(sample=sample, cluster=cluster, passed=passed, reason=reason, blamed=blamed)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failed:
-    """Whether each sample's turn fails after `step` levels are made perfect (0: freely).
-
-    A sample without a score under every condition is missing: with perfect perception alone a
-    success could be counted that a failure could not.
-    """
-
-    grading: Grading
-    level: str
-    step: int
-
-    def __call__(self, frame: ScoreFrame) -> Column:
-        """0 or 1 per sample."""
-        courses = frame.once(Courses(grading=self.grading, level=self.level))
-        return _column(courses, lambda each: not each.passed[self.step])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _FailedFreely:
-    """Whether each sample's turn fails freely, whatever other scores are missing."""
-
-    grading: Grading
-    level: str
-
-    def __call__(self, frame: ScoreFrame) -> Column:
-        courses = frame.once(Courses(grading=self.grading, level=self.level))
-        scored = [replace(each, reason=None) for each in courses if each.passed[0] is not None]
-        return _column(scored, lambda each: not each.passed[0])
-
-
-def _column(courses: Sequence[Course], holds: Callable[[Course], bool]) -> Column:
-    """1 or 0 for each course; one without all its scores is missing, for its reason."""
-    return Column.of(
-        [None if each.reason else float(holds(each)) for each in courses],
-        samples=[each.sample for each in courses],
-        clusters=[each.cluster for each in courses],
-        reasons=[each.reason for each in courses],
-    )
-
-
 def _single_turn(grading: Grading) -> Iterator[Metric]:
     """One instruction alone against the conversation (paper, Appendix C.1)."""
     for condition, turn in ALONE.items():
@@ -361,7 +52,7 @@ def _single_turn(grading: Grading) -> Iterator[Metric]:
         alone, free = (
             Mean(
                 f"{LEVELS[turn]}, {what}",
-                of=_If(of=_scores(grading, where, turn), holds=is_run),
+                of=_If(of=grading.select(where, turn), holds=is_run),
                 group=grading.group,
                 table="single_turn",
                 compare=None,
@@ -404,7 +95,7 @@ def _categories(grading: Grading) -> Iterator[Mean]:
         for condition in (name for name in GIVEN if turn in own_turns(name)):
             yield Mean(
                 f"{grading.name}, {condition}",
-                of=_scores(grading, condition, turn),
+                of=grading.select(condition, turn),
                 group=grading.group,
                 table=f"categories_{level}",
                 compare=None,

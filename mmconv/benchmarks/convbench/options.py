@@ -9,44 +9,18 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
+from mmconv.benchmarks.ablations import quantities
+from mmconv.benchmarks.ablations.quantities import DELTAS, GIVEN, LEVELS, QUANTITIES
 from mmconv.benchmarks.base.benchmark import ImageOptions
 from mmconv.benchmarks.options import BenchmarkOptions, Display, Ratings, Several, word_verdict
 from mmconv.core.types import Table
 
 GradingName = Literal["direct", "pairwise"]
 
-GIVEN = {"free": 0, "perception": 1, "reasoning": 2}
-"""The paper's three settings (section 4.1): how many leading turns are the human's."""
-
 ALONE = {"reasoning_alone": 2, "creation_alone": 3}
 """Single-turn conditions (Appendix C.1): the one instruction that is asked, without the others."""
 
 CONDITIONS = (*GIVEN, *ALONE)
-
-LEVELS = {1: "perception", 2: "reasoning", 3: "creation"}
-"""Turn -> what it asks for."""
-
-QUANTITIES: dict[str, tuple[str, int]] = {
-    "S1": ("free", 1),
-    "S2": ("free", 2),
-    "S3": ("free", 3),
-    "S0": ("free", 0),
-    "S2_hat": ("perception", 2),
-    "S3_hat": ("perception", 3),
-    "S0_hat": ("perception", 0),
-    "S3_tilde": ("reasoning", 3),
-    "S0_tilde": ("reasoning", 0),
-}
-"""Name -> (condition, turn)."""
-
-DELTAS = {
-    "S2_hat - S2": ("S2", "S2_hat"),
-    "S3_hat - S3": ("S3", "S3_hat"),
-    "S0_hat - S0": ("S0", "S0_hat"),
-    "S3_tilde - S3_hat": ("S3_hat", "S3_tilde"),
-    "S0_tilde - S0_hat": ("S0_hat", "S0_tilde"),
-}
-"""Name -> (what it starts from, what it goes to)."""
 
 ATTRIBUTED = "attributed to"
 IN_SHARES = "in the shares"
@@ -125,7 +99,7 @@ def own_turns(condition: str) -> tuple[int, ...]:
     """The turns that the candidate answers itself."""
     if condition in ALONE:
         return (ALONE[condition],)
-    return tuple(range(GIVEN[condition] + 1, 4))
+    return quantities.own_turns(condition)
 
 
 def word_side(call: str, label: str | None, scores: Mapping[str, float]) -> str:

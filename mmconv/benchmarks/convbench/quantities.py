@@ -1,8 +1,4 @@
-"""The paper's quantities by name, the gradings, and the authors' win rates.
-
-`S_i` is the mean score of turn i (0: the whole conversation) in the free condition, `_hat` with
-perfect perception, `_tilde` with perfect perception and reasoning (paper, section 4.1). How they
-are estimated is in `metrics`.
+"""Direct and pairwise grading, and the authors' win rates.
 
 The authors' win rates are wins over a constant, in which what is unscored is a loss (source: the
 aggregation in their ConvBenchEval/score.py). A run over a part of the rows has none, since the
@@ -14,58 +10,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from mmconv.benchmarks.base.layouts import CONTROL
+from mmconv.benchmarks.ablations.quantities import DELTAS, MEANS, QUANTITIES, Grading
 from mmconv.benchmarks.base.metrics import Group, share
-from mmconv.benchmarks.convbench.options import DELTAS, QUANTITIES, ConvBenchOptions
+from mmconv.benchmarks.convbench.options import ConvBenchOptions
 from mmconv.core.types import Cell
 from mmconv.stats import ScoreFrame
 
 _DEFAULTS = {name: field.default for name, field in ConvBenchOptions.model_fields.items()}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Grading:
-    """A way of judging: its score, how it is printed, and below which value a turn has failed.
-
-    An `exact` one fails no right answer, so that shares of failures are numbers and not bounds.
-    """
-
-    name: str
-    metric: str
-    group: Group
-    threshold: float
-    exact: bool = False
-
-    @property
-    def failures(self) -> str:
-        """What tables call the turns that fail."""
-        return f"{self.name} failures"
-
-    @property
-    def clear(self) -> float:
-        """The least score of a clear pass: halfway to the best rating, or a win in each order."""
-        return (self.threshold + 10.0) / 2 if self.metric == "rating" else 1.0
-
-    @property
-    def control(self) -> Group:
-        """The controls of deltas."""
-        return replace(self.group, title=f"{CONTROL}, {self.group.title}")
-
-    @property
-    def fixed(self) -> Group:
-        """Parts of the failures that perfect turns fix."""
-        return Group(title=f"{self.name}: of fixed failures", factor=100.0)
-
-    @property
-    def bounds(self) -> Group:
-        """Bounds of the parts of all failures."""
-        return Group(title=f"{self.name}: of all failures", factor=100.0)
-
-    @property
-    def points(self) -> Group:
-        """The controls of attribution, in points of the selected samples."""
-        return share(f"{self.name}: control (points)")
-
 
 DIRECT = Grading(
     name="direct",
@@ -80,33 +31,6 @@ PAIRWISE = Grading(
     threshold=float(_DEFAULTS["failure_win"]),
 )
 GRADINGS = (DIRECT, PAIRWISE)
-
-MEANS = {"R1": ("R2", "S0"), "R2": ("S1", "S2", "S3")}
-"""Name -> what it is the mean of (paper, section 4.1), in each sample that has every part."""
-
-MEANINGS = {
-    "S1": "perception",
-    "S2": "reasoning",
-    "S3": "creation",
-    "S0": "overall",
-    "S2_hat": "reasoning, turn 1 given",
-    "S3_hat": "creation, turn 1 given",
-    "S0_hat": "overall, turn 1 given",
-    "S3_tilde": "creation, turns 1-2 given",
-    "S0_tilde": "overall, turns 1-2 given",
-    "R2": "mean of S1, S2, S3",
-    "R1": "mean of R2, S0",
-}
-
-LADDERS: dict[str, tuple[int, tuple[str, ...]]] = {
-    "creation": (3, ("free", "perception", "reasoning")),
-    "reasoning": (2, ("free", "perception")),
-}
-"""Level -> its turn, and its conditions: each makes one more level perfect."""
-
-FAILED = " failed"
-DUE = f"{FAILED}: due to "
-"""In the name of a row: between the level that failed and the level that is the cause."""
 
 
 def gradings(options: ConvBenchOptions) -> tuple[Grading, Grading]:

@@ -15,13 +15,13 @@ from pydantic import Field, field_validator
 
 from images.drawn import FAMILIES, FINGERPRINT, Language, draw_sample, fingerprint
 from images.drawn import Sample as Drawn
+from mmconv.benchmarks.ablations.quantities import GIVEN, LEVELS, QUANTITIES, own_turns
 from mmconv.benchmarks.base.benchmark import Benchmark, Options
 from mmconv.benchmarks.base.dataset import Dataset, choose_samples
 from mmconv.benchmarks.base.layouts import Build, Layout
 from mmconv.benchmarks.base.metrics import Metric
 from mmconv.benchmarks.base.results import Results
 from mmconv.benchmarks.base.sample import ImageFile, Sample
-from mmconv.benchmarks.convbench.options import GIVEN, LEVELS, QUANTITIES, own_turns
 from mmconv.benchmarks.data_files.records import Record
 from mmconv.benchmarks.options import Condition, Display, Several
 from mmconv.benchmarks.scenes.metrics import layouts, metrics

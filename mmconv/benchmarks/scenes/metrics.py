@@ -8,6 +8,9 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from mmconv.benchmarks.ablations.findings import causes, largest_gain
+from mmconv.benchmarks.ablations.metrics import ladder
+from mmconv.benchmarks.ablations.quantities import MEANINGS, QUANTITIES, Grading
 from mmconv.benchmarks.base.layouts import Layout, Rows, write_estimate
 from mmconv.benchmarks.base.metrics import (
     Group,
@@ -18,10 +21,6 @@ from mmconv.benchmarks.base.metrics import (
     endings_metrics,
     share,
 )
-from mmconv.benchmarks.convbench.layouts import causes, largest_gain
-from mmconv.benchmarks.convbench.metrics import ladder
-from mmconv.benchmarks.convbench.options import QUANTITIES
-from mmconv.benchmarks.convbench.quantities import MEANINGS, Grading
 from mmconv.core.types import Cell
 from mmconv.stats import ScoreFrame
 

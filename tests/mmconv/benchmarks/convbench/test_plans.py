@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from judges import PromptSet
+from mmconv.benchmarks.ablations.quantities import GIVEN
 from mmconv.benchmarks.convbench.benchmark import CUT_OFF_HERE, NOT_JUDGED
-from mmconv.benchmarks.convbench.options import ALONE, CONDITIONS, GIVEN
+from mmconv.benchmarks.convbench.options import ALONE, CONDITIONS
 from mmconv.core.graph import check, resolve
 from mmconv.core.types import Call, Reply
 from tests.mmconv.benchmarks.convbench.rows import PICTURE, ROW, benchmark, texts

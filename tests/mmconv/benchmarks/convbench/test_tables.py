@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from mmconv.benchmarks.ablations.metrics import Courses
 from mmconv.benchmarks.base.layouts import Context, make_tables
 from mmconv.benchmarks.base.metrics import (
     LARGEST_WIDTH,
@@ -20,7 +21,7 @@ from mmconv.benchmarks.base.metrics import (
     quantities,
 )
 from mmconv.benchmarks.convbench.layouts import LOST_TURNS, PARTS, SCORED, UNSHOWN, layouts
-from mmconv.benchmarks.convbench.metrics import Courses, metrics
+from mmconv.benchmarks.convbench.metrics import metrics
 from mmconv.benchmarks.convbench.quantities import DIRECT, OFFICIAL, PAIRWISE, Convention
 from mmconv.core.config import ModelSpec, RunSpec
 from mmconv.core.types import Score, Table

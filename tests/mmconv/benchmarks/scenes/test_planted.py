@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from images.store import ImageStore
-from mmconv.benchmarks.convbench.options import GIVEN, own_turns
+from mmconv.benchmarks.ablations.quantities import GIVEN, own_turns
 from mmconv.benchmarks.scenes import Scenes
 from mmconv.benchmarks.scenes.benchmark import Scene
 from mmconv.core.config import CANDIDATE, ModelSpec, RunSpec
