@@ -101,9 +101,11 @@ class Uploads:
                 claims.append(Claim(sha256=sha256, byte_count=int(byte_count), since=since))
         return sorted(claims, key=lambda claim: (claim.since, claim.sha256), reverse=True)
 
-    def owns(self, owner: str, data: bytes) -> bool:
-        """Whether this image is `owner`'s already, so that keeping it again takes no space."""
-        return (self._owners / owner / _claim(hash_bytes(data), len(data))).exists()
+    def owns(self, owner: str | None, sha256: str) -> bool:
+        """Whether the image is `owner`'s, or anyone's."""
+        if owner is None:
+            return self._store().holds(sha256)
+        return any((self._owners / owner).glob(f"{sha256}-*"))
 
     def hold(self, data: bytes, where: str) -> Facts:
         """Check an image and hold it until it has been released as often; raises `ImageError`."""

@@ -51,6 +51,11 @@ class Caller:
         """Whether the token has one of these scopes, or another that includes it."""
         return any(has in self.scopes for scope in scopes for has in (scope, *INCLUDED_IN[scope]))
 
+    @property
+    def as_owner(self) -> str | None:
+        """The owner of what the token may read: itself, for an admin anyone."""
+        return None if self.may("admin") else self.name
+
     def owns(self, job: Job) -> bool:
         """Whether the job is the token's own, or the token an admin's."""
         return job.owner == self.name or self.may("admin")

@@ -121,7 +121,7 @@ async def answer(
     if sampling.seed is None and sampling.temperature != 0 and spec.provider not in HOSTED:
         # Backends repeat their reply to a repeated request. Without a seed clients expect another.
         sampling = replace(sampling, seed=random.getrandbits(31))
-    with request_images(shared) as images:
+    with request_images(shared, caller.as_owner) as images:
         messages = tuple(
             [
                 await _message(message, f"{field}.content", images)

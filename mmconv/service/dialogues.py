@@ -172,7 +172,7 @@ async def _hold(
     roles = {CANDIDATE: replace(role, sampling={**role.sampling, **chosen})}
     if asked.judge is not None:
         roles[JUDGE] = shared.model(asked.judge, JUDGE)
-    with request_images(shared) as images:
+    with request_images(shared, caller.as_owner) as images:
         dialogue = await build_dialogue(shared, asked, images)
         plans = await asyncio.to_thread(dialogue.plans)
         calls = sum(len(plan.calls) for plan in plans)
@@ -288,7 +288,7 @@ class DialogueWork(Work):
         request = DialogueRequest.model_validate_json(job.spec)
         roles = shared.models.lend(_spec(shared.settings, request))
         finished: list[Finished] = []
-        with request_images(shared) as images:
+        with request_images(shared, job.owner) as images:
             dialogue = await build_dialogue(shared, request, images)
             plans = await asyncio.to_thread(dialogue.plans)
             runner = Runner(roles, shared.store, window=len(plans))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request
@@ -20,6 +21,7 @@ from images.decode import read_media_type
 from images.thumbnails import thumbnail
 from mmconv.api import OwnImage, StoredImage
 from mmconv.core.errors import ImageError
+from mmconv.core.keys import hash_bytes
 from mmconv.service.access import Asker, Caller, Chatter, Shared, SharedRuns
 from mmconv.service.errors import Problem, json_response, too_large
 from mmconv.service.openapi import Responses, documented
@@ -144,16 +146,16 @@ async def delete_image(
 
 
 @router.get("/{image}", response_class=Response, responses=documented(404) | _FILE)
-async def get_image(image: ImageId, shared: SharedRuns, _caller: Asker) -> Response:
-    """Get an image's file as it came."""
-    data = await _find(shared, image)
+async def get_image(image: ImageId, shared: SharedRuns, caller: Asker) -> Response:
+    """Get the file of one of the token's images, or of a dataset that it may read."""
+    data = await _find(shared, caller, image)
     return Response(data, headers=HEADERS, media_type=read_media_type(data, WHERE))
 
 
 @router.get("/{image}/thumbnail", response_class=Response, responses=documented(404) | _WEBP)
-async def get_thumbnail(image: ImageId, shared: SharedRuns, _caller: Asker) -> Response:
+async def get_thumbnail(image: ImageId, shared: SharedRuns, caller: Asker) -> Response:
     """Get a WebP of at most 192 pixels a side."""
-    data = await _find(shared, image)
+    data = await _find(shared, caller, image)
     small = await work_on_image(shared, None, thumbnail, data, WHERE)
     return Response(small, headers=HEADERS, media_type="image/webp")
 
@@ -164,7 +166,7 @@ def keep_image(shared: Service, caller: Caller, data: bytes, declared: str) -> F
     if declared.startswith("image/") and declared not in (media_type, "image/*"):
         raise Problem(415, f"the image is declared as {declared}, and is {media_type}")
     uploads, room = shared.uploads, caller.limits.stored_bytes
-    is_own = uploads.owns(caller.name, data)
+    is_own = uploads.owns(caller.name, hash_bytes(data))
     facts = uploads.keep(data, caller.name, WHERE)
     # Checked afterwards, since other requests of the token store images meanwhile.
     if not is_own and uploads.used(caller.name) > room:
@@ -174,9 +176,10 @@ def keep_image(shared: Service, caller: Caller, data: bytes, declared: str) -> F
     return facts
 
 
-async def _find(shared: Serving, sha256: str) -> bytes:
-    """The file of an image. Raises `Problem` 404 if it is unknown or its file is gone."""
-    if not shared.images.holds(sha256):
+async def _find(shared: Serving, caller: Caller, sha256: str) -> bytes:
+    """The file of an image that the caller may read. Raises `Problem` 404 for another."""
+    may_read = partial(shared.may_read, sha256, caller.as_owner, data=caller.may("read"))
+    if not await asyncio.to_thread(may_read):
         raise Problem(404, "no image of this id is here", param="image", code="image_not_found")
     try:
         async with shared.image_work:

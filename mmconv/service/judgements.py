@@ -104,7 +104,7 @@ async def judge(shared: Service, caller: Caller, asked: JudgementRequest) -> Jud
     require_key(shared.settings.models[asked.judge], asked.judge, JUDGE)
     benchmark = _benchmark(shared, asked)
     condition = asked.condition or benchmark.conditions[0]
-    with request_images(shared) as images:
+    with request_images(shared, caller.as_owner) as images:
         sample = await read_sample(images, benchmark, asked.sample)
         texts = {f"replies.{call_id}": text for call_id, text in asked.replies.items()}
         length = check_bounds({"sample": sample, **texts}, shared.settings.sizes)

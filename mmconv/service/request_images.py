@@ -40,8 +40,9 @@ _ID = re.compile("[0-9a-f]{64}")
 class RequestImages:
     """Resolves the images of one request. Created by `request_images`."""
 
-    def __init__(self, shared: Service, holds: ExitStack) -> None:
+    def __init__(self, shared: Service, owner: str | None, holds: ExitStack) -> None:
         self._shared = shared
+        self._owner = owner
         self._holds = holds
         self._count = 0
         self._pixels = 0
@@ -85,7 +86,7 @@ class RequestImages:
 
     async def _stored(self, sha256: str, param: str) -> Image:
         uploads = self._shared.uploads
-        if not await asyncio.to_thread(uploads.holds, sha256):
+        if not await asyncio.to_thread(uploads.owns, self._owner, sha256):
             raise Problem(404, "no image of this id is here", param=param, code="image_not_found")
         return await self._hold(partial(uploads.read, sha256), param)
 
@@ -109,10 +110,10 @@ class RequestImages:
 
 
 @contextmanager
-def request_images(shared: Service) -> Iterator[RequestImages]:
-    """Resolve images, and hold them as long as a request lasts."""
+def request_images(shared: Service, owner: str | None) -> Iterator[RequestImages]:
+    """Resolve images, stored ones only of this owner or of all, and hold them for a request."""
     with ExitStack() as holds:
-        yield RequestImages(shared, holds)
+        yield RequestImages(shared, owner, holds)
 
 
 async def work_on_image(

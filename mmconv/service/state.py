@@ -104,6 +104,10 @@ class Serving:
         """Announce the shutdown."""
         self.draining.set()
 
+    def may_read(self, sha256: str, _owner: str | None, *, data: bool) -> bool:
+        """Whether there is an image that this owner may read, with or without those of datasets."""
+        return data and self.images.holds(sha256)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Readable(Serving, ABC):
@@ -156,6 +160,10 @@ class Service(Readable):
         """Announce the shutdown; wakes a worker that waits for jobs."""
         self.draining.set()
         self.queue.news.set()
+
+    def may_read(self, sha256: str, owner: str | None, *, data: bool) -> bool:
+        """See `Serving`."""
+        return self.uploads.owns(owner, sha256) or (data and self.library.holds(sha256))
 
     async def open_run(self, job: Job) -> Evaluation:
         """See `Readable`. Raises `ConfigError` if what the run names is configured otherwise."""

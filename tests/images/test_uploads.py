@@ -42,8 +42,9 @@ def test_the_same_image_twice_is_one_and_counts_once_for_each_owner(uploads: Upl
     assert uploads.used("ada") == len(PNG) + len(OTHER)
     assert uploads.used("bob") == len(PNG)
     assert uploads.used("eve") == 0
-    assert uploads.owns("ada", OTHER)
-    assert not uploads.owns("bob", OTHER)
+    assert uploads.owns("ada", hash_bytes(OTHER))
+    assert not uploads.owns("bob", hash_bytes(OTHER))
+    assert uploads.owns(None, hash_bytes(OTHER))
 
 
 def test_a_held_image_goes_when_the_last_who_holds_it_lets_go(

@@ -25,7 +25,9 @@ from mmconv.service import request_images
 from mmconv.service.errors import Problem
 from mmconv.service.request_images import Rules, fetch, is_public
 from tests.mmconv.service.conftest import Serve, Served
-from tests.mmconv.service.run_settings import until
+from tests.mmconv.service.hostile import show
+from tests.mmconv.service.run_settings import drawn, request, until
+from tests.mmconv.service.tokens import bearer, token
 from tests.pictures import picture
 
 PNG = picture(1)
@@ -119,6 +121,34 @@ async def test_many_uploads_at_once_are_all_kept(served: Served) -> None:
     )
     assert [answer.json()["id"] for answer in answers] == [hash_bytes(data) for data in files]
     assert served.shared.uploads.used("local") == sum(map(len, files))
+
+
+async def test_a_removed_image_is_gone_for_its_token_unless_it_may_read_a_dataset_with_it(
+    serve: Serve, tmp_path: Path
+) -> None:
+    tokens = [token("chats", "chat"), token("reads", "chat", "run"), token("other", "chat")]
+    client = (await serve(data=drawn(tmp_path, rows=1), tokens=tokens)).client
+    [path] = (tmp_path / "data" / "images").glob("*")
+    data, place = path.read_bytes(), f"/v1/images/{hash_bytes(path.read_bytes())}"
+    posted = await client.post("/v1/runs", json=request(), headers=bearer("reads"))
+    assert posted.status_code == 202
+    for name in ("chats", "reads"):
+        await client.post("/v1/images", content=data, headers=bearer(name))
+    assert (await client.get(place, headers=bearer("other"))).status_code == 404
+    for name, left in (("chats", 404), ("reads", 200)):
+        assert (await client.get(place, headers=bearer(name))).content == data
+        assert (await client.delete(place, headers=bearer(name))).status_code == 204
+        for shown in (place, f"{place}/thumbnail"):
+            assert (await client.get(shown, headers=bearer(name))).status_code == left
+
+
+async def test_an_image_of_another_token_cannot_be_shown_to_a_model(serve: Serve) -> None:
+    client = (await serve(tokens=[token("ada", "chat"), token("bob", "chat")])).client
+    await client.post("/v1/images", content=PNG, headers=bearer("ada"))
+    chat = show(f"image:{hash_bytes(PNG)}")
+    for name, status in (("ada", 200), ("bob", 404)):
+        answer = await client.post("/v1/chat/completions", json=chat, headers=bearer(name))
+        assert answer.status_code == status
 
 
 AUTHORITY = trustme.CA()

@@ -79,7 +79,7 @@ async def test_an_image_goes_when_the_last_who_sent_it_removes_it(served: Served
     assert (await delete(client, "ann", f"/v1/images/{NAME}")).status_code == 204
     again = await delete(client, "ann", f"/v1/images/{NAME}")
     assert (again.status_code, again.json()["error"]["code"]) == (404, "image_not_found")
-    assert (await client.get(f"/v1/images/{NAME}", headers=bearer("eve"))).content == PNG
+    assert (await client.get(f"/v1/images/{NAME}", headers=bearer("bob"))).content == PNG
     assert (await delete(client, "bob", f"/v1/images/{NAME}")).status_code == 204
     assert (await client.get(f"/v1/images/{NAME}", headers=bearer("eve"))).status_code == 404
     assert files(served) == set()
