@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from inspect import iscoroutinefunction
 from typing import Any
 
 from pydantic import BaseModel
 
 from mmconv.core.config import ModelSpec
-from mmconv.core.errors import ConfigError, UserCodeError
+from mmconv.core.errors import ConfigError
 from mmconv.core.imports import find_named
 from mmconv.core.protocols import Backend, BatchApi, ImageSource, Renderer
 from mmconv.core.types import Message
@@ -38,9 +37,6 @@ PROVIDERS = {
 
 REPLAY = "replay"
 """The provider whose replies are known before a run."""
-
-_AWAITED = ("open_backend", "open_batches", "probe")
-"""The functions of a provider that are awaited."""
 
 _SERVED = ("openai", "vllm", "anthropic", "google")
 """Providers that can connect to a server at a `base_url`."""
@@ -94,11 +90,6 @@ def find_provider(name: str) -> ProviderFunctions:
     if not (hasattr(module, "fingerprint") and hasattr(module, "open_backend")):
         raise ConfigError(f"provider {name!r}: that module has no fingerprint and open_backend")
     names = DEFAULTS.keys() - {"options"}
-    if name not in PROVIDERS:
-        for function in names.difference(_AWAITED):
-            if iscoroutinefunction(getattr(module, function, None)):
-                message = f"{name}.{function} is `async def`, and never awaited: write `def`"
-                raise UserCodeError(message)
     functions = {key: getattr(module, key) for key in names if hasattr(module, key)}
     if name not in PROVIDERS:
         functions["fingerprint"], functions["open_backend"] = check_provider(name, module)

@@ -144,11 +144,6 @@ def merge_command(target: str, sources: tuple[str, ...]) -> None:
     require_folder(target, target)
     report = merge(target, sources)
     click.echo(f"{report.added} replies added, {report.present} were there already")
-    for source in report.damaged:
-        click.echo(
-            f"{source} is damaged: what could be read was copied; the next run requests the rest",
-            err=True,
-        )
     if report.changed:
         message = f"{report.changed} replies were changed after they were written: not copied"
         click.echo(message, err=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from fractions import Fraction
 from math import ceil
@@ -120,16 +120,13 @@ class ImageTokens(_Frozen):
         return tokens if self.most is None else min(tokens, self.most)
 
     def __str__(self) -> str:
+        terms = {
+            f"{self.each:,}": self.each,
+            f"one for each {self.patch} x {self.patch} pixels": self.patch,
+            f"{self.tile:,} for each tile of {_TILE} x {_TILE} pixels": self.tile,
+        }
         bound = "" if self.most is None else f", at most {self.most:,}"
-        return " and ".join(self._terms()) + bound
-
-    def _terms(self) -> Iterator[str]:
-        if self.each:
-            yield f"{self.each:,}"
-        if self.patch is not None:
-            yield f"one for each {self.patch} x {self.patch} pixels"
-        if self.tile:
-            yield f"{self.tile:,} for each tile of {_TILE} x {_TILE} pixels"
+        return " and ".join(text for text, is_set in terms.items() if is_set) + bound
 
 
 class AboutSpec(_Frozen):
@@ -366,11 +363,6 @@ def fill_in(text: str) -> tuple[str, tuple[str, ...]]:
     return _REFERENCE.sub(lambda _: next(remaining), text), values
 
 
-def environment(variable: str, default: str) -> str:
-    """An environment variable that is not a secret."""
-    return os.environ.get(variable, default)
-
-
 def ray_address() -> str:
     """The address of Ray's cluster in RAY_ADDRESS; "local" starts Ray on this machine."""
     return os.environ.get("RAY_ADDRESS") or "local"
@@ -383,7 +375,7 @@ def use_ray(address: str) -> None:
 
 def database_url() -> str:
     """The database in the environment variable MMCONV_DATABASE_URL, or ""."""
-    return environment("MMCONV_DATABASE_URL", "")
+    return os.environ.get("MMCONV_DATABASE_URL", "")
 
 
 def model_files() -> dict[str, Path]:
@@ -449,12 +441,8 @@ def accept_seats(document: Any) -> Any:
 
 
 def override(document: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
-    """A copy of `document` with each `a.b=value` set.
-
-    Raises `ConfigError` for a bad one, and for one that undoes an earlier one.
-    """
+    """A copy of `document` with each `a.b=value` set; raises `ConfigError` for a bad one."""
     result = deepcopy(dict(document))
-    earlier: list[str] = []
     for item in overrides:
         dotted, equals, text = item.partition("=")
         if not equals or not dotted:
@@ -464,11 +452,7 @@ def override(document: Mapping[str, Any], overrides: Sequence[str]) -> dict[str,
         except yaml.YAMLError as error:
             fault = error if isinstance(error, Misleading) else f"not YAML: {error}"
             raise ConfigError(f"--set {item!r}: {fault}") from error
-        if undone := [each for each in earlier if f"{each}.".startswith(f"{dotted}.")]:
-            raise ConfigError(f"--set {item!r}: {undone[0]} was set before; leave one of them out")
-        dotted = re.sub(r"^seats\b", "models", dotted)
-        earlier.append(dotted)
-        set_field(result, dotted, value, f"--set {item!r}")
+        set_field(result, re.sub(r"^seats\b", "models", dotted), value, f"--set {item!r}")
     return result
 
 

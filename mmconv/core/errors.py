@@ -13,9 +13,7 @@
     ├── PlanError           a planned call graph that cannot run (a bug in a benchmark)
     ├── StoreError          the store cannot be opened, read, written, migrated or merged
     │   ├── StoreFull       its disk is full
-    │   ├── StoreAway       its database server does not answer
-    │   ├── StoreGone       its file was deleted or replaced while in use
-    │   └── StoreDamaged    its file cannot be read in all its parts
+    │   └── StoreAway       its database server does not answer
     ├── Unparsed            a reply that holds no readable verdict
     └── BackendError        a model did not answer
         ├── Transient       worth a retry, after `retry_after` seconds if known
@@ -156,14 +154,6 @@ class StoreFull(StoreError):
 
 class StoreAway(StoreError):
     """The store's database server does not answer; it may come back."""
-
-
-class StoreGone(StoreError):
-    """The store's file was deleted or replaced while it was in use."""
-
-
-class StoreDamaged(StoreError):
-    """The store's file is damaged; `mmconv merge` copies what can be read of it."""
 
 
 class Unparsed(MmconvError):

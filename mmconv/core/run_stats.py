@@ -8,14 +8,13 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from mmconv.core.errors import BackendError, FailureKind
-from mmconv.core.types import FINGERPRINT, Failure, Outcome, Reply
+from mmconv.core.types import Failure, Outcome, Reply
 
 WINDOW_SECONDS = 30.0
 """The window in which the throughput is measured."""
 
 MOST_NAMES = 100
-"""Models counted by name and `FINGERPRINT` per role; as many more are counted by name alone, since
-some servers send a new fingerprint, or name, with each reply."""
+"""Models counted by name per role; some servers send a new name with each reply."""
 
 OTHERS = "others"
 """The name under which all further models are counted."""
@@ -137,19 +136,9 @@ class ModelStats:
         self.cached += cached
         self.requested += not cached
         self.count_tokens(reply, paid=not cached)
-        self.total_batched.add(reply)
-        if not cached:
-            self.batched.add(reply)
-        if reply.answered_by is not None:
-            self._count_name(reply.answered_by)
-
-    def _count_name(self, name: str) -> None:
-        bounds = {name: MOST_NAMES, name.partition(FINGERPRINT)[0]: 2 * MOST_NAMES}
-        for counted, most in bounds.items():
-            if counted in self.answered_by or len(self.answered_by) < most:
-                self.answered_by[counted] += 1
-                return
-        self.answered_by[OTHERS] += 1
+        if (name := reply.answered_by) is not None:
+            is_counted = name in self.answered_by or len(self.answered_by) < MOST_NAMES
+            self.answered_by[name if is_counted else OTHERS] += 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,8 @@ import time
 COLLECT_SECONDS = 1.0
 """Delay of `collect_soon`."""
 
+_due = 0.0
+
 
 def collect_rarely() -> None:
     """Exempt all existing objects from collection, and collect the rest rarely."""
@@ -20,22 +22,14 @@ def collect_rarely() -> None:
     gc.set_threshold(100_000, 50, 50)
 
 
-class _Soon:
-    """See `collect_soon`."""
+def collect_soon() -> None:
+    """Collect once for all calls within a second; call it after an unexpected error.
 
-    def __init__(self) -> None:
-        self._due = 0.0
-
-    def __call__(self) -> None:
-        now = time.monotonic()
-        if now >= self._due:
-            self._due = now + COLLECT_SECONDS
-            asyncio.get_running_loop().call_later(COLLECT_SECONDS, gc.collect)
-
-
-collect_soon = _Soon()
-"""Collect once for all calls within a second; call it after an unexpected error.
-
-The error, its traceback and its handlers form a cycle, which holds the images and tensors of the
-functions in the traceback. It can be collected only when all of them have released it.
-"""
+    The error, its traceback and its handlers form a cycle, which holds the images and tensors of
+    the functions in the traceback. It can be collected only when all of them have released it.
+    """
+    global _due
+    now = time.monotonic()
+    if now >= _due:
+        _due = now + COLLECT_SECONDS
+        asyncio.get_running_loop().call_later(COLLECT_SECONDS, gc.collect)

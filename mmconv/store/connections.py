@@ -23,7 +23,7 @@ from sqlalchemy.exc import (
     SQLAlchemyError,
 )
 
-from mmconv.core.errors import StoreAway, StoreDamaged, StoreError, StoreFull
+from mmconv.core.errors import StoreAway, StoreError, StoreFull
 from mmconv.store.schema import create_tables
 
 BUSY_SECONDS = 30
@@ -88,8 +88,7 @@ def connect(url: str, *, create: bool = True) -> Engine:
         engine.dispose()
         reason = getattr(error, "orig", None) or error
         message = f"cannot open the store {shown}: {reason}"
-        if _is_damaged(reason):
-            raise StoreDamaged(f"{message}; {_recovery(engine)}") from error
+        message += _recovery(reason, parsed)
         folder = Path(parsed.database or "").parent
         if parsed.get_backend_name() == "sqlite" and not os.access(folder, os.W_OK):
             # SQLite does not say so
@@ -109,8 +108,8 @@ def _store_error(failed: ExceptionContext) -> StoreError | None:
         return None
     where = "" if failed.engine is None else f" {_shown(failed.engine.url)}"
     message = f"the store{where} fails: {' '.join(str(error).split())}"
-    if _is_damaged(error):
-        return StoreDamaged(f"{message}; {_recovery(failed.engine)}")
+    if failed.engine is not None and (advice := _recovery(error, failed.engine.url)):
+        return StoreError(message + advice)
     if kind is OperationalError:
         message += "; earlier replies are cached: fix the cause and run the same command again"
     if code in DISK_FULL:
@@ -119,16 +118,12 @@ def _store_error(failed: ExceptionContext) -> StoreError | None:
     return StoreAway(message) if is_server and kind is OperationalError else StoreError(message)
 
 
-def _is_damaged(error: BaseException) -> bool:
+def _recovery(error: BaseException, url: URL) -> str:
+    """What to do with a file that SQLite cannot read; empty for other errors."""
     code = getattr(error, "sqlite_errorcode", None)
-    return isinstance(code, int) and code & 0xFF in DAMAGED
-
-
-def _recovery(engine: Engine | None) -> str:
-    """What to do with a damaged file."""
-    old = Path("OLD" if engine is None else str(engine.url.database))
-    new = old.with_name(f"new-{old.name}")
-    return f"`mmconv merge {new} {old}` copies what can be read; continue with --store {new}"
+    if not isinstance(code, int) or code & 0xFF not in DAMAGED:
+        return ""
+    return f"; `sqlite3 {url.database} .recover | sqlite3 NEW` copies what can be read"
 
 
 def _shown(url: URL) -> str:

@@ -14,17 +14,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast
 
 from sqlalchemy import Connection, delete, func, select
-from sqlalchemy.exc import SQLAlchemyError
 
-from mmconv.core.errors import StoreAway, StoreError, StoreFull, StoreGone
+from mmconv.core.errors import StoreAway, StoreError, StoreFull
 from mmconv.core.types import Failure, Outcome, Reply
 from mmconv.store.batches import BatchedRequests
 from mmconv.store.claims import LEASE_SECONDS, Claims
-from mmconv.store.connections import connect, read_address, read_timeout
+from mmconv.store.connections import connect, read_timeout
 from mmconv.store.rows import BATCH, insert_new, now, read_replies, reply_row
 from mmconv.store.schema import failures, images, replies, runs
 
@@ -60,8 +58,7 @@ class Store:
 
     Raises `StoreError` if it cannot be opened, read or written (a full disk). If a database server
     stops answering, reads and writes wait for it, up to `store_timeout` in its URL (60 s), and then
-    raise `StoreAway`. If an SQLite file is deleted or replaced while it is in use, every later read
-    and write raises `StoreGone`, and `aclose` saves all replies to another file.
+    raise `StoreAway`.
 
     The coroutines belong to one event loop. `flights` are the calls that runners look up or request
     at this moment, by key, so that equal calls share one request. A flight that its runner gave up
@@ -74,7 +71,6 @@ class Store:
         self._timeout = read_timeout(url)
         self._away_since: float | None = None
         self._engine = connect(url, create=create)
-        self._file = _File.of(url)
         self._reader = _Batcher(self._guarded(self._read_replies))
         self._failure_reader = _Batcher(self._guarded(self._read_failures))
         self._writer = _Batcher(self._guarded(self._write_outcomes))
@@ -174,20 +170,17 @@ class Store:
         await self._save_rest()
         if self._claimed:
             await asyncio.to_thread(self._release_all)
-        if self._file is not None and self._file.is_gone:
-            await asyncio.to_thread(self._save_copy, self._file)
         self._engine.dispose()
 
     def _guarded(
         self, work: Callable[[Sequence[Item]], Sequence[Result]]
     ) -> Callable[[Sequence[Item]], Sequence[Result]]:
-        """The work, retried while the server is away; raises `StoreGone` if the file is gone."""
+        """The work, retried while the server is away."""
 
         def guarded(items: Sequence[Item]) -> Sequence[Result]:
             while True:
                 try:
                     results = work(items)
-                    break
                 except StoreAway:
                     if self._away_since is None:
                         self._away_since = time.monotonic()
@@ -196,22 +189,11 @@ class Store:
                     if time.monotonic() - self._away_since > self._timeout:
                         raise
                     time.sleep(RETRY_SECONDS)
-            self._away_since = None
-            if self._file is not None:
-                self._file.check()
-            return results
+                else:
+                    self._away_since = None
+                    return results
 
         return guarded
-
-    def _save_copy(self, file: _File) -> None:
-        """Copy the content of the deleted file, which its connections still have."""
-        try:
-            with self._engine.connect() as connection:
-                connection.exec_driver_sql("VACUUM INTO ?", (str(file.copy),))
-        except (StoreError, SQLAlchemyError) as error:
-            _LOGGER.error("the replies of the deleted store cannot be saved: %s", error)
-        else:
-            _LOGGER.warning("all replies of the deleted store are saved to %s", file.copy)
 
     async def _save_rest(self) -> None:
         until = (self._away_since or time.monotonic()) + self._timeout
@@ -324,44 +306,6 @@ class Store:
         if by_step["renew"]:
             self._claims.renew(connection)
         return results
-
-
-class _File:
-    """The file of an SQLite store; notices when it is deleted or replaced."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._identity = self._read_identity()
-        self.is_gone = False
-        self.copy = path.with_name(f"{path.name}.rescued")
-
-    @classmethod
-    def of(cls, address: str) -> _File | None:
-        """The file of an address; None for a server or a database in memory."""
-        url = read_address(address)
-        is_file = url.get_backend_name() == "sqlite" and url.database
-        return cls(Path(str(url.database))) if is_file else None
-
-    def check(self) -> None:
-        """Raise `StoreGone` if there is another file at the path by now, or none."""
-        if self.is_gone or self._read_identity() != self._identity:
-            if not self.is_gone:
-                self.is_gone, number = True, 2
-                while self.copy.exists():
-                    self.copy = self._path.with_name(f"{self._path.name}.rescued-{number}")
-                    number += 1
-            raise StoreGone(
-                f"the store {self._path} was deleted or replaced while it was in use; its replies "
-                f"are saved to {self.copy} when the run ends: put that file in its place, then "
-                "give the same command again"
-            )
-
-    def _read_identity(self) -> tuple[int, int] | None:
-        try:
-            status = self._path.stat()
-        except OSError:
-            return None
-        return status.st_dev, status.st_ino
 
 
 class _Batcher(Generic[Item, Result]):

@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 
 from mmconv.core.config import ModelSpec
-from mmconv.core.errors import ConfigError, UserCodeError
+from mmconv.core.errors import ConfigError
 from model_zoo.providers import find_provider, provider_of
 from tests.model_zoo.conftest import NoImages
 
@@ -48,14 +48,3 @@ async def test_what_a_provider_has_not_is_answered_for_it(monkeypatch: pytest.Mo
         bare.check_key(keyed)
     monkeypatch.setenv("BARE_KEY", "sk-1")
     bare.check_key(keyed)
-
-
-@pytest.mark.parametrize("name", ["fingerprint", "check_key", "metadata"])
-def test_what_is_never_awaited_is_told(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def later(*given: object) -> str:
-        return ""
-
-    plain = {"fingerprint": lambda spec: "bare", "open_backend": later}
-    provide(monkeypatch, **plain | {name: later})
-    with pytest.raises(UserCodeError, match=rf"\.{name} is `async def`, and never awaited: write"):
-        find_provider("tests.bare")

@@ -73,9 +73,9 @@ class Group:
         return as_cell(summary, self.factor, signed=signed, share=self.share)
 
 
-def share(title: str, *, factor: float = 100.0) -> Group:
+def share(title: str) -> Group:
     """Shares, in percent."""
-    return Group(title=title, lowest=0.0, highest=1.0, factor=factor, share=True)
+    return Group(title=title, lowest=0.0, highest=1.0, factor=100.0, share=True)
 
 
 @dataclass(frozen=True, slots=True)

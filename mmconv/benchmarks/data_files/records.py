@@ -43,14 +43,15 @@ class Unreadable:
     fault: str
 
 
-def read_records(
-    path: Path, sheet: str | None = None, *, columns: Collection[str] = ()
-) -> Iterator[Record]:
-    """Stream a file's records; see `scan_records`.
+def read_records(path: Path, *, columns: Collection[str] = ()) -> Iterator[Record]:
+    """Stream a file's records as `scan_records`; raises `DataError` for one that is unreadable."""
 
-    One that cannot be read raises `DataError` while streaming.
-    """
-    return map(_readable, scan_records(path, sheet, columns=columns))
+    def require(found: Record | Unreadable) -> Record:
+        if isinstance(found, Unreadable):
+            raise DataError(found.where, [found.fault], "Fix it and run again.")
+        return found
+
+    return map(require, scan_records(path, columns=columns))
 
 
 def scan_records(
@@ -117,12 +118,6 @@ def as_text(value: Any) -> str:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return str(value) if isinstance(value, int) else f"{value:.15g}"
     raise ValueError(f"holds {value!r}, which is not text")
-
-
-def _readable(found: Record | Unreadable) -> Record:
-    if isinstance(found, Unreadable):
-        raise DataError(found.where, [found.fault], "Fix it and run again.")
-    return found
 
 
 def _sheet(path: Path, sheet: str | None, columns: Collection[str]) -> Iterator[Record]:

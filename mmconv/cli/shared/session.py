@@ -99,12 +99,6 @@ async def evaluate(
         click.echo(f"{usage}\nEverything is in {result.folder}")
         if page:
             click.echo(f"The report: {result.folder / PAGE}")
-        elif (result.folder / PAGE).exists():
-            click.echo(
-                f"{result.folder / PAGE} is from an earlier session: "
-                f"`mmconv report {result.folder}` writes it again",
-                err=True,
-            )
     else:
         ended = f"{result.stats.finished} of {evaluation.plan_count} conversations"
         click.echo(f"NOT FINISHED, no results yet: {ended}; {usage}")

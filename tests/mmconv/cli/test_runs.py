@@ -41,15 +41,6 @@ def run_folder(here: Path) -> Path:
     return folder
 
 
-def test_a_page_of_an_earlier_session_is_told(here: Path) -> None:
-    assert "of an earlier session" not in run("--no-page").stderr
-    assert "of an earlier session" not in run().stderr
-    told = run("--no-page").stderr
-    folder = run_folder(here).relative_to(here)
-    again = f"`mmconv report {folder}` writes it again"
-    assert f"report.html is from an earlier session: {again}" in told
-
-
 def test_a_run_writes_its_folder_and_prints_its_tables(here: Path) -> None:
     result = run()
     assert result.exit_code == 0, result.output

@@ -46,14 +46,6 @@ def test_a_bad_override_is_told(item: str, message: str) -> None:
         override(RUN, [item])
 
 
-@pytest.mark.parametrize("items", [["seed=1", "seed=2"], ["options.a=1", "options={}"]])
-def test_what_undoes_an_earlier_override_is_refused(items: list[str]) -> None:
-    with pytest.raises(
-        ConfigError, match=r"(seed|options\.a) was set before; leave one of them out"
-    ):
-        override(RUN, items)
-
-
 @pytest.mark.parametrize(
     ("item", "told"),
     [

@@ -14,7 +14,7 @@ import pytest
 from images.decode import bound, read_media_type
 from mmconv.core.errors import ImageError, StoreError
 from mmconv.core.types import Failure
-from mmconv.engine.garbage import collect_soon
+from mmconv.engine import garbage
 from mmconv.service.errors import (
     LONGEST,
     Problem,
@@ -143,7 +143,7 @@ async def test_what_a_bug_leaves_in_memory_is_collected(
 ) -> None:
     collected = asyncio.Event()
     monkeypatch.setattr("mmconv.engine.garbage.COLLECT_SECONDS", 0.05)
-    monkeypatch.setattr(collect_soon, "_due", 0.0)
+    monkeypatch.setattr(garbage, "_due", 0.0)
 
     def decode() -> None:
         picture = set[int]()

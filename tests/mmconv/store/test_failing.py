@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.exc import IntegrityError, OperationalError
 
-from mmconv.core.errors import StoreDamaged, StoreError, StoreGone
+from mmconv.core.errors import StoreError
 from mmconv.core.types import Failure, Reply
 from mmconv.store import Store
 from mmconv.store.connections import connect
@@ -90,42 +90,11 @@ def test_what_is_wrong_with_a_statement_stays_a_bug(tmp_path: Path) -> None:
     engine.dispose()
 
 
-async def test_what_can_be_read_of_a_damaged_file_is_merged_into_another(tmp_path: Path) -> None:
-    path, new = tmp_path / "store.sqlite", tmp_path / "new-store.sqlite"
-    store = Store(str(path))
-    for number in range(PAGES):
-        await store.put(key(number), "model", LONG)
-    await store.aclose()
-    with path.open("r+b") as file:
-        file.seek(200_000)
-        file.write(b"\xff" * 100_000)
-    advice = rf"`mmconv merge {new} {path}` copies what can be read; continue with --store {new}$"
-    with pytest.raises(StoreDamaged, match=advice):
-        await _read_all(path)
-    report = merge(str(new), [str(path)])
-    assert report.damaged == (str(path),)
-    whole = PAGES - report.added
-    assert 0 < whole < PAGES / 2, "most replies lie outside the damaged pages"
-    found = await _read_all(new)
-    assert found.count(LONG) == report.added
-    assert found.count(None) == whole
-
-
-async def _read_all(path: Path) -> list[Reply | None]:
-    store = Store(str(path), create=False)
-    try:
-        return [await store.get(key(number)) for number in range(PAGES)]
-    finally:
-        await store.aclose()
-
-
-def test_of_a_file_without_a_readable_page_nothing_is_merged(tmp_path: Path) -> None:
+def test_a_damaged_file_is_told_with_what_recovers_it(tmp_path: Path) -> None:
     path = tmp_path / "store.sqlite"
     path.write_bytes(b"\xff" * 8192)
-    with pytest.raises(StoreDamaged, match="mmconv merge"):
+    with pytest.raises(StoreError, match=rf"; `sqlite3 {path} \.recover \| sqlite3 NEW` copies"):
         connect(str(path))
-    with pytest.raises(StoreError, match=r"nothing can be read of the store .*store\.sqlite"):
-        merge(str(tmp_path / "new.sqlite"), [str(path)])
 
 
 def test_a_folder_is_no_store(tmp_path: Path) -> None:
@@ -152,29 +121,3 @@ def test_a_file_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match=r"cannot make .*file.*: (File exists|Not a directory)"):
         Store(str(tmp_path / "file" / "store.sqlite"))
-
-
-@pytest.mark.parametrize("replaced", [False, True], ids=["deleted", "replaced"])
-async def test_a_store_that_is_gone_stops_the_run_and_loses_no_reply(
-    tmp_path: Path, *, replaced: bool
-) -> None:
-    path = tmp_path / "store.sqlite"
-    earlier = tmp_path / "store.sqlite.rescued"
-    earlier.write_text("another one")
-    store = Store(str(path))
-    await store.put(key(1), "model", LONG)
-    if replaced:
-        other = tmp_path / "other.sqlite"
-        await Store(str(other)).aclose()
-        other.replace(path)
-    else:
-        path.unlink()
-    with pytest.raises(StoreGone, match=r"was deleted or replaced .*saved to .*rescued-2 "):
-        await store.put(key(2), "model", LONG)
-    with pytest.raises(StoreGone):
-        await store.get(key(1))
-    await store.aclose()
-    assert earlier.read_text() == "another one"
-    rescued = Store(str(tmp_path / "store.sqlite.rescued-2"), create=False)
-    assert [await rescued.get(key(number)) for number in (1, 2)] == [LONG, LONG]
-    await rescued.aclose()
