@@ -43,7 +43,9 @@ class Unreadable:
     fault: str
 
 
-def read_records(path: Path, *, columns: Collection[str] = ()) -> Iterator[Record]:
+def read_records(
+    path: Path, sheet: str | None = None, *, columns: Collection[str] = ()
+) -> Iterator[Record]:
     """Stream a file's records as `scan_records`; raises `DataError` for one that is unreadable."""
 
     def require(found: Record | Unreadable) -> Record:
@@ -51,7 +53,7 @@ def read_records(path: Path, *, columns: Collection[str] = ()) -> Iterator[Recor
             raise DataError(found.where, [found.fault], "Fix it and run again.")
         return found
 
-    return map(require, scan_records(path, columns=columns))
+    return map(require, scan_records(path, sheet, columns=columns))
 
 
 def scan_records(
