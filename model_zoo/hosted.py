@@ -39,13 +39,8 @@ class HostedFields(ImageFields):
 
     def identity(self) -> list[Any]:
         """What of these options changes replies, for a fingerprint."""
-        return [
-            self.policy(),
-            self.max_bytes,
-            self.guided_json,
-            self.empty_answer,
-            self.extra_body,
-        ]
+        own = [self.guided_json, self.empty_answer, self.extra_body]
+        return [self.policy(), self.max_bytes, *own]
 
 
 class HostedClient(ABC):
@@ -109,7 +104,7 @@ class HostedClient(ABC):
 
     def parts(self, message: Message) -> Iterator[Part]:
         """The parts of a message without empty texts, which hosted APIs refuse."""
-        parts = [part for part in message.parts if not _is_blank(part)]
+        parts = [each for each in message.parts if not isinstance(each, Text) or each.text.strip()]
         if parts or message.role != "assistant":
             yield from parts or message.parts
         else:
@@ -169,10 +164,6 @@ def sdk_failures(
     except sdk.APIConnectionError as error:
         message = f"{endpoint.url}: {error.__cause__ or error}"
         raise Transient("connection", endpoint.excerpt(message)) from error
-
-
-def _is_blank(part: Part) -> bool:
-    return isinstance(part, Text) and not part.text.strip()
 
 
 def source_of(part: Part, images: Mapping[str, tuple[str, str]]) -> tuple[str, str] | str:

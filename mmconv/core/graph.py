@@ -11,7 +11,7 @@ from graphlib import CycleError, TopologicalSorter
 from typing import TypeVar
 
 from mmconv.core.errors import PlanError
-from mmconv.core.types import CUT_OFF, Call, Message, Ref, Reply, Text
+from mmconv.core.types import CUT_OFF, Call, Message, Part, Ref, Reply, Text, escape_json
 
 Other = TypeVar("Other")
 
@@ -114,13 +114,15 @@ def join_texts(pieces: Iterable[str | Text | Other]) -> list[Text | Other]:
 def _resolved(message: Message, replies: Mapping[str, Reply]) -> Message:
     if _is_resolved(message):
         return message
-    pieces = (_text_of(part, replies) if isinstance(part, Ref) else part for part in message.parts)
+    pieces: list[str | Part] = []
+    for part in message.parts:
+        if isinstance(part, Ref):
+            reply = replies[part.call]
+            text = reply.text + part.cut_off if reply.finish in CUT_OFF else reply.text
+            pieces.append(escape_json(text) if part.json_escaped else text)
+        else:
+            pieces.append(part)
     return Message(role=message.role, parts=tuple(join_texts(pieces)))
-
-
-def _text_of(ref: Ref, replies: Mapping[str, Reply]) -> str:
-    reply = replies[ref.call]
-    return ref.write(reply.text + ref.cut_off if reply.finish in CUT_OFF else reply.text)
 
 
 def _is_resolved(message: Message) -> bool:

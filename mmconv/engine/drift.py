@@ -6,7 +6,6 @@ Each is requested twice, so that the judge's own variation is known. Nothing of 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from heapq import nsmallest
@@ -111,7 +110,12 @@ async def check_drift(evaluation: Evaluation) -> Drift:
         more=summarise(Column.of(more, samples=samples)),
         changed=sum(then != one for then, one, _ in numbers),
         then=Counter(each.reply.answered_by for each in chosen if each.reply.answered_by),
-        now=Counter(_answered(finished.values())),
+        now=Counter(
+            outcome.answered_by
+            for each in finished.values()
+            for outcome in each.outcomes.values()
+            if isinstance(outcome, Reply) and outcome.answered_by
+        ),
     )
 
 
@@ -153,10 +157,3 @@ def _verdicts(sentinel: Sentinel, finished: Finished) -> list[Verdict]:
 def _number(verdict: Verdict, labels: list[str]) -> float:
     """The mean of a verdict's scores, or the place of its label."""
     return fmean(verdict.scores.values()) if verdict.scores else labels.index(verdict.label or "")
-
-
-def _answered(finished: Iterable[Finished]) -> Iterator[str]:
-    for each in finished:
-        for outcome in each.outcomes.values():
-            if isinstance(outcome, Reply) and outcome.answered_by:
-                yield outcome.answered_by

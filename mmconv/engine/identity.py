@@ -62,8 +62,8 @@ def identify(
 
 def depends_on_folder(spec: RunSpec, benchmark: AnyBenchmark) -> bool:
     """Whether options name files in the working directory, which differ in another one."""
-    located = (_located(spec.options[name]) for name in _file_names(spec, benchmark))
-    return any(not Path(path).is_absolute() for each in located for path in _leaves(each))
+    located = [_located(spec.options[name]) for name in _file_names(spec, benchmark)]
+    return any(not Path(path).is_absolute() for path in _leaves(located))
 
 
 def _digest(spec: RunSpec, benchmark: AnyBenchmark, fingerprints: Mapping[str, str]) -> str:

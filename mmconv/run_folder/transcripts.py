@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 PARSED = "parsed"
 """The field `parse` of a reply that could be parsed."""
 
+_OF_REPLY = ("text", "reasoning", "finish", "input_tokens", "output_tokens", "seconds")
+"""Fields of a call's record that are the reply's, None without one."""
+
 INCOMPLETE = "incomplete: lacks "
 """The begin of the field `parse` of an incomplete verdict; the number of missing parts follows."""
 
@@ -236,12 +239,7 @@ def _outcome_fields(outcome: Outcome) -> dict[str, Any]:
     reply = outcome if isinstance(outcome, Reply) else None
     return {
         "state": type(outcome).__name__.lower(),
-        "text": reply.text if reply else None,
-        "reasoning": reply.reasoning if reply else None,
-        "finish": reply.finish if reply else None,
-        "input_tokens": reply.input_tokens if reply else None,
-        "output_tokens": reply.output_tokens if reply else None,
-        "seconds": reply.seconds if reply else None,
+        **{name: getattr(reply, name, None) for name in _OF_REPLY},
         "dropped": reply.dropped if reply else 0,
         "seen": [
             {"image": seen.sha256, "width": seen.width, "height": seen.height}

@@ -234,7 +234,12 @@ def render(writer: Writer, messages: Sequence[Message], wording: Wording) -> Ren
     """
     mark = image_mark(writer)
     speaker, template = _template_of(writer, wording.template)
-    _check_variables(wording.variables, template)
+    if unknown := _unknown(wording.variables, template):
+        # a library may ignore a variable that its template does not use, without an error
+        raise ConfigError(
+            f"the chat template has no variable {unknown}; correct options.template_kwargs, or "
+            "leave it out"
+        )
     if template is None:
         inline = "" if writer.one_image else mark
         turns = [_TURN_MARKS[message.role] + _plain(message, inline) for message in messages]
@@ -264,15 +269,6 @@ def _template_of(writer: Writer, template: str | None) -> tuple[Any, str | None]
     if processor is not None and (template or default):
         return processor, template or default
     return tokenizer, template or default_template(tokenizer.chat_template)
-
-
-def _check_variables(variables: Mapping[str, Any], template: str | None) -> None:
-    """A library may ignore a variable that its template does not use, without an error."""
-    if unknown := _unknown(variables, template):
-        raise ConfigError(
-            f"the chat template has no variable {unknown}; correct options.template_kwargs, or "
-            "leave it out"
-        )
 
 
 def _unknown(variables: Mapping[str, Any], template: str | None) -> str:

@@ -349,7 +349,9 @@ def _answer(document: Any, data: bytes, endpoint: Endpoint) -> tuple[str | None,
         # Gemini adds details after a colon
         ending = str(choice.get("finish_reason")).partition(":")[0].lower()
         if choice.get("error") or ending in _BROKEN_OFF:
-            raise _failure_in(choice, endpoint) or _aborted(choice, endpoint)
+            reasons = {key: choice[key] for key in ("finish_reason", "error") if choice.get(key)}
+            aborted = f"the server aborted the reply: {endpoint.excerpt(orjson.dumps(reasons))}"
+            raise _failure_in(choice, endpoint) or Transient("server", aborted)
         finish = FINISHES.get(ending, "unknown")
         message = choice.get("message")
         reasoning, text = _texts({} if message is None and finish == "filter" else message, finish)
@@ -446,12 +448,6 @@ def _failure_in(document: Any, endpoint: Endpoint) -> BackendError | None:
         if 400 <= status < 600:
             return read_failure(status, {}, orjson.dumps(document), endpoint)
     return None
-
-
-def _aborted(choice: Any, endpoint: Endpoint) -> BackendError:
-    reasons = {name: choice[name] for name in ("finish_reason", "error") if choice.get(name)}
-    excerpt = endpoint.excerpt(orjson.dumps(reasons))
-    return Transient("server", f"the server aborted the reply: {excerpt}")
 
 
 def _unreadable(data: bytes, endpoint: Endpoint) -> BackendError:
