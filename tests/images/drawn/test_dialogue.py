@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-from itertools import pairwise, product
+from itertools import pairwise
 from random import Random
 
 import pytest
 
-from images.drawn import FAMILIES, LANGUAGES, draw_sample
+from images.drawn import FAMILIES, draw_sample
 from images.drawn.canvas import FINGERPRINT, fingerprint
-from images.drawn.dialogue import STYLES
-from images.drawn.words import Language
 
 SOME_LEVELS = (1, 4, 7, 10)
-
-
-@pytest.mark.parametrize(("family", "language"), list(product(FAMILIES, LANGUAGES)))
-def test_references_are_right_in_every_style(family: str, language: Language) -> None:
-    for level, number in product(SOME_LEVELS, range(4)):
-        sample = draw_sample(family, level, 0, number, language)
-        for place, turn in enumerate(sample.turns, start=1):
-            assert sample.check(place, turn.reference).outcome == "right", turn
-        for style in STYLES:
-            reply = style(sample.truth.facts, language)
-            assert sample.check(1, reply).share == 1.0, reply
 
 
 @pytest.mark.parametrize("family", list(FAMILIES))
