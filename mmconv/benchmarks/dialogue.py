@@ -18,11 +18,8 @@ from pydantic import Field
 from judges import Judge, PromptSet
 from judges.template import Slot
 from mmconv.benchmarks.ablations.quantities import GIVEN
-from mmconv.benchmarks.base.benchmark import (
-    CANDIDATE_AND_JUDGE,
-    Benchmark,
-    Options,
-)
+from mmconv.benchmarks.base.benchmark import Benchmark, Options
+from mmconv.benchmarks.base.judges import CANDIDATE_AND_JUDGE
 from mmconv.benchmarks.base.layouts import Layout
 from mmconv.benchmarks.base.metrics import Delta, Mean, Metric, Select, endings_metrics
 from mmconv.benchmarks.base.results import Results

@@ -21,8 +21,8 @@ from judges import Judge, Slot
 from judges.parsers import fbbench as checklists
 from judges.parsers.fbbench import OFFICIAL, Criterion
 from mmconv.benchmarks.base import Benchmark, Condition, Options, Results, Sample
-from mmconv.benchmarks.base.benchmark import CANDIDATE_AND_JUDGE
 from mmconv.benchmarks.base.dataset import Dataset, choose_samples
+from mmconv.benchmarks.base.judges import CANDIDATE_AND_JUDGE
 from mmconv.benchmarks.base.layouts import Build, Labels, Layout
 from mmconv.benchmarks.base.metrics import (
     Group,

@@ -19,7 +19,8 @@ from pydantic import Field, model_validator
 
 from judges import Judge, Slot
 from judges.parsers.mtbench101 import bracketed_rating, first_bracketed_integer, is_out_of_range
-from mmconv.benchmarks.base.benchmark import CANDIDATE_AND_JUDGE, Benchmark, ChatOptions
+from mmconv.benchmarks.base.benchmark import Benchmark, ChatOptions
+from mmconv.benchmarks.base.judges import CANDIDATE_AND_JUDGE
 from mmconv.benchmarks.base.layouts import Build, Layout
 from mmconv.benchmarks.base.metrics import (
     Delta,

@@ -17,6 +17,7 @@ from mmconv.benchmarks.registry import TITLES, find_class
 from mmconv.core.config import RunSpec
 from mmconv.core.documents import validate
 from mmconv.core.errors import ConfigError
+from mmconv.core.judges import JUDGE, base_role
 from mmconv.core.types import Table
 
 Options = TypeVar("Options", bound=BaseModel)
@@ -134,7 +135,7 @@ class Description:
 
     def has_role(self, name: str) -> bool:
         """Whether a run may put a model there."""
-        return name in self.roles or ANY_ROLE in self.roles
+        return base_role(name) in self.roles or ANY_ROLE in self.roles
 
 
 def describe(benchmark: str) -> Description:
@@ -199,7 +200,7 @@ def without_idle_judge(spec: RunSpec) -> RunSpec:
     if spec.benchmark not in TITLES or spec.options.get("generate_only") is not True:
         return spec
     kept = {
-        field: {role: given for role, given in getattr(spec, field).items() if role != "judge"}
+        field: {role: own for role, own in getattr(spec, field).items() if base_role(role) != JUDGE}
         for field in ("models", "sampling")
     }
     return spec.model_copy(update=kept)

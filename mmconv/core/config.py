@@ -40,6 +40,7 @@ from mmconv.core.documents import (
     validate,
 )
 from mmconv.core.errors import ConfigError
+from mmconv.core.judges import spread_judges
 
 YAML_FILES = (".yaml", ".yml")
 """How the names of configuration files end."""
@@ -240,10 +241,7 @@ class ModelSpec(_Frozen):
 
     @property
     def label(self) -> str:
-        """The name that tables print: `name` where given, else the last part of `model`.
-
-        To a run, a model file without `name` gives its own (see `RunSpec`).
-        """
+        """The name that tables print: `name` if given, else the last part of `model`."""
         return self.name or self.model.rstrip("/").rsplit("/", 1)[-1] or self.provider
 
 
@@ -258,7 +256,7 @@ class RunSpec(_Frozen):
     """One run of one benchmark: everything that decides its numbers, and nothing else.
 
     - `models` maps model roles (candidate, judge) to models; a model file without `name` is named
-      after the file;
+      after the file; several judges are a list;
     - `sampling` overrides the benchmark's sampling by role;
     - `trials`: run each sample this many times;
     - `limit`: run the first samples only, or with the seed `shuffle` as many at random;
@@ -297,7 +295,7 @@ class RunSpec(_Frozen):
     @model_validator(mode="before")
     @classmethod
     def _accept_seats(cls, value: Any) -> Any:
-        return accept_seats(value)
+        return spread_judges(accept_seats(value))
 
     @field_validator("models", mode="before")
     @classmethod

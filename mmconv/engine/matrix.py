@@ -28,10 +28,8 @@ from mmconv.core.config import (
 )
 from mmconv.core.documents import nearest, read_document, validate
 from mmconv.core.errors import ConfigError
+from mmconv.core.judges import JUDGE
 from mmconv.engine.setup import find_benchmark, validate_run
-
-JUDGE = "judge"
-"""The role of the sweep's judge."""
 
 _WILD = frozenset("*?[")
 

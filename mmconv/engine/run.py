@@ -19,11 +19,11 @@ from typing import Any, TypeVar
 
 from mmconv.benchmarks.audit.card import Judged, describe_judging
 from mmconv.benchmarks.base import Benchmark
-from mmconv.benchmarks.base.benchmark import JUDGE
 from mmconv.benchmarks.options import as_new, options_in_force
 from mmconv.benchmarks.registry import find_class
 from mmconv.core.config import CANDIDATE, RunSpec, database_url
 from mmconv.core.errors import ConfigError, StoreError
+from mmconv.core.judges import JUDGE, judge_roles
 from mmconv.core.plans import Finished, Plan, name_trial
 from mmconv.core.run_stats import Progress, RunStats, Throughput
 from mmconv.core.types import Call, Table
@@ -368,8 +368,8 @@ class Evaluation:
 
     def cite(self, audit: Path) -> None:
         """Have an audit's card correct this run; raises `ConfigError` if it is of another judge."""
-        if JUDGE not in self.resources.models:
-            raise ConfigError("--audit: this run has no judge; leave it out")
+        if (count := len(judge_roles(self.spec.models))) != 1:
+            raise ConfigError(f"--audit corrects runs with one judge; this one has {count}")
         cite(self.folder, audit, self._judged())
 
     def _judged(self) -> Judged:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 from mmconv.benchmarks.base.endings import EMPTY, FILTERED, HELD_BACK, TRUNCATED, how_ended
 from mmconv.core.config import CANDIDATE
 from mmconv.core.errors import DataError
+from mmconv.core.judges import split_call
 from mmconv.core.types import SAME_TEXT, Cell, Table
 from mmconv.run_folder.layout import TRANSCRIPTS, WARNINGS
 from mmconv.run_folder.saved_run import SCORE_AGAIN, FinishedRun, read_by_sample, read_json
@@ -105,10 +106,11 @@ def natural_order(name: str) -> list[Any]:
     return [int(part) if place % 2 else part for place, part in enumerate(parts)]
 
 
-def call_order(call: str) -> tuple[str, bool, list[Any]]:
+def call_order(call: str) -> tuple[str, bool, list[Any], str]:
     """A key that sorts call ids: those of a group by turn, then what has no number."""
-    group, _, name = call.rpartition("/")
-    return group, _DIGITS.search(name) is None, natural_order(name)
+    plain, judge = split_call(call)
+    group, _, name = plain.rpartition("/")
+    return group, _DIGITS.search(name) is None, natural_order(name), judge
 
 
 def _missing(call: Record) -> int | None:

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 from mmconv import __version__
 from mmconv.benchmarks.base import Benchmark
 from mmconv.core.config import CANDIDATE, ModelSpec, RunSpec
+from mmconv.core.judges import judge_roles, list_labels
 from mmconv.core.plans import read_trial
 from mmconv.core.run_stats import OTHERS, ModelStats, RunStats
 from mmconv.core.types import BY_HOST, FINGERPRINT
@@ -55,7 +56,7 @@ def fake_model_notes(spec: RunSpec) -> tuple[str, ...]:
     if not roles:
         return ()
     return (
-        f"FAKE MODELS: {' and '.join(roles)}. Their replies are made up: these numbers test the "
+        f"FAKE MODELS: {list_labels(roles)}. Their replies are made up: these numbers test the "
         "setup and measure nothing.",
     )
 
@@ -78,15 +79,14 @@ FAMILIES = {
 
 
 def same_family(spec: RunSpec) -> Iterator[str]:
-    """A note if the judge and the candidate are of one family, by the models' names."""
-    if not {CANDIDATE, "judge"} <= spec.models.keys():
-        return
-    candidate, judge = (spec.models[role] for role in (CANDIDATE, "judge"))
-    if (family := _family(candidate)) and family == _family(judge):
-        yield (
-            f"SAME FAMILY: the candidate ({candidate.label}) and the judge ({judge.label}) are "
-            f"models of {family}. Judges may favour answers of their own kind."
-        )
+    """A note if a judge and the candidate are of one family, by the models' names."""
+    candidate = spec.models[CANDIDATE]
+    for judge in map(spec.models.__getitem__, judge_roles(spec.models)):
+        if (family := _family(candidate)) and family == _family(judge):
+            yield (
+                f"SAME FAMILY: the candidate ({candidate.label}) and the judge ({judge.label}) are "
+                f"models of {family}. Judges may favour answers of their own kind."
+            )
 
 
 def _family(model: ModelSpec) -> str | None:

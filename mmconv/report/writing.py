@@ -19,6 +19,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import orjson
 
+from mmconv.benchmarks.base.judges import TAG
 from mmconv.core.atomic_writes import atomic_write
 from mmconv.core.errors import ConfigError, DataError
 from mmconv.core.plans import Finished
@@ -27,6 +28,7 @@ from mmconv.core.types import Score, Table
 from mmconv.report.data_quality import DataQuality, find_notable
 from mmconv.report.tables.formats import all_to_markdown, in_markdown, remove_tables, write_tables
 from mmconv.run_folder.layout import (
+    JUDGED,
     LABELS,
     MANIFEST,
     PROGRESS,
@@ -150,14 +152,15 @@ def import_ahead(*, page: bool) -> None:
 class Records:
     """Scores and transcripts of a run, until they are written.
 
-    `scores` take some tens of bytes each; `unscored` counts those without a value by reason, and
-    `quality` the calls.
+    `scores` take some tens of bytes each, `judged` are those of each of several judges. `unscored`
+    counts scores without a value by reason, and `quality` the calls.
     """
 
     def __init__(self, scores: OrderedLines, transcripts: OrderedLines) -> None:
         self._scores = scores
         self._transcripts = transcripts
         self.scores = ScoreRows()
+        self.judged = ScoreRows()
         self.unscored: Counter[str] = Counter()
         self.quality = DataQuality()
         self.is_discarded = False
@@ -168,12 +171,16 @@ class Records:
         calls = list(call_records(finished))
         self.quality.add(calls)
         self._transcripts.append(order, *map(orjson.dumps, calls))
-        scores = list(scores)
-        for score in scores:
-            self.scores.append(clustered(score), order)
+        own = []
+        for score in map(clustered, scores):
+            if TAG in score.tags:
+                self.judged.append(score, order)
+                continue
+            self.scores.append(score, order)
+            own.append(orjson.dumps(score_record(score)))
             if score.why is not None:
                 self.unscored[score.why] += 1
-        self._scores.append(order, *(orjson.dumps(score_record(score)) for score in scores))
+        self._scores.append(order, *own)
 
     def discard(self) -> None:
         """Write nothing at the end: the run was stopped before it was complete."""
@@ -280,6 +287,11 @@ class RunFolder:
             from mmconv.stats import ScoreFrame, note_intervals
 
             frame = ScoreFrame(records.scores)
+            judged = ScoreFrame(records.judged)
+            if len(judged):
+                frame.judges = judged.split(TAG)
+                lines = (orjson.dumps(score_record(score)) + b"\n" for score in judged)
+                self._write(JUDGED, b"".join(lines))
             tables = tuple(
                 replace(table, notes=(*notes, *table.notes))
                 for table in note_intervals(tabulate(frame))

@@ -29,6 +29,9 @@ TRANSCRIPTS = "transcripts.jsonl"
 LABELS = "labels.jsonl"
 """Scores by people of some of the answers, which correct the run's numbers; records as `SCORES`."""
 
+JUDGED = "judges.jsonl"
+"""The scores of each of several judges, whose means are in `SCORES`; records as there."""
+
 TABLES = "tables"
 WARNINGS = "warnings.json"
 """What the run reported before its numbers; runs from before 0.1.0 have no such file."""

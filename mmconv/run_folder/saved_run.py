@@ -20,10 +20,12 @@ from pydantic import BaseModel, ValidationError
 from mmconv.core.config import CANDIDATE, RunSpec
 from mmconv.core.documents import describe_problems
 from mmconv.core.errors import ConfigError, DataError
+from mmconv.core.judges import list_judges
 from mmconv.core.plans import read_trial
 from mmconv.core.score_rows import ABSENT, CLUSTER, PLAIN, RESERVED, ScoreRows
 from mmconv.core.types import UNASKED, Cell, Score, Table
 from mmconv.run_folder.layout import (
+    JUDGED,
     LABELS,
     MANIFEST,
     SCORES,
@@ -85,8 +87,8 @@ class FinishedRun:
 
     @property
     def judge(self) -> str:
-        """The label of the judge, or `none`."""
-        return self.spec.models["judge"].label if "judge" in self.spec.models else "none"
+        """The label of the judge, or `none`; of several judges all."""
+        return list_judges(self.spec.models) or "none"
 
     def scores(self) -> Iterator[Score]:
         """Stream the run's scores."""
@@ -95,6 +97,14 @@ class FinishedRun:
     def score_rows(self) -> ScoreRows:
         """The run's scores in rows of numbers, for a `ScoreFrame`."""
         return read_score_rows(self.folder / SCORES)
+
+    def judges(self) -> dict[str, ScoreRows]:
+        """The scores of each of several judges by its label; none with one judge."""
+        path = self.folder / JUDGED
+        rows: dict[str, ScoreRows] = {}
+        for score in read_scores(path) if path.exists() else ():
+            rows.setdefault(score.tags["judge"], ScoreRows()).append(score)
+        return rows
 
     def labels(self) -> Iterator[Score] | None:
         """Stream people's scores; None if the run has no such file."""

@@ -37,10 +37,11 @@ from mmconv.benchmarks.dialogue import (
 )
 from mmconv.benchmarks.dialogue import DialogueTurn as SampleTurn
 from mmconv.core.config import CANDIDATE, SamplingSpec
+from mmconv.core.judges import JUDGE
 from mmconv.core.keys import hash_bytes
 from mmconv.core.plans import Finished, Plan
 from mmconv.core.types import Call, Failure, Image, Outcome, Reply, Skipped
-from mmconv.service.inline import JUDGE, presentable_outcomes, verdict_state
+from mmconv.service.inline import presentable_outcomes, verdict_state
 from mmconv.service.requests import Words
 
 Condition: TypeAlias = (

@@ -22,6 +22,7 @@ from mmconv.benchmarks.base.sample import images_of
 from mmconv.benchmarks.dialogue import Dialogue
 from mmconv.core.config import CANDIDATE, RunSpec
 from mmconv.core.errors import ConfigError
+from mmconv.core.judges import JUDGE
 from mmconv.core.keys import hash_json
 from mmconv.core.plans import Finished
 from mmconv.core.run_stats import JobState, Progress
@@ -31,7 +32,7 @@ from mmconv.service.access import Asker, Caller, Chatter, Shared
 from mmconv.service.dialogue_run import DialogueRequest, DialogueRun
 from mmconv.service.errors import Problem, json_response
 from mmconv.service.images import keep_image
-from mmconv.service.inline import JUDGE, build_benchmark, check_answered
+from mmconv.service.inline import build_benchmark, check_answered
 from mmconv.service.jobs import Work, job_page, remove_job, too_many_jobs, wait
 from mmconv.service.models import run_plans
 from mmconv.service.openapi import LOCATION, answers, documented, stopped

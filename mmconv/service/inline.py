@@ -19,6 +19,7 @@ from mmconv.benchmarks.options import as_new, file_options
 from mmconv.benchmarks.registry import find_class
 from mmconv.core.config import ModelSpec, RunSpec
 from mmconv.core.errors import InputError
+from mmconv.core.judges import JUDGE
 from mmconv.core.plans import Finished
 from mmconv.core.types import Failure, Image, Outcome, Reply, Skipped
 from mmconv.service.errors import Problem, validation_problem, without_runs
@@ -26,8 +27,6 @@ from mmconv.service.models import problem_of_failure, words_of_failure
 from mmconv.service.request_images import RequestImages
 from mmconv.service.run_requests import build_problem
 from mmconv.service.settings import Settings
-
-JUDGE = "judge"
 
 NO_FILE = "unused"
 """The value of options that locate data: the sample comes with the request."""

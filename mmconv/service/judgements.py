@@ -23,12 +23,12 @@ from mmconv.benchmarks.registry import CLASSES, find_class
 from mmconv.core.config import CANDIDATE, ModelSpec
 from mmconv.core.errors import InputError, PlanError
 from mmconv.core.graph import check, dependencies
+from mmconv.core.judges import JUDGE
 from mmconv.core.plans import Plan
 from mmconv.core.types import Call, Failure, Outcome, Reply, Skipped
 from mmconv.service.access import Caller, Chatter, Shared
 from mmconv.service.errors import Problem, json_response, presentable
 from mmconv.service.inline import (
-    JUDGE,
     NOT_SENT,
     AnyBenchmark,
     build_benchmark,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from copy import copy
+from types import MappingProxyType
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -35,10 +36,12 @@ class ScoreFrame:
     sample are not. Rows that a frame was made of are its memory: they come into their order, and
     can grow no more. Raises `ValueError` for scores that `ScoreRows.append` refuses.
 
-    `people` are the scores that people gave some of the same answers; None without any.
+    `people` are the scores that people gave some of the same answers; None without any. `judges`
+    are those that each of several judges gave, whose means the frame has.
     """
 
     people: ScoreFrame | None = None
+    judges: Mapping[str, ScoreFrame] = MappingProxyType({})
 
     def __init__(self, scores: Iterable[Score] | ScoreRows = ()) -> None:
         rows = scores if isinstance(scores, ScoreRows) else ScoreRows.of(scores)
@@ -77,6 +80,10 @@ class ScoreFrame:
         part._selected, part._made = {}, {}
         part.people = self.people and self.people.only(turn=turn, **where)
         return part
+
+    def split(self, tag: str) -> dict[str, ScoreFrame]:
+        """The scores with each value of a tag."""
+        return {text: self.only(turn=None, **{tag: text}) for text in self.distinct(tag)}
 
     def once(self, make: Callable[[ScoreFrame], _Made]) -> _Made:
         """What `make` makes of this frame: made at the first time, and kept.

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
+import yaml
 
 from images import ImageStore
 from mmconv.core.config import ModelSpec
@@ -19,7 +23,7 @@ from mmconv.core.types import Image, Message, Reply, Sampling, SeenImage
 from model_zoo.vllm import open_backend, open_renderer
 from tests import torchvision_stub
 from tests.pictures import picture
-from tests.real.servers import MAX_LENGTH, MAX_PIXELS, RealVllm, say
+from tests.real.servers import MAX_LENGTH, MAX_PIXELS, ROOT, RealVllm, say
 from tests.real.test_main_job import check_tables, needs_data, run
 
 pytestmark = [pytest.mark.real, pytest.mark.asyncio(loop_scope="session")]
@@ -184,15 +188,46 @@ BOTH_VERDICTS = r"Rating: [1-9]\nOverall, Response [AB] is better\."
 """What the served model is guided to say: it would never say anything readable by itself."""
 
 
+def as_judge(server: RealVllm) -> dict[str, Any]:
+    """The served model with guided output."""
+    return {
+        "provider": "vllm",
+        "model": server.spec.label,
+        "base_url": server.backend.base_url,
+        "options": {
+            "max_pixels": MAX_PIXELS,
+            "extra_body": {"structured_outputs": {"regex": BOTH_VERDICTS}},
+        },
+    }
+
+
 @needs_data
 async def test_a_served_model_as_candidate_and_judge(tmp_path: Path, real_vllm: RealVllm) -> None:
-    served = {
-        "provider": "vllm",
-        "model": real_vllm.spec.label,
-        "base_url": real_vllm.backend.base_url,
-        "options": {"max_pixels": 224 * 224},
-    }
-    guided = {"structured_outputs": {"regex": BOTH_VERDICTS}}
-    judge = {**served, "options": {"extra_body": guided}}
-    await asyncio.to_thread(run, tmp_path, {"candidate": served, "judge": judge})
+    judge = as_judge(real_vllm)
+    candidate = {**judge, "options": {"max_pixels": MAX_PIXELS}}
+    await asyncio.to_thread(run, tmp_path, {"candidate": candidate, "judge": judge})
     check_tables(tmp_path)
+
+
+async def test_an_audit_does_not_trust_a_judge_with_random_weights(
+    tmp_path: Path, real_vllm: RealVllm
+) -> None:
+    findings, page = await asyncio.to_thread(audit, tmp_path, as_judge(real_vllm))
+    assert len(findings) == 2  # of ratings and of comparisons
+    assert all("NOT TO BE TRUSTED: right answers" in finding for finding in findings)
+    assert "Can tiny-qwen2-vl be trusted as a judge of ConvBench?" in page
+
+
+def audit(folder: Path, judge: dict[str, Any]) -> tuple[list[str], str]:
+    """The findings of an audit over drawn scenes, and its page."""
+    data = {"data": "drawn/data.jsonl", "images": "drawn/images", "judge_sees_image": True}
+    spec = {"benchmark": "convbench", "options": data, "models": {"judge": judge}}
+    (folder / "run.yaml").write_text(yaml.safe_dump(spec), encoding="utf-8")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    for command in ("scenes --n 8 --out drawn", "judge run.yaml --out runs"):
+        line = [sys.executable, "-m", "mmconv", *command.split()]
+        done = subprocess.run(line, cwd=folder, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+    [run] = folder.glob("runs/audit-*")
+    findings = json.loads((run / "tables" / "audit.json").read_text())["findings"]
+    return findings, (run / "report.html").read_text(encoding="utf-8")

@@ -33,7 +33,7 @@ from mmconv.benchmarks.audit.controls import (
 )
 from mmconv.benchmarks.audit.metrics import Measured, measure_judge, measure_turns
 from mmconv.benchmarks.audit.trust import layouts
-from mmconv.benchmarks.base.benchmark import JUDGE, Benchmark, ImageOptions
+from mmconv.benchmarks.base.benchmark import Benchmark, ImageOptions
 from mmconv.benchmarks.base.dataset import Dataset
 from mmconv.benchmarks.base.layouts import Build, Layout
 from mmconv.benchmarks.base.metrics import Metric
@@ -44,6 +44,7 @@ from mmconv.benchmarks.registry import find_class
 from mmconv.core.config import CANDIDATE, REFERENCE, ModelSpec, RunSpec
 from mmconv.core.errors import ConfigError
 from mmconv.core.graph import refs
+from mmconv.core.judges import JUDGE
 from mmconv.core.protocols import ImageSink
 from mmconv.core.types import Call, Message, Outcome, Part, Ref, Reply, Sampling, Score, Text
 from mmconv.stats import ScoreFrame

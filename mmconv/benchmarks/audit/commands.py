@@ -12,7 +12,6 @@ import click
 
 from mmconv.benchmarks.audit.benchmark import PARAPHRASER
 from mmconv.benchmarks.audit.controls import CONTROLS, SECOND
-from mmconv.benchmarks.base.benchmark import JUDGE
 from mmconv.benchmarks.options import as_new
 from mmconv.benchmarks.registry import AUDIT
 from mmconv.cli.shared.basics import comma_list
@@ -29,6 +28,7 @@ from mmconv.cli.shared.run_folders import open_existing, open_new, place
 from mmconv.cli.shared.session import exit_code, run_new
 from mmconv.core.config import CANDIDATE, RunSpec, load_model
 from mmconv.core.errors import ConfigError
+from mmconv.core.judges import JUDGE, judge_roles
 from mmconv.engine.drift import check_drift as request_again
 from mmconv.engine.run import Place
 
@@ -82,6 +82,8 @@ def audit_spec(spec: RunSpec, controls: Sequence[str] | None, others: dict[str, 
     """
     if JUDGE not in spec.models:
         raise ConfigError("nothing to audit: name the judge (--judge, or models.judge)")
+    if len(judge_roles(spec.models)) > 1:
+        raise ConfigError("an audit is of one judge: name it (--judge MODEL)")
     models = {role: load_model(name) for role, name in others.items()}
     is_chosen = spec.limit is not None or spec.samples is not None
     drawn = {} if is_chosen else {"limit": SAMPLES, "shuffle": 0}

@@ -70,16 +70,23 @@ def findings(rows: Rows) -> Iterator[str]:
         if separation.value is None:
             yield f"{title}: NOT TO BE TRUSTED: none of its verdicts can be used."
             continue
-        shown = write_estimate(separation, most=0)
-        if (separation.low or 0.0) <= 0:
-            verdict = f"NOT TO BE TRUSTED: right answers do no better than wrong ones, by {shown}"
-        elif (separation.high or 0.0) < LEAST_SEPARATION:
-            verdict = (
-                f"NOT TO BE TRUSTED: right answers do little better than wrong ones, by {shown}"
+        shown = f"{write_estimate(separation, most=0)} points of 100"
+        low = -100.0 if separation.low is None else separation.low
+        high = 100.0 if separation.high is None else separation.high
+        if low > 0 and high >= LEAST_SEPARATION:
+            yield f"{title}: right answers pass more often than wrong ones, by {shown}."
+        elif high >= LEAST_SEPARATION:
+            yield f"{title}: NOT KNOWN: too few samples. Right minus wrong is {shown}."
+        elif low > 0:
+            yield (
+                f"{title}: NOT TO BE TRUSTED: right answers pass little more often than wrong "
+                f"ones, by {shown}."
             )
         else:
-            verdict = f"right answers do better than wrong ones, by {shown}"
-        yield f"{title}: {verdict} points of 100."
+            yield (
+                f"{title}: NOT TO BE TRUSTED: right answers are not shown to pass more often than "
+                f"wrong ones. Right minus wrong is {shown}."
+            )
 
 
 def warnings(rows: Rows) -> Iterator[str]:

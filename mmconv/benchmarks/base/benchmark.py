@@ -24,6 +24,13 @@ from judges import Prompt, PromptSet
 from mmconv.benchmarks.base.compare import Board, Tables, derive_boards
 from mmconv.benchmarks.base.dataset import Dataset, load_dataset
 from mmconv.benchmarks.base.endings import METRICS, endings
+from mmconv.benchmarks.base.judges import (
+    average,
+    check_judges,
+    copy_calls,
+    make_judge_tables,
+    split_calls,
+)
 from mmconv.benchmarks.base.layouts import Build, Context, Layout, make_tables
 from mmconv.benchmarks.base.metrics import Metric, default_metrics, endings_metrics, quantities
 from mmconv.benchmarks.base.results import (
@@ -50,6 +57,7 @@ from mmconv.core.config import CANDIDATE, RunSpec
 from mmconv.core.documents import nearest
 from mmconv.core.errors import ConfigError
 from mmconv.core.graph import check
+from mmconv.core.judges import JUDGE, base_role, list_judges
 from mmconv.core.keys import hash_files
 from mmconv.core.plans import Finished
 from mmconv.core.protocols import ImageSink
@@ -57,14 +65,6 @@ from mmconv.core.types import UNASKED, Call, Score, Skipped, Table
 from mmconv.core.user_code import noted
 from mmconv.stats import Quantity, ScoreFrame
 from mmconv.stats.corrections import Rate
-
-JUDGE = "judge"
-
-CANDIDATE_AND_JUDGE: Mapping[str, str] = {
-    CANDIDATE: "The model that is evaluated.",
-    JUDGE: "The model that judges; not needed with generate_only.",
-}
-"""The model roles of most benchmarks."""
 
 SHIPPED = "mmconv."
 """What the modules of shipped benchmarks begin with."""
@@ -262,6 +262,7 @@ class Benchmark(ABC, Generic[SampleT, OptionsT]):
                 f"{self.name} needs a judge: name one (--judge reference/chrf needs no model), or "
                 "give --no-judge"
             )
+        check_judges(self.spec.models, self.offline_judges)
         references = {role for role, model in self.spec.models.items() if model.is_reference}
         if JUDGE in references:
             raise ConfigError("reference is a candidate, not a judge; use --judge reference/chrf")
@@ -352,7 +353,7 @@ class Benchmark(ABC, Generic[SampleT, OptionsT]):
             calls = tuple(self.plan(sample, condition))
         if self.options.generate_only:
             return tuple(call for call in calls if call.model == CANDIDATE)
-        return calls
+        return (*calls, *copy_calls(self.spec.models, calls))
 
     def scores(
         self, sample: SampleT, condition: str, calls: Calls, outcomes: Outcomes
@@ -361,13 +362,15 @@ class Benchmark(ABC, Generic[SampleT, OptionsT]):
 
         Raises `ConfigError` for scores that are off the scale, given twice, or not there at all.
         """
-        results = self.results(sample, condition, calls, outcomes)
+        parts = split_calls(self.spec.models, calls, outcomes)
+        results = {label: self.results(sample, condition, *part) for label, part in parts.items()}
         with self._noted(sample, condition, "score"):
-            scores = tuple(self.score(sample, results))
+            judged = {label: self.score(sample, each) for label, each in results.items()}
+            scores = tuple(average(judged, self.scale))
             if scores or not self.options.generate_only:
                 check_scores(scores, self.scale)
         kept = (score for score in scores if score.why != NOT_JUDGED)
-        return [*self.endings(results), *kept]
+        return [*self.endings(next(iter(results.values()))), *kept]
 
     def score_finished(self, sample: SampleT, finished: Finished) -> Iterator[Score]:
         """The scores of a finished plan of the sample, under the name of its trial."""
@@ -429,15 +432,13 @@ class Benchmark(ABC, Generic[SampleT, OptionsT]):
     def tables(self, scores: Scores) -> list[Table]:
         """All tables that the scores have something for."""
         frame, models = ScoreFrame.of(scores), self.spec.models
-        context = Context(
-            candidate=models[CANDIDATE].label,
-            judge=models[JUDGE].label if JUDGE in models else "no judge",
-            notes=self.notes,
-        )
+        candidate, judge = models[CANDIDATE].label, list_judges(models) or "no judge"
+        context = Context(candidate=candidate, judge=judge, notes=self.notes)
         frames = {context.candidate: frame}
         with noted(f"the tables of {type(self).__name__}"):
             layouts, metrics = self.layouts_for(frame), self.metrics_for(frame)
             made = make_tables(layouts, metrics, frames, context)
+            made += make_judge_tables(self, frame, tuple(made), context)
         return [*made, *self.dataset.tables()]
 
     def check_plans(self) -> None:
@@ -474,7 +475,7 @@ class Benchmark(ABC, Generic[SampleT, OptionsT]):
             for sample, condition in product(self.load(), type(self).conditions):
                 known |= roles_of(self.plan(sample, condition))
         for role in self.spec.models:
-            if role not in known and not self.dataset.is_part:
+            if base_role(role) not in known and not self.dataset.is_part:
                 raise ConfigError(f"{self.name} has no role {role!r}{nearest(role, list(known))}")
         for role, call in needed.items():
             if role not in self.spec.models:

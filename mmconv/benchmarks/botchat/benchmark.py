@@ -19,15 +19,11 @@ from pydantic import Field, field_validator, model_validator
 
 from judges import Judge
 from judges.parsers.botchat import UniEvalParser, comparison
-from mmconv.benchmarks.base.benchmark import (
-    CANDIDATE_AND_JUDGE,
-    JUDGE,
-    Benchmark,
-    Options,
-)
+from mmconv.benchmarks.base.benchmark import Benchmark, Options
 from mmconv.benchmarks.base.compare import Board, Tables
 from mmconv.benchmarks.base.dataset import Dataset, load_dataset
 from mmconv.benchmarks.base.endings import endings
+from mmconv.benchmarks.base.judges import CANDIDATE_AND_JUDGE
 from mmconv.benchmarks.base.layouts import Build, Layout
 from mmconv.benchmarks.base.metrics import Metric
 from mmconv.benchmarks.base.results import Results
@@ -61,6 +57,7 @@ from mmconv.benchmarks.botchat.tables import boards, layouts
 from mmconv.benchmarks.options import ANY_ROLE, Condition, Description, Display, Several
 from mmconv.core.config import CANDIDATE
 from mmconv.core.errors import ConfigError, PlanError, PromptError
+from mmconv.core.judges import JUDGE, base_role
 from mmconv.core.protocols import ImageSink
 from mmconv.core.turns import begin_with
 from mmconv.core.types import Call, Message, Parser, Role, Sampling, Score, Text
@@ -209,7 +206,7 @@ class BotChat(Benchmark[HumanDialogue, BotChatOptions]):
         opponents = [
             Participant(name=model.label, role=role)
             for role, model in self.spec.models.items()
-            if role not in (CANDIDATE, JUDGE)
+            if base_role(role) not in (CANDIDATE, JUDGE)
         ]
         for path in options.opponents:
             opponents += load_opponents(path, self.compared, max(options.cuts))

@@ -23,12 +23,9 @@ from pydantic import Field
 
 from judges import Judge, Slot
 from judges.parsers.cmteval import DIMENSIONS, HIGHEST, LOWEST, TurnsParser, is_on_scale
-from mmconv.benchmarks.base.benchmark import (
-    CANDIDATE_AND_JUDGE,
-    Benchmark,
-    ChatOptions,
-)
+from mmconv.benchmarks.base.benchmark import Benchmark, ChatOptions
 from mmconv.benchmarks.base.dataset import Dataset, choose_samples
+from mmconv.benchmarks.base.judges import CANDIDATE_AND_JUDGE
 from mmconv.benchmarks.base.layouts import Build, Layout
 from mmconv.benchmarks.base.metrics import Metric
 from mmconv.benchmarks.base.results import Result, Results, reduce_scores

@@ -18,8 +18,9 @@ from typing import Any, TypeAlias
 from images.scenes import answer, falsify
 from judges import Extraction, Judge, PromptSet, parsers
 from mmconv.benchmarks.ablations.quantities import GIVEN
-from mmconv.benchmarks.base.benchmark import CANDIDATE_AND_JUDGE, JUDGE, Benchmark
+from mmconv.benchmarks.base.benchmark import Benchmark
 from mmconv.benchmarks.base.dataset import Dataset
+from mmconv.benchmarks.base.judges import CANDIDATE_AND_JUDGE
 from mmconv.benchmarks.base.layouts import Build, Layout
 from mmconv.benchmarks.base.metrics import Metric
 from mmconv.benchmarks.base.results import Results
@@ -46,6 +47,7 @@ from mmconv.benchmarks.convbench.options import (
 from mmconv.benchmarks.convbench.quantities import Convention, constant_for, gradings
 from mmconv.benchmarks.options import Condition, Description
 from mmconv.core.errors import ConfigError, PlanError
+from mmconv.core.judges import JUDGE
 from mmconv.core.protocols import ImageSink
 from mmconv.core.turns import Turn, chain
 from mmconv.core.types import Call, Ref, Sampling, Score, Table, Text, Verdict

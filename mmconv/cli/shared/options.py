@@ -14,6 +14,7 @@ from mmconv.cli.shared.basics import FILE, Command, comma_list
 from mmconv.core.config import YAML_FILES, RunSpec, accept_seats, override, set_field, use_ray
 from mmconv.core.documents import nearest, read_document
 from mmconv.core.errors import ConfigError
+from mmconv.core.judges import base_role, spread_judges
 from mmconv.engine.setup import validate_run
 
 Option: TypeAlias = Callable[[Command], Command]
@@ -84,7 +85,7 @@ SAMPLE_OPTIONS: tuple[Option[Any], ...] = (
 
 SPEC_OPTIONS: tuple[Option[Any], ...] = (
     click.option("--candidate", metavar="MODEL", help="The model to evaluate."),
-    click.option("--judge", metavar="MODEL", help="The model that judges."),
+    click.option("--judge", metavar="MODEL", help="The model that judges, or several: a,b,c."),
     click.option("--data", type=FILE, help="The dataset's file or folder."),
     click.option("--images", type=FILE, help="The folder of its images."),
     click.option("--annotations", type=FILE, help="A file of missing columns, joined by ID."),
@@ -185,17 +186,19 @@ def _with_values(document: dict[str, Any], values: Mapping[str, Any]) -> dict[st
     for name, field in SHORT_FORMS.items():
         if (value := values.get(name)) is not None:
             option = f"--{name.replace('_', '-')}"
-            if name in LISTS:
+            if name in LISTS or (name == "judge" and "," in value):
                 value = comma_list(value, option)
             elif isinstance(value, Path):
                 value = str(value)
             set_field(document, field, value, option)
-    document = override(document, values.get("overrides") or ())
-    if (roles := values.get("batch")) is not None:
-        for role in comma_list(roles, "--batch"):
-            if role not in document["models"]:
-                hint = nearest(role, list(document["models"]))
-                raise ConfigError(f"--batch: the run has no model role {role!r}{hint}")
+    document = spread_judges(override(document, values.get("overrides") or ()))
+    models = document["models"]
+    for name in comma_list(batch, "--batch") if (batch := values.get("batch")) else ():
+        roles = [role for role in models if name in (role, base_role(role))]
+        if not roles:
+            hint = nearest(name, list(models))
+            raise ConfigError(f"--batch: the run has no model role {name!r}{hint}")
+        for role in roles:
             set_field(document, f"models.{role}.batch", True, "--batch")
     if (seconds := values.get("wait_for_servers")) is not None:
         for role in document["models"]:

@@ -41,6 +41,13 @@ _TABLES: Mapping[Kind, tuple[str, str]] = {
 DIFFERENCES = frozenset(name for name, _ in _TABLES.values())
 """The names of the tables of differences."""
 
+BY_JUDGE = "differences_by_judge"
+"""The table of differences by each of several judges."""
+
+ALONE = (
+    "Each interval is for itself: they show whether judges agree and are not corrected for many."
+)
+
 PAIRED = (
     "Paired per sample: n counts the samples of which both runs have every number that a row is "
     "made of; the others are missing."
@@ -169,24 +176,27 @@ class Comparison:
 class _Measured:
     """A run's quantities by name and group, and its samples, each with its cluster.
 
-    `labels` are the quantities as people rated them.
+    `labels` are the quantities as people rated them, `judges` as each of several judges did, with
+    its label at the end of the group.
     """
 
     run: FinishedRun
     samples: Mapping[str, str]
     quantities: Mapping[Key, Quantity]
     labels: Mapping[Key, Quantity]
+    judges: Mapping[Key, Quantity]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Other:
-    """A run compared with the baseline; `corrected` are differences corrected by people."""
+    """A run and its differences from the baseline: also as people correct them, and by judge."""
 
     run: FinishedRun
     samples: int
     common: int
     contrasts: Mapping[Key, Contrast]
     corrected: Mapping[Key, Summary]
+    judges: Mapping[Key, Contrast]
     warnings: tuple[str, ...]
     overlap: tuple[str, ...]
 
@@ -216,7 +226,7 @@ def compare(
         Named(label=run.label, candidate=run.candidate, tables=run.tables) for run in (first, *rest)
     ]
     # a custom benchmark may have named a table like one that is made here
-    reserved = {sizes.name, *(table.name for table in made)}
+    reserved = {sizes.name, BY_JUDGE, *(table.name for table in made)}
     own = [
         replace(
             table,
@@ -227,7 +237,8 @@ def compare(
     ]
     # with many runs the scores come before their differences
     leading = 0 if len(rest) == 1 else 1
-    differences = [table for table in made if table.rows]
+    by_judge = _differences_by_judge(measured, others)
+    differences = [table for table in (*made, by_judge) if table.rows]
     return Comparison(
         runs=(first, *rest),
         warnings=notes,
@@ -251,6 +262,11 @@ def _measure(run: FinishedRun) -> _Measured:
         samples=frame.clusters(),
         quantities=quantities_by_key(frame, run),
         labels={} if scores is None else quantities_by_key(ScoreFrame(scores), run),
+        judges={
+            (name, f"{group}, {judge}"): quantity
+            for judge, rows in run.judges().items()
+            for (name, group), quantity in quantities_by_key(ScoreFrame(rows), run).items()
+        },
     )
 
 
@@ -271,6 +287,11 @@ def _compare_with(first: _Measured, run: FinishedRun, despite: Collection[str]) 
             if key in other.quantities
         },
         corrected=dict(_corrected(first, other)),
+        judges={
+            key: contrast(quantity, other.judges[key], labels)
+            for key, quantity in first.judges.items()
+            if key in other.judges
+        },
         warnings=check_samples((first.samples, other.samples), labels, despite),
         overlap=tuple(_overlap(first, other, common)),
     )
@@ -420,6 +441,20 @@ def _differences(
             INTERVALS,
             *([CAUTIOUS] if any(first.quantities[key].cautious for key in keys) else []),
         ),
+        signed=True,
+    )
+
+
+def _differences_by_judge(first: _Measured, others: Sequence[_Other]) -> Table:
+    """The differences in scores and changes by each of several judges alone, without tests."""
+    keys = [key for key, quantity in first.judges.items() if quantity.kind != "failure"]
+    alone = [replace(other, contrasts=other.judges, corrected={}) for other in others]
+    return Table(
+        name=BY_JUDGE,
+        title=f"By judge: differences from {first.run.label}",
+        columns=tuple(dict.fromkeys(group for _, group in keys)),
+        rows=_difference_rows(replace(first, quantities=first.judges), alone, keys),
+        notes=(ALONE, PAIRED, INTERVALS),
         signed=True,
     )
 

@@ -12,6 +12,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import TypeAlias
 
+from mmconv.core.judges import split_call
 from mmconv.core.types import UNASKED, UNPARSED
 from mmconv.report.data_quality import (
     NOT_REQUESTED,
@@ -196,7 +197,7 @@ def _verdict(name: str, attempts: list[Record], words: VerdictWords) -> Record:
     scores = {score["name"]: score["value"] for score in call["scores"] or ()}
     return {
         "call": name,
-        "said": words(name, call["label"], scores),
+        "said": words(split_call(name)[0], call["label"], scores),
         "text": call["rationale"] or call["text"],
         **({"tries": len(attempts)} if len(attempts) > 1 else {}),
     }

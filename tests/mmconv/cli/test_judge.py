@@ -31,7 +31,7 @@ def test_a_judge_is_audited_and_its_folder_is_that_of_a_run(
 ) -> None:
     printed = judge(*options, "--judge", "scenes/facts", "--controls", "right,wrong")
     assert "Can facts be trusted as a judge of ConvBench?" in printed
-    assert "direct rating: right answers do better than wrong ones, by 100" in printed
+    assert "direct rating: right answers pass more often than wrong ones, by 100" in printed
     [folder] = (tmp_path / "runs").glob("audit-facts-*")
     assert "facts on known answers" in (folder / "report.html").read_text(encoding="utf-8")
     again = CliRunner().invoke(commands, ["score", str(folder)], catch_exceptions=False)

@@ -19,8 +19,9 @@ const conversation = (() => {
   }
 
   function verdict(each, how) {
-    const name = each.call.split("/")[0].replace(/_[AB]$/, "");
-    const title = [make("span", { class: "how" }, `${name} `)];
+    const [, judge, call] = each.call.match(/^(?:(judge_\d+)\/)?(.*)$/s);
+    const name = call.split("/")[0].replace(/_[AB]$/, "");
+    const title = [make("span", { class: "how" }, judge ? `${name}, ${judge} ` : `${name} `)];
     if (each.said === undefined) title.push(make("span", { class: each.waits ? "waits" : "problem" }, each.problem));
     else title.push(make("b", {}, each.said));
     if (each.tries) title.push(make("span", { class: "how" }, ` (read after ${each.tries} tries)`));

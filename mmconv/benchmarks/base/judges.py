@@ -1,0 +1,287 @@
+"""Several judges of one run: each gives the same verdicts, and a score is the mean of theirs.
+
+The first judge has the plan's own calls, each other one a copy of them. The scores of each judge
+alone have the tag `judge`; tables, comparisons and rankings read the means, which have none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import combinations
+from math import fsum
+from typing import ClassVar, Protocol
+
+import numpy as np
+
+from mmconv.benchmarks.base.layouts import (
+    IF_MISSING,
+    MEANING,
+    Build,
+    Context,
+    Layout,
+    make_tables,
+)
+from mmconv.benchmarks.base.metrics import Metric
+from mmconv.benchmarks.base.results import Calls, Outcomes, Scale, ends_of
+from mmconv.benchmarks.options import Display
+from mmconv.core.config import CANDIDATE, ModelSpec
+from mmconv.core.errors import ConfigError
+from mmconv.core.judges import JUDGE, judge_roles, list_labels
+from mmconv.core.types import Call, Cell, Message, Ref, Score, Table
+from mmconv.stats import ScoreFrame, as_cell, paired_difference, summarise_share
+from mmconv.stats.repeats import summarise_kappa, summarise_reliability
+
+CANDIDATE_AND_JUDGE: Mapping[str, str] = {
+    CANDIDATE: "The model that is evaluated.",
+    JUDGE: "The model that judges, or a list of them; not needed with generate_only.",
+}
+"""The model roles of most benchmarks."""
+
+
+class Judged(Protocol):
+    """What is needed of a benchmark to tabulate the scores of each of its judges."""
+
+    display: ClassVar[Display]
+
+    def least_pass(self, score: str) -> float | None:
+        """The least value that passes."""
+
+    def layouts_for(self, frame: ScoreFrame) -> Iterable[Layout | Build]:
+        """The tables of these scores."""
+        ...
+
+    def metrics_for(self, frame: ScoreFrame) -> list[Metric]:
+        """The metrics of these scores."""
+        ...
+
+
+TAG = "judge"
+"""The tag of the scores of one judge alone: its label."""
+
+BY_JUDGE = "_by_judge"
+"""The end of the names of tables with the numbers of each judge alone."""
+
+AGREEMENT = "judges"
+
+NOT_SCORED = "not scored by all judges"
+
+NOTES = (
+    "Same verdict: pass or fail at the benchmark's threshold. Kappa: the same beyond chance. "
+    "Reliability: the intraclass correlation ICC(1,1) of the values, 1 if both judges always give "
+    "the same. Second less first: above 0 the second judge gives more.",
+    "All answers count, with their turns and conditions.",
+)
+
+
+def check_judges(models: Mapping[str, ModelSpec], offline: Collection[str]) -> None:
+    """Raise `ConfigError` for several judges that cannot judge together.
+
+    `offline` are providers with prompts of their own.
+    """
+    roles = judge_roles(models)
+    labels = [models[role].label for role in roles]
+    if repeated := sorted({each for each in labels if labels.count(each) > 1}):
+        raise ConfigError(f"two judges are called {', '.join(repeated)}: set `name` in their files")
+    kinds = {models[role].provider in offline for role in roles}
+    if len(kinds) > 1 or any(models[role].is_reference for role in roles[1:]):
+        raise ConfigError("a judge that is not a language model cannot judge with one that is")
+
+
+def copy_calls(models: Iterable[str], calls: Sequence[Call]) -> Iterator[Call]:
+    """The judge's calls for each other judge among the roles `models`."""
+    for role in judge_roles(models)[1:]:
+        yield from _copy(role, calls)
+
+
+def _copy(role: str, calls: Sequence[Call]) -> Iterator[Call]:
+    """The judge's calls for another judge; their ids begin with its role."""
+    own = [call for call in calls if call.model == JUDGE]
+    names = {each.id: f"{role}/{each.id}" for call in own for each in (call, *call.fallbacks)}
+
+    def copied(call: Call) -> Call:
+        return replace(
+            call,
+            id=names[call.id],
+            model=role,
+            messages=_renamed(call.messages, names),
+            fallbacks=tuple(map(copied, call.fallbacks)),
+        )
+
+    return map(copied, own)
+
+
+def split_calls(
+    models: Mapping[str, ModelSpec], calls: Calls, outcomes: Outcomes
+) -> dict[str, tuple[Calls, Outcomes]]:
+    """The plan's own calls with the outcomes of each judge, by its label; without a judge once."""
+    roles = judge_roles(models)
+    if len(roles) < 2:
+        return {models[role].label: (calls, outcomes) for role in roles} or {"": (calls, outcomes)}
+    own = {name: call for name, call in calls.items() if call.model not in roles[1:]}
+    judged = {
+        each.id for call in own.values() if call.model == JUDGE for each in (call, *call.fallbacks)
+    }
+    shared = {name: each for name, each in outcomes.items() if name not in judged}
+    found: dict[str, tuple[Calls, Outcomes]] = {models[JUDGE].label: (own, outcomes)}
+    for role in roles[1:]:
+        copies = {name: outcomes[copy] for name in judged if (copy := f"{role}/{name}") in outcomes}
+        found[models[role].label] = own, {**shared, **copies}
+    return found
+
+
+def average(by_judge: Mapping[str, Iterable[Score]], scale: Scale) -> Iterator[Score]:
+    """The mean of each score over the judges, and the scores of each alone.
+
+    A score that one judge lacks is missing. If other scores have a scale, one without it does not
+    come from a judge. The scores of one judge are left as they are.
+    """
+    if len(by_judge) == 1:
+        yield from next(iter(by_judge.values()))
+        return
+    every = {label: {_place(each): each for each in scores} for label, scores in by_judge.items()}
+    first: dict[object, Score] = {}
+    for scores in every.values():
+        first = scores | first
+    for place, score in first.items():
+        absent = replace(score, value=None, why=NOT_SCORED)
+        theirs = {label: scores.get(place, absent) for label, scores in every.items()}
+        values = [each.value for each in theirs.values() if each.value is not None]
+        why = next((each.why for each in theirs.values() if each.why is not None), None)
+        yield replace(score, value=fsum(values) / len(values) if why is None else None, why=why)
+        if not isinstance(scale, Mapping) or ends_of(scale, score.metric) is not None:
+            for label, each in theirs.items():
+                yield replace(each, tags={**each.tags, TAG: label})
+
+
+def make_judge_tables(
+    benchmark: Judged, frame: ScoreFrame, tables: Sequence[Table], context: Context
+) -> Iterator[Table]:
+    """The agreement of several judges, and the numbers of each; `frame.judges` has their scores."""
+    if not frame.judges:
+        return
+    names = dict.fromkeys(
+        name for each in frame.judges.values() for name in each.distinct("metric")
+    )
+    least = {name: benchmark.least_pass(name) for name in names}
+    yield _tabulate_agreement(frame.judges, least, benchmark.display.labels)
+    made = {
+        label: make_tables(
+            benchmark.layouts_for(each),
+            benchmark.metrics_for(each),
+            {context.candidate: each},
+            context,
+        )
+        for label, each in frame.judges.items()
+    }
+    yield from _tabulate_judges(tables, made)
+
+
+def _tabulate_judges(
+    tables: Sequence[Table], by_judge: Mapping[str, Sequence[Table]]
+) -> Iterator[Table]:
+    """The numbers of each judge alone, for each table in which they differ from their mean.
+
+    The first one is printed. `by_judge` are the tables of each judge's scores.
+    """
+    others = {label: {each.name: each for each in made} for label, made in by_judge.items()}
+    is_detail = False
+    for table in tables:
+        theirs = {label: made[table.name] for label, made in others.items() if table.name in made}
+        if table.detail or all(each.rows == table.rows for each in theirs.values()):
+            continue
+        shown = [
+            column for column in table.columns if column != MEANING and IF_MISSING not in column
+        ]
+        rows = {
+            name: {
+                f"{column}, {label}": cell
+                for column in shown
+                for label, each in theirs.items()
+                if (cell := each.rows.get(name, {}).get(column)) is not None
+            }
+            for name in table.rows
+        }
+        filled = {column for row in rows.values() for column in row}
+        every = [f"{column}, {label}" for column in shown for label in theirs]
+        yield replace(
+            table,
+            name=f"{table.name}{BY_JUDGE}",
+            title=f"By judge: {table.title}",
+            columns=tuple(column for column in every if column in filled),
+            rows=rows,
+            notes=(),
+            findings=(),
+            detail=is_detail,
+        )
+        is_detail = True
+
+
+def _tabulate_agreement(
+    judges: Mapping[str, ScoreFrame],
+    thresholds: Mapping[str, float | None],
+    labels: Mapping[str, str],
+) -> Table:
+    """How far each two judges agree on each score; `thresholds` are the least that passes."""
+    rows = {
+        f"{labels.get(metric, metric)}: {list_labels(pair)}": dict(
+            _agreement(judges[pair[0]], judges[pair[1]], metric, least)
+        )
+        for metric, least in thresholds.items()
+        for pair in combinations(judges, 2)
+    }
+    return Table(
+        name=AGREEMENT,
+        title=f"How far the judges agree: {list_labels([*judges])}",
+        columns=tuple(dict.fromkeys(column for row in rows.values() for column in row)),
+        rows=rows,
+        notes=NOTES,
+    )
+
+
+def _agreement(
+    one: ScoreFrame, other: ScoreFrame, metric: str, least: float | None
+) -> Iterator[tuple[str, Cell]]:
+    # both have the same scores in the same order
+    left, right = (each.select(metric=metric) for each in (one, other))
+    names = tuple(map(str, range(len(left))))
+    left, right = (replace(each, samples=names) for each in (left, right))
+    if least is not None:
+        passed = [
+            replace(each, numbers=np.where(each.present, each.numbers >= least, np.nan))
+            for each in (left, right)
+        ]
+        here = left.present & right.present
+        same = np.where(here, passed[0].numbers == passed[1].numbers, np.nan)
+        reasons = tuple(
+            first if first is not None else second
+            for first, second in zip(left.reasons, right.reasons, strict=True)
+        )
+        alike = replace(left, numbers=same, reasons=reasons)
+        yield "same verdict (%)", as_cell(summarise_share(alike), 100.0, share=True)
+        yield "kappa", as_cell(summarise_kappa(*passed))
+    yield "reliability", as_cell(summarise_reliability(left, right))
+    yield "second less first", as_cell(paired_difference(left, right), signed=True)
+
+
+def _place(score: Score) -> object:
+    return score.metric, score.turn, frozenset(score.tags.items())
+
+
+def _renamed(messages: tuple[Message, ...], names: Mapping[str, str]) -> tuple[Message, ...]:
+    """Messages that read the copies of judgements in place of these; the same ones if none do."""
+    parts = [part for message in messages for part in message.parts]
+    if not any(isinstance(part, Ref) and part.call in names for part in parts):
+        return messages
+    return tuple(
+        replace(
+            message,
+            parts=tuple(
+                replace(part, call=names.get(part.call, part.call))
+                if isinstance(part, Ref)
+                else part
+                for part in message.parts
+            ),
+        )
+        for message in messages
+    )
