@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from mmconv.cli.shared.basics import FILE, writing
-from mmconv.cli.shared.costs import COST_OPTIONS, Budget, make_forecast
+from mmconv.cli.shared.costs import COST_OPTIONS, Budget, print_forecast
 from mmconv.cli.shared.options import (
     BENCHMARKS,
     PLACE_OPTIONS,
@@ -76,12 +76,7 @@ async def _forecast(spec: RunSpec, where: Place, part: Shard) -> None:
     async with open_new(spec, where, part) as evaluation:
         plans = (plan for plan, _ in evaluation.plans())
         runner = evaluation.runner(offline=True)
-        forecast = await make_forecast(spec, runner, plans)
-        print_tables([forecast.table], "table")
-        try:
-            evaluation.check_keys()
-        except ConfigError as error:
-            click.echo(f"A run would not start: {error}", err=True)
+        await print_forecast(spec, runner, plans, evaluation.check_keys)
 
 
 @click.command(name="score")

@@ -46,7 +46,18 @@ from mmconv.core.errors import ConfigError
 from mmconv.core.graph import refs
 from mmconv.core.judges import JUDGE
 from mmconv.core.protocols import ImageSink
-from mmconv.core.types import Call, Message, Outcome, Part, Ref, Reply, Sampling, Score, Text
+from mmconv.core.types import (
+    Call,
+    Message,
+    Outcome,
+    Part,
+    Ref,
+    Reply,
+    Sampling,
+    Score,
+    Text,
+    escape_json,
+)
 from mmconv.stats import ScoreFrame
 
 PARAPHRASER = "paraphraser"
@@ -356,4 +367,4 @@ def _answer(part: Part, answers: Mapping[str, Text | Ref]) -> Part:
     answer = answers[part.call]
     if isinstance(answer, Ref):
         return replace(part, call=answer.call)
-    return Text(text=part.write(answer.text))
+    return Text(text=escape_json(answer.text) if part.json_escaped else answer.text)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 
 import click
 
+from mmconv.cli.shared.table_output import print_tables
 from mmconv.core.config import RunSpec
 from mmconv.core.errors import ConfigError
 from mmconv.core.plans import Plan
@@ -31,6 +32,18 @@ COST_OPTIONS = (
 
 BATCH = 500
 """How many plans are looked up in the cache at once."""
+
+
+async def print_forecast(
+    spec: RunSpec, runner: Runner, plans: Iterator[Plan], check: Callable[[], None]
+) -> None:
+    """Print the cost of the calls that are not cached, and any `ConfigError` of `check`."""
+    forecast = await make_forecast(spec, runner, plans)
+    print_tables([forecast.table], "table")
+    try:
+        check()
+    except ConfigError as error:
+        click.echo(f"A run would not start: {error}", err=True)
 
 
 async def make_forecast(spec: RunSpec, runner: Runner, plans: Iterator[Plan]) -> Forecast:
