@@ -11,7 +11,7 @@ from graphlib import CycleError, TopologicalSorter
 from typing import TypeVar
 
 from mmconv.core.errors import PlanError
-from mmconv.core.types import CUT_OFF, Call, Message, Part, Ref, Reply, Text, escape_json
+from mmconv.core.types import CUT_OFF, Call, Message, Part, Ref, Reply, Text
 
 Other = TypeVar("Other")
 
@@ -119,7 +119,7 @@ def _resolved(message: Message, replies: Mapping[str, Reply]) -> Message:
         if isinstance(part, Ref):
             reply = replies[part.call]
             text = reply.text + part.cut_off if reply.finish in CUT_OFF else reply.text
-            pieces.append(escape_json(text) if part.json_escaped else text)
+            pieces.append(part.write(text))
         else:
             pieces.append(part)
     return Message(role=message.role, parts=tuple(join_texts(pieces)))

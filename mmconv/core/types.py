@@ -62,6 +62,10 @@ class Ref:
     cut_off: str = ""
     json_escaped: bool = False
 
+    def write(self, text: str) -> str:
+        """The reply's text as it enters the message."""
+        return escape_json(text) if self.json_escaped else text
+
 
 def escape_json(text: str) -> str:
     """The text as `json.dumps(text, ensure_ascii=False)` writes it, less its quotes."""
