@@ -168,8 +168,9 @@ class RunInfo:
     `progress` is of the current or last session; a resumed run finds its replies in the cache.
     `lost` counts calls without a reply at the end, `scores` all scores and `unscored` those without
     a value, by reason; null before the end. `folder` is the name of the folder in the server's
-    `out` that `mmconv show` and other commands take, null until it is written. Times are in UTC;
-    `created` is when it was first posted, `queued` when it was last posted.
+    `out` that `mmconv show` and other commands take, null until it is written. People wrote `note`
+    and `tags`. Times are in UTC; `created` is when it was first posted, `queued` when it was last
+    posted.
     """
 
     id: str
@@ -190,6 +191,8 @@ class RunInfo:
     started: datetime | None
     updated: datetime
     ended: datetime | None
+    note: str = ""
+    tags: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

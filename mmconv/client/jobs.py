@@ -114,6 +114,15 @@ class AsyncRun(AsyncJob[RunInfo]):
             raise ServiceError(f"{self.id} failed: {info.error}")
         return info
 
+    async def annotate(
+        self, *, note: str | None = None, tags: Sequence[str] | None = None
+    ) -> RunInfo:
+        """Set its note or its tags, which lists of runs show. None leaves them as they are."""
+        asked = {"note": note, "tags": None if tags is None else [*tags]}
+        info = await self.transport.json("PATCH", self.path, json=asked)
+        self.info = read(RunInfo, info)
+        return self.info
+
     async def scores(self, /, **chosen: str) -> AsyncIterator[Score]:
         """Its scores, page by page, optionally of one `sample`, `condition` or `metric`.
 
@@ -221,6 +230,7 @@ class Run(Job):
     stop = blocking(AsyncRun.stop)
     remove = blocking(AsyncRun.remove)
     wait = blocking(AsyncRun.wait)
+    annotate = blocking(AsyncRun.annotate)
     scores = iterating(AsyncRun.scores)
     tables = blocking(AsyncRun.tables)
     tables_as = blocking(AsyncRun.tables_as)

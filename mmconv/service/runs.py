@@ -16,13 +16,14 @@ from typing import Annotated, Any, Final
 import orjson
 from fastapi import APIRouter, Header, Query
 from fastapi import Path as InPath
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 from pydantic_core import to_jsonable_python
 from starlette.responses import Response, StreamingResponse
 
 from mmconv.api import RunInfo
 from mmconv.benchmarks.base import Benchmark
 from mmconv.benchmarks.options import as_new
+from mmconv.core.atomic_writes import atomic_write
 from mmconv.core.errors import InputError, StoreError
 from mmconv.core.run_stats import JobState, Progress
 from mmconv.engine.run import Evaluation
@@ -62,6 +63,12 @@ Sample = Annotated[str, InPath(min_length=1, max_length=1000)]
 
 QUIET_SECONDS = 15.0
 """After this time without news a comment keeps a stream of events open."""
+
+NOTES = "notes.json"
+"""The file in a run's folder with its note and tags."""
+
+Tag = Annotated[str, Field(max_length=40, pattern=r"^[^\s,]([^\x00-\x1f,]*[^\s,])?$")]
+"""A tag of a run."""
 
 REMOVED = ".removed-"
 """Prefix of the names of folders that are to be deleted."""
@@ -123,10 +130,10 @@ async def start_run(
         for_others=caller.may("admin"),
         afresh=outdated,
     )
-    return answer_submission(submitted, caller)
+    return await answer_submission(shared, submitted, caller)
 
 
-def answer_submission(submitted: Submission, caller: Caller) -> Response:
+async def answer_submission(shared: Service, submitted: Submission, caller: Caller) -> Response:
     """The response to a submitted job: 202 queued, 200 known. Raises `Problem`."""
     if submitted.admission == "key_reused":
         raise Problem(
@@ -150,7 +157,22 @@ def answer_submission(submitted: Submission, caller: Caller) -> Response:
             code="not_yours",
         )
     status = 200 if submitted.admission == "known" else 202
-    return json_response(run_info(job), status, {"Location": f"/v1/runs/{job.id}"})
+    return await _respond(shared, job, status, {"Location": f"/v1/runs/{job.id}"})
+
+
+async def _respond(
+    shared: Readable, job: Job, status: int = 200, headers: Mapping[str, str] | None = None
+) -> Response:
+    return json_response(await asyncio.to_thread(run_info, shared, job), status, headers)
+
+
+class Notes(BaseModel):
+    """A run's note, and tags to find it by. An empty text or list removes them."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    note: Annotated[str, Field(max_length=4000)] | None = None
+    tags: tuple[Tag, ...] | None = Field(default=None, max_length=16)
 
 
 class RunQuery(BaseModel):
@@ -170,13 +192,38 @@ async def list_runs(
     """List runs, newest first."""
     chosen = Filter(kind=RUN, state=asked.state, benchmark=asked.benchmark, model=asked.model)
     page, following = await job_page(shared, chosen, asked.after, asked.limit)
-    return json_response({"data": [run_info(job) for job in page], "next": following})
+    infos = await asyncio.to_thread(lambda: [run_info(shared, job) for job in page])
+    return json_response({"data": infos, "next": following})
 
 
 @router.get("/runs/{run}", response_model=RunInfo, responses=documented(404))
 async def get_run(run: RunId, shared: SharedRuns, _caller: Reader) -> Response:
     """Get a run's state and progress."""
-    return json_response(run_info(await find_run(shared, run)))
+    return await _respond(shared, await find_run(shared, run))
+
+
+@router.patch("/runs/{run}", response_model=RunInfo, responses=documented(404, 409))
+async def annotate_run(
+    run: RunId, asked: Notes, shared: SharedRuns, caller: RunStarter
+) -> Response:
+    """Set the note or the tags of one of the token's runs. They are kept in the run's folder.
+
+    What the request leaves out stays. A run has no folder before it begins.
+    """
+    job = await find_run(shared, run)
+    if not caller.owns(job):
+        raise not_owned()
+    folder = _folder(shared, job)
+    if folder is None or not folder.is_dir():
+        raise Problem(409, f"the run {run} has not begun, so it has no folder", code="not_here")
+
+    def write() -> None:
+        notes = read_notes(folder) | asked.model_dump(exclude_none=True)
+        with atomic_write(folder / NOTES) as part:
+            part.write_bytes(orjson.dumps(notes))
+
+    await asyncio.to_thread(write)
+    return await _respond(shared, job)
 
 
 @router.get(
@@ -194,7 +241,7 @@ async def run_events(run: RunId, shared: SharedRuns, caller: Reader) -> Streamin
     """
     job = await find_run(shared, run)
     headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
-    events = _events(watch(shared, caller, job))
+    events = _events(shared, watch(shared, caller, job))
     # A refusal must be raised before the status is sent.
     stream = _stream(await anext(events, b""), events)
     return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
@@ -210,12 +257,13 @@ async def _stream(first: bytes, events: AsyncIterator[bytes]) -> AsyncIterator[b
         log.warning("a stream of events ends: %s", error)
 
 
-async def _events(jobs: AsyncIterator[Job]) -> AsyncIterator[bytes]:
+async def _events(shared: Readable, jobs: AsyncIterator[Job]) -> AsyncIterator[bytes]:
     sent, quiet_since = None, time.monotonic()
     async for job in jobs:
         if job != sent:
             name = "progress" if job.is_active else "end"
-            yield f"event: {name}\ndata: ".encode() + orjson.dumps(run_info(job)) + b"\n\n"
+            info = await asyncio.to_thread(run_info, shared, job)
+            yield f"event: {name}\ndata: ".encode() + orjson.dumps(info) + b"\n\n"
             sent, quiet_since = job, time.monotonic()
         elif time.monotonic() - quiet_since > QUIET_SECONDS:
             yield b": waiting\n\n"
@@ -236,13 +284,18 @@ async def stop_run(run: RunId, shared: Shared, caller: RunStarter, purge: bool =
     """
     job = await find_run(shared, run)
     if not caller.owns(job):
-        raise Problem(403, "this run is another token's", code="not_yours")
+        raise not_owned()
     if purge:
         await remove_run(shared, job)
         return Response(status_code=204)
     if not job.is_active:
-        return json_response(run_info(job))
-    return json_response(run_info(await shared.queue.stop(run) or job), 202)
+        return await _respond(shared, job)
+    return await _respond(shared, await shared.queue.stop(run) or job, 202)
+
+
+def not_owned() -> Problem:
+    """403 for a run of another token."""
+    return Problem(403, "this run is another token's", code="not_yours")
 
 
 async def remove_run(shared: Service, job: Job) -> None:
@@ -273,6 +326,11 @@ def _folder_name(job: Job) -> str | None:
     written = job.progress if job.result is None else orjson.loads(job.result)
     name: str | None = written.get("folder")
     return name
+
+
+def _folder(shared: Readable, job: Job) -> Path | None:
+    name = _folder_name(job)
+    return None if name is None else shared.settings.out / name
 
 
 def _delete_removed(out: Path) -> None:
@@ -406,11 +464,20 @@ def _data_options(shared: Readable, job: Job) -> Mapping[str, Any]:
     return data.options if data else {}
 
 
-def run_info(job: Job) -> dict[str, Any]:
-    """The fields of `RunInfo`."""
+def read_notes(folder: Path | None) -> dict[str, Any]:
+    """The note and the tags in a run's folder, if it has any."""
+    with suppress(OSError, ValueError):
+        data = b"{}" if folder is None else (folder / NOTES).read_bytes()
+        notes = Notes.model_validate_json(data)
+        return {"note": notes.note or "", "tags": notes.tags or ()}
+    return {"note": "", "tags": ()}
+
+
+def run_info(shared: Readable, job: Job) -> dict[str, Any]:
+    """The fields of `RunInfo`. Blocks: the run's folder has its notes."""
     result = {} if job.result is None else orjson.loads(job.result)
     progress = {**_EMPTY, **job.progress}
-    folder = progress.pop("folder", None)
+    progress.pop("folder", None)
     same = ("id", "owner", "state", "stopping", "benchmark", "model", "lost", "error", "created")
     times = ("queued", "started", "updated", "ended")
     return {name: getattr(job, name) for name in (*same, *times)} | {
@@ -418,7 +485,8 @@ def run_info(job: Job) -> dict[str, Any]:
         "progress": progress,
         "scores": result.get("scores"),
         "unscored": result.get("unscored"),
-        "folder": result.get("folder", folder),
+        "folder": _folder_name(job),
+        **read_notes(_folder(shared, job)),
     }
 
 

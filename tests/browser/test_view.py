@@ -141,3 +141,39 @@ async def test_a_run_that_is_deleted_leaves_the_list(viewed: Viewed, opened: Ope
     await expect(page.locator("#status")).to_have_text("4 runs")
     missing = await opened(f"{viewed.url}/runs/{gone.name}", expected="status of 404")
     await expect(missing.locator("#problem")).to_have_text(f"No run {gone.name} is here")
+
+
+@pytest.mark.parametrize("width", [1280, PHONE])
+async def test_a_note_is_written_by_keyboard_and_found_in_the_list(
+    viewed: Viewed, opened: Opener, audit: Auditor, width: int
+) -> None:
+    page = await opened(viewed.url, width=width, expected="status of 400")
+    await page.locator("tr.run", has_text="blurred").locator(".name").click()
+    await page.get_by_role("button", name="Note").press("Enter")
+    await expect(page.get_by_label("Tags")).to_be_focused()
+    tag, note = f"wide-{width}", f"Seen at {width}."
+    await page.keyboard.type(f" {tag}, paper,, ")
+    await page.keyboard.press("Tab")
+    await page.keyboard.type(note)
+    await audit(page)
+    await page.keyboard.press("Tab")
+    await page.keyboard.press("Enter")
+    await expect(page.locator("#run-notes .badge")).to_contain_text([tag, "paper"])
+    await expect(page.get_by_role("button", name="Note")).to_be_focused()
+    await expect(page.get_by_role("button", name="Remove")).to_have_count(0)
+    await page.goto(f"{viewed.url}/?tag={tag}")
+    await expect(page.locator("#status")).to_have_text("1 of 4 runs")
+    await expect(page.locator("tr.run")).to_contain_text(note)
+    assert await page.evaluate("document.documentElement.scrollWidth") == width
+    await audit(page)
+    # what may not be a tag is refused at its field
+    await page.locator("tr.run .name").click()
+    await page.get_by_role("button", name="Note").click()
+    await page.get_by_label("Tags").fill("x" * 41)
+    await page.get_by_role("button", name="Save").click()
+    await expect(page.locator("#notes .fault")).to_contain_text("at most 40")
+    await page.get_by_role("button", name="Cancel").click()
+    await page.get_by_role("button", name="Note").click()
+    await page.get_by_label("Tags").fill("")
+    await page.get_by_role("button", name="Save").click()
+    await expect(page.locator("#run-notes .badge")).to_have_count(0)

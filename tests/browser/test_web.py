@@ -106,6 +106,10 @@ async def test_its_files_can_be_kept(url: str, opened: Opener, tmp_path: Path) -
     await kept.save_as(tmp_path / "report.html")
     report = await opened(tmp_path / "report.html")
     await expect(report.locator("#list .name")).to_have_count(ROWS)
+    async with page.expect_download() as download:
+        await page.get_by_role("button", name="Transcripts", exact=True).click()
+    await (await download.value).save_as(tmp_path / "calls.jsonl")
+    assert (tmp_path / "calls.jsonl").read_text(encoding="utf-8").startswith('{"sample":')
 
 
 async def test_a_run_is_removed(url: str, opened: Opener) -> None:

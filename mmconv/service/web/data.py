@@ -90,7 +90,7 @@ async def list_choices(shared: SharedRuns, caller: Asker) -> Response:
     """List the choices of the forms, and the scopes of the caller.
 
     `convbench_judges` are the models that judge by ConvBench's prompts only, `unusable` those that
-    the server has no key for.
+    the server has no key for. `annotates`: the caller may write notes on its runs.
     """
     specs = shared.settings.models
     choices = {
@@ -103,6 +103,7 @@ async def list_choices(shared: SharedRuns, caller: Asker) -> Response:
         "caller": caller.name,
         # without models there is only something to read
         "scopes": [scope for scope in SCOPES if caller.may(scope)] if specs else ["read"],
+        "annotates": caller.may("run"),
     }
     return json_response(choices)
 
@@ -346,7 +347,7 @@ def run_rows(shared: Readable, jobs: list[Job]) -> list[dict[str, Any]]:
 
 
 def _row(shared: Readable, job: Job) -> dict[str, Any]:
-    row = run_info(job) | {"title": title_of(job.benchmark or ""), "numbers": []}
+    row = run_info(shared, job) | {"title": title_of(job.benchmark or ""), "numbers": []}
     folder = result_folder(shared, job)
     if folder is None:
         return row

@@ -347,11 +347,13 @@ def require_runs(folder: Path, jobs: Sequence[Job]) -> None:
 
 
 def _reading(router: APIRouter) -> APIRouter:
-    """The routes that read runs."""
+    """The routes that read runs, and the one that writes notes on them."""
     reading = APIRouter()
     reading.routes.extend(
         route
         for route in router.routes
-        if isinstance(route, APIRoute) and route.methods == {"GET"} and route.path not in LEFT_OUT
+        if isinstance(route, APIRoute)
+        and route.methods in ({"GET"}, {"PATCH"})
+        and route.path not in LEFT_OUT
     )
     return reading

@@ -57,6 +57,8 @@ POSTED = dict.fromkeys(RunInfo.__dataclass_fields__) | {
     "request": {},
     "progress": dict.fromkeys(Progress.__dataclass_fields__, 0),
     "lost": 0,
+    "note": "",
+    "tags": [],
     **dict.fromkeys(("created", "queued", "updated"), "2026-01-01T00:00:00Z"),
 }
 """A run as a server tells of it."""
@@ -209,6 +211,8 @@ def test_a_run_from_start_to_report(client: Client, tmp_path: Path) -> None:
     assert "</html>" in (tmp_path / "report.html").read_text(encoding="utf-8")
     assert run.id in [each.id for each in client.runs(state="done")]
     assert client.run(run.id).info.state == "done"
+    assert run.annotate(note="First.", tags=["paper"]).tags == ("paper",)
+    assert client.run(run.id).info.note == "First."
     run.report(tmp_path / "report.zip")
     assert zipfile.is_zipfile(tmp_path / "report.zip")
     run.remove()

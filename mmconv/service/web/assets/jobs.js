@@ -87,6 +87,12 @@ const jobs = (() => {
       .map(([name, value]) => [name.replaceAll("_", " "), Array.isArray(value) ? value.join(", ") : String(value)]);
   }
 
+  /* What people wrote about a run. */
+  function notes({ note, tags }) {
+    const shown = tags.map((tag) => make("span", { class: "badge" }, tag));
+    return [tags.length ? make("p", { class: "first" }, ...shown) : "", note ? make("p", { class: "hint lines" }, note) : ""];
+  }
+
   /* Follow a run until it ends; `change` gets it each time that it is another. */
   async function watch(run, signal, change) {
     for await (const [, update] of api.events(`${path(run)}/events`, signal)) change(update);
@@ -122,5 +128,5 @@ const jobs = (() => {
   /* Runs that are finished, or were and have been taken up again. */
   const hasResult = (run) => run.unscored !== null;
 
-  return { pagedSource, active, owns, address, path, badge, progress, actions, settings, watch, when, hasResult };
+  return { pagedSource, active, owns, address, path, badge, progress, actions, settings, notes, watch, when, hasResult };
 })();

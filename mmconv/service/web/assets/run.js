@@ -37,12 +37,46 @@
     const line = make("div", { class: "first" }, jobs.badge(run), jobs.progress(run));
     bar.replaceChildren(line, run.error ? make("p", { class: "problem lines" }, run.error) : "", losses());
     const held = byId("run-actions").contains(document.activeElement);
-    byId("run-actions").replaceChildren(...(jobs.owns(run, choices) ? actions() : []));
+    byId("run-actions").replaceChildren(...actions());
     if (held) byId("run-actions").querySelector("button")?.focus();
     byId("run-facts").replaceChildren(...facts());
+    byId("run-notes").replaceChildren(...jobs.notes(run));
   }
 
-  const actions = () => [...jobs.actions(run, change), ...(jobs.active(run) ? [] : [button("Remove", remove)])];
+  const annotates = () => choices.annotates && run.folder && (run.owner === choices.caller || choices.scopes.includes("admin"));
+  const ended = () => (jobs.active(run) ? [] : [button("Remove", remove)]);
+  const actions = () => [
+    ...(annotates() ? [button("Note", () => editNotes(true))] : []),
+    ...(jobs.owns(run, choices) ? [...jobs.actions(run, change), ...ended()] : []),
+  ];
+
+  /* ---- its note and tags ---- */
+
+  const notes = byId("notes");
+
+  function editNotes(open) {
+    shell.clearFaults(notes);
+    notes.hidden = !open;
+    byId("run-notes").hidden = open;
+    notes.elements.tags.value = run.tags.join(", ");
+    notes.elements.note.value = run.note;
+    if (open) notes.elements.tags.focus();
+    else byId("run-actions").querySelector("button")?.focus();
+  }
+
+  notes.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    shell.clearFaults(notes);
+    const tags = notes.elements.tags.value.split(",").map((tag) => tag.trim()).filter(Boolean);
+    try {
+      const body = { note: notes.elements.note.value.trim(), tags: [...new Set(tags)] };
+      change(await api.post(path, body, { method: "PATCH" }));
+      editNotes(false);
+    } catch (error) {
+      shell.blame(notes, error);
+    }
+  });
+  byId("notes-cancel").addEventListener("click", () => editNotes(false));
 
   async function remove() {
     const words = "Remove this run with its scores and report? Its answers stay in the store: started again, it asks nothing.";
@@ -53,6 +87,8 @@
   const FILES = [
     ["Report as one file", "report", "report.html"],
     ["Report as archive", "report?format=zip", "report.zip"],
+    ["Transcripts", "transcripts", "transcripts.jsonl"],
+    ["Transcripts: Parquet", "transcripts?format=parquet", "transcripts.parquet"],
     ["Scores", "scores?format=jsonl", "scores.jsonl"],
     ["Tables: CSV", "tables?format=csv", "tables.csv"],
     ["Markdown", "tables?format=md", "tables.md"],

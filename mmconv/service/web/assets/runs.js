@@ -54,13 +54,14 @@
 
   const FILTERS = {
     q: (run, words) => {
-      const text = [nameOf(run), run.id, run.state, details(run)].join(" ").toLowerCase();
+      const text = [nameOf(run), run.id, run.state, details(run), ...run.tags, run.note].join(" ").toLowerCase();
       return words.toLowerCase().split(/\s+/).every((word) => text.includes(word));
     },
     benchmark: (run, wanted) => run.benchmark === wanted,
     model: (run, wanted) => nameOf(run) === wanted,
     judge: (run, wanted) => judgeOf(run) === wanted,
     state: (run, wanted) => run.state === wanted,
+    tag: (run, wanted) => run.tags.includes(wanted),
     since: (run, day) => new Date(timeOf(run)) >= new Date(`${day}T00:00`),
   };
 
@@ -141,7 +142,7 @@
     const name = make("a", { href: jobs.address(run), class: "name" }, nameOf(run));
     const head = make("th", { scope: "row" },
       make("div", { class: "run-head" }, run.benchmark ? choice(run) : make("span"),
-        make("div", {}, name, make("p", { class: "hint", title: run.folder ?? null }, details(run)))));
+        make("div", {}, name, make("p", { class: "hint", title: run.folder ?? null }, details(run)), ...jobs.notes(run))));
     return make("tr", { class: "run", "data-run": run.id, "data-state": run.state }, head,
       ...numbers.names.map((each) => numberCell(numbers.cell(run, each))),
       stateCell(run), make("td", { class: "words when" }, jobs.when(timeOf(run), BRIEF)));
@@ -192,6 +193,8 @@
     offer("model", "any", pairs(nameOf));
     offer("judge", "any", pairs(judgeOf));
     offer("state", "any", ["queued", "running", "done", "stopped", "failed"].map((each) => [each, each]));
+    const tags = [...new Set(runs.flatMap((run) => run.tags))].sort();
+    offer("tag", "any", tags.map((each) => [each, each]));
     offer("numbers", numbers.titles[0] ?? "none", numbers.titles.slice(1).map((each) => [each, each]));
   }
 

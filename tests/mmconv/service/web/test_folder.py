@@ -120,6 +120,20 @@ async def test_runs_are_compared(tmp_path: Path, view: View) -> None:
     assert table["runs"] == {"alpha": runs[0].name, "beta": runs[1].name}
 
 
+async def test_a_note_is_written_into_the_folder_of_its_run(tmp_path: Path, view: View) -> None:
+    run = await make_run("mtbench101", tmp_path, ALPHA)
+    client = await view(tmp_path / "runs")
+    assert (await client.get("/web/choices")).json()["annotates"] is True
+    asked = {"note": "The baseline.", "tags": ["paper"]}
+    noted = await client.patch(f"/v1/runs/{run.name}", json=asked)
+    assert noted.json()["note"] == "The baseline."
+    assert orjson.loads((run / "notes.json").read_bytes()) == asked
+    [row] = (await client.get("/web/runs")).json()["data"]
+    assert row["tags"] == ["paper"]
+    (run / "notes.json").write_text("spoilt")
+    assert (await client.get(f"/v1/runs/{run.name}")).json()["tags"] == []
+
+
 async def test_runs_are_ranked(tmp_path: Path, view: View) -> None:
     runs = [await make_run("mtbench101", tmp_path, model) for model in (ALPHA, BETA)]
     client = await view(tmp_path / "runs")
