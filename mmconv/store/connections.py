@@ -157,6 +157,13 @@ def read_address(address: str) -> URL:
     return url
 
 
+def file_of(address: str) -> Path | None:
+    """The file of an SQLite store; None for a server or a database in memory."""
+    url = read_address(address)
+    is_file = url.get_backend_name() == "sqlite" and url.database
+    return Path(str(url.database)) if is_file else None
+
+
 def read_timeout(address: str) -> float:
     """How many seconds to wait for a server that does not answer, from its address.
 

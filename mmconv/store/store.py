@@ -14,15 +14,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast
 
 from sqlalchemy import Connection, delete, func, select
+from sqlalchemy.exc import SQLAlchemyError
 
 from mmconv.core.errors import StoreAway, StoreError, StoreFull
 from mmconv.core.types import Failure, Outcome, Reply
 from mmconv.store.batches import BatchedRequests
 from mmconv.store.claims import LEASE_SECONDS, Claims
-from mmconv.store.connections import connect, read_timeout
+from mmconv.store.connections import connect, file_of, read_timeout
 from mmconv.store.rows import BATCH, insert_new, now, read_replies, reply_row
 from mmconv.store.schema import failures, images, replies, runs
 
@@ -58,7 +60,8 @@ class Store:
 
     Raises `StoreError` if it cannot be opened, read or written (a full disk). If a database server
     stops answering, reads and writes wait for it, up to `store_timeout` in its URL (60 s), and then
-    raise `StoreAway`.
+    raise `StoreAway`. If an SQLite file is deleted or replaced while it is in use, every later read
+    and write raises `StoreError`, and `aclose` saves all replies to another file.
 
     The coroutines belong to one event loop. `flights` are the calls that runners look up or request
     at this moment, by key, so that equal calls share one request. A flight that its runner gave up
@@ -71,6 +74,8 @@ class Store:
         self._timeout = read_timeout(url)
         self._away_since: float | None = None
         self._engine = connect(url, create=create)
+        self._path = file_of(url)
+        self._inode = _inode(self._path)
         self._reader = _Batcher(self._guarded(self._read_replies))
         self._failure_reader = _Batcher(self._guarded(self._read_failures))
         self._writer = _Batcher(self._guarded(self._write_outcomes))
@@ -170,6 +175,8 @@ class Store:
         await self._save_rest()
         if self._claimed:
             await asyncio.to_thread(self._release_all)
+        if _inode(self._path) != self._inode:
+            await asyncio.to_thread(self._save_copy)
         self._engine.dispose()
 
     def _guarded(
@@ -191,9 +198,28 @@ class Store:
                     time.sleep(RETRY_SECONDS)
                 else:
                     self._away_since = None
+                    if _inode(self._path) != self._inode:
+                        raise StoreError(
+                            f"the store {self._path} was deleted or replaced while it was in use; "
+                            "its replies are saved to another file when the run ends"
+                        )
                     return results
 
         return guarded
+
+    def _save_copy(self) -> None:
+        """Copy the content of a deleted file, which its connections still have."""
+        path = cast("Path", self._path)
+        copy = path.with_name(f"{path.name}.rescued-{time.time_ns() // 1_000_000}")
+        try:
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            with self._engine.connect() as connection:
+                connection.exec_driver_sql("VACUUM INTO ?", (str(copy),))
+        except (StoreError, SQLAlchemyError, OSError) as error:
+            _LOGGER.error("the replies of the deleted store cannot be saved: %s", error)
+        else:
+            advice = "rename it to %s and give the same command again"
+            _LOGGER.warning("all replies of the deleted store are in %s; " + advice, copy, path)
 
     async def _save_rest(self) -> None:
         until = (self._away_since or time.monotonic()) + self._timeout
@@ -306,6 +332,15 @@ class Store:
         if by_step["renew"]:
             self._claims.renew(connection)
         return results
+
+
+def _inode(path: Path | None) -> tuple[int, int] | None:
+    """What a file is known by, other than its name; None if there is no file."""
+    try:
+        status = path.stat() if path else None
+    except OSError:
+        return None
+    return status and (status.st_dev, status.st_ino)
 
 
 class _Batcher(Generic[Item, Result]):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from pathlib import Path
 
@@ -121,3 +122,28 @@ def test_a_file_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match=r"cannot make .*file.*: (File exists|Not a directory)"):
         Store(str(tmp_path / "file" / "store.sqlite"))
+
+
+@pytest.mark.parametrize("replaced", [False, True], ids=["deleted", "replaced"])
+async def test_a_store_that_is_gone_stops_the_run_and_loses_no_reply(
+    tmp_path: Path, *, replaced: bool
+) -> None:
+    folder = tmp_path / "runs"
+    path = folder / "store.sqlite"
+    store = Store(str(path))
+    await store.put(key(1), "model", LONG)
+    if replaced:
+        other = tmp_path / "other.sqlite"
+        await Store(str(other)).aclose()
+        other.replace(path)
+    else:
+        shutil.rmtree(folder)
+    with pytest.raises(StoreError, match="was deleted or replaced"):
+        await store.put(key(2), "model", LONG)
+    with pytest.raises(StoreError, match="was deleted or replaced"):
+        await store.get(key(1))
+    await store.aclose()
+    [copy] = folder.glob("store.sqlite.rescued-*")
+    rescued = Store(str(copy), create=False)
+    assert [await rescued.get(key(number)) for number in (1, 2)] == [LONG, LONG]
+    await rescued.aclose()
