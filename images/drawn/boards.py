@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from random import Random
 
 from images.drawn.canvas import INK, Canvas, Colour
-from images.drawn.truth import Drawing, Fact, Name, Number, Problem, Square
-from images.drawn.words import COLOURS, SHAPES, Term, Text, coloured, joined
+from images.drawn.truth import Drawing, Fact, Name, Number, Problem, Square, problem, question, text
+from images.drawn.words import COLOURS, SHAPES, coloured, joined
 
 _BOARDS: tuple[tuple[Colour, Colour, Colour], ...] = (
     ((240, 226, 200), (214, 190, 152), (96, 70, 44)),
@@ -69,26 +70,12 @@ class Boards:
             canvas.mark(shape.en, centre, cell * 0.3, COLOURS[colour], INK)
         return Drawing(
             image=canvas.finish(),
-            question=random.choice(_QUESTIONS),
+            question=question("boards", random),
             facts=facts,
             problem=_problem(random, level, [*pieces], facts),
             guess=1 / plan.side**2,
             others=tuple(coloured(*kind) for kind in kinds[plan.pieces :]),
         )
-
-
-_QUESTIONS = (
-    Text(
-        "Which piece stands on which square? Letters count columns, numbers count rows. "
-        "Give one line for each piece: “colour shape: square”.",
-        "每个棋子在哪一格？字母表示列，数字表示行。每个棋子写一行：“颜色形状: 格子”。",
-    ),
-    Text(
-        "List all pieces with their squares (column letter, then row number), "
-        "one a line, as “colour shape: square”.",
-        "列出所有棋子及其所在格子（先列字母，后行数字），每行一个，格式为“颜色形状: 格子”。",
-    ),
-)
 
 
 def _name(square: tuple[int, int]) -> str:
@@ -125,49 +112,25 @@ def _problem(
     task = random.choice(tasks)
     names = tuple(fact.subject for fact in facts)
     start, end = random.sample(range(len(facts)), 2)
+    here, there = squares[start], squares[end]
+    ask = partial(problem, "boards", task, level, one=names[start])
     if task == "moves":
-        return _moves(names[start], names[end], squares[start], squares[end])
+        across, along = abs(here[0] - there[0]), abs(here[1] - there[1])
+        ask = partial(ask, other=names[end], start=_name(here), end=_name(there))
+        return ask(Number(across + along), across=across, along=along)
     if task == "right of":
-        found = [names[n] for n, at in enumerate(squares) if at[0] > squares[start][0]]
-        question = Text(
-            "How many pieces are in columns to the right of the {piece}'s column?",
-            "有多少个棋子位于{piece}所在列的右侧各列？",
-        ).fill(piece=names[start])
-        steps = Text("Right of column {column}: {found}.", "第{column}列右侧：{found}。")
-        none = Text("nothing", "没有棋子")
-        steps = steps.fill(column=_name(squares[start])[0], found=joined(found) if found else none)
-        return Problem(task, question, steps, Number(len(found)), 0.14)
+        found = [names[n] for n, at in enumerate(squares) if at[0] > here[0]]
+        return ask(
+            Number(len(found)),
+            column=_name(here)[0],
+            found=joined(found) if found else text("boards", task, "none"),
+        )
     if task == "highest":
         key = [-(10 * row + column) for column, row in squares]
-        question = Text(
-            "Which piece is in the row with the highest number? Of several, name the rightmost.",
-            "哪个棋子在数字最大的一行？如有多个，请说出最右边的一个。",
-        )
     else:
-        here = squares[start]
         key = [abs(here[0] - column) + abs(here[1] - row) for column, row in squares]
         key[start] = 99
         if sorted(key)[0] == sorted(key)[1]:
             return _problem(random, level, squares, facts)
-        question = Text(
-            "Which piece is reached from the {start} in the fewest steps (left, right, up, down)?",
-            "从{start}出发，上下左右每步一格，到哪个棋子步数最少？",
-        ).fill(start=names[start])
     best = min(range(len(key)), key=lambda place: key[place])
-    steps = Text("The {piece} is on {square}.", "{piece}在{square}。")
-    steps = steps.fill(piece=names[best], square=_name(squares[best]))
-    return Problem(task, question, steps, Name(names[best], names), 1 / len(facts))
-
-
-def _moves(one: Term, other: Term, start: tuple[int, int], end: tuple[int, int]) -> Problem:
-    across, along = abs(start[0] - end[0]), abs(start[1] - end[1])
-    question = Text(
-        "How many steps to a neighbouring square (left, right, up or down) are needed at least "
-        "from the {one} to the {other}? Other pieces do not block the way.",
-        "从{one}走到{other}，每步只能上下左右移动一格，至少需要多少步？其他棋子不挡路。",
-    ).fill(one=one, other=other)
-    steps = Text(
-        "From {one} to {other} it is {across} across and {along} along.",
-        "从{one}到{other}，横向{across}格，纵向{along}格。",
-    ).fill(one=_name(start), other=_name(end), across=across, along=along)
-    return Problem("moves", question, steps, Number(across + along), 0.16)
+    return ask(Name(names[best], names), piece=names[best], square=_name(squares[best]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 
 from PIL import Image
@@ -20,7 +21,19 @@ from images.drawn.canvas import (
     polar,
     text_width,
 )
-from images.drawn.truth import Drawing, Fact, Name, Number, Problem, shown
+from images.drawn.truth import (
+    NO_UNIT,
+    Drawing,
+    Fact,
+    Name,
+    Number,
+    Problem,
+    guess_rate,
+    problem,
+    question,
+    shown,
+    text,
+)
 from images.drawn.words import COLOURS, MONTHS, PEOPLE, PLACES, Term, Text, joined
 
 _TOPICS = (
@@ -80,31 +93,17 @@ class Charts:
             Fact(label, Number(value, within=plan.within))
             for label, value in zip(labels, values[asked], strict=True)
         )
-        which = (
-            Text("", "") if plan.series == 1 else Text(" of the {colour} series", "{colour}系列")
-        )
-        which = which.fill(colour=colours[asked])
-        question = random.choice(_QUESTIONS).fill(which=which)
+        series = text("charts", "series").fill(colour=colours[asked])
+        which = series if plan.series > 1 else NO_UNIT
+        asking = question("charts", random, which=which)
         return Drawing(
             image=image,
-            question=question,
+            question=asking,
             facts=facts,
             problem=_problem(random, level, facts, which),
-            guess=(2 * plan.within + 1) / 100,
+            guess=max(plan.multiple, 2 * plan.within + 1) / 95,
             others=tuple(others),
         )
-
-
-_QUESTIONS = (
-    Text(
-        "What is each value{which}? Give one line for each label: “label: value”.",
-        "{which}各标签的数值是多少？每个标签写一行：“标签: 数值”。",
-    ),
-    Text(
-        "Read the chart: list every label with its value{which}, one a line, as “label: value”.",
-        "请读图：列出每个标签及其{which}数值，每行一个，格式为“标签: 数值”。",
-    ),
-)
 
 
 def _values(random: Random, plan: Step) -> list[int]:
@@ -119,49 +118,24 @@ def _values(random: Random, plan: Step) -> list[int]:
 
 def _problem(random: Random, level: int, facts: Sequence[Fact], which: Text) -> Problem:
     ranked = sorted(facts, key=lambda fact: -_of(fact))
-    order = joined([shown(fact) for fact in ranked])
-    steps = Text("From largest to smallest{which}: {order}.", "{which}从大到小：{order}。")
-    steps = steps.fill(order=order, which=which)
+    most, second, *_, least = map(_of, ranked)
     within = facts[0].value.within if isinstance(facts[0].value, Number) else 0.0
     tasks = ("gap", "rank") if level <= 3 else ("rank", "above", "sum")
     task = random.choice(tasks)
+    order = joined([shown(fact) for fact in ranked])
+    ask = partial(problem, "charts", task, level, which=which, order=order)
     if task == "gap":
-        question = Text(
-            "By how much does the largest value{which} exceed the smallest?",
-            "{which}最大值比最小值大多少？",
-        )
-        answer = Number(_of(ranked[0]) - _of(ranked[-1]), within=2 * within)
-        return Problem(task, question.fill(which=which), steps, answer, 0.02)
+        return ask(Number(most - least, within=2 * within))
+    if task == "sum":
+        return ask(Number(most + second - least, within=3 * within))
     if task == "above":
         place = random.randint(1, len(ranked) - 1)
         limit = (_of(ranked[place - 1]) + _of(ranked[place])) / 2
-        question = Text(
-            "How many values{which} are above {limit}?", "{which}有多少个数值大于{limit}？"
-        )
-        question = question.fill(limit=f"{limit:g}", which=which)
-        return Problem(task, question, steps, Number(place), 0.18)
-    if task == "sum":
-        question = Text(
-            "What is the sum of the two largest values{which} less the smallest?",
-            "{which}最大的两个数值之和减去最小值是多少？",
-        )
-        total = _of(ranked[0]) + _of(ranked[1]) - _of(ranked[-1])
-        return Problem(
-            task, question.fill(which=which), steps, Number(total, within=3 * within), 0.075
-        )
+        return ask(Number(place), limit=f"{limit:g}")
     place = random.randint(1, min(4, len(ranked) - 1))
-    question = Text("Which label has the {nth} value{which}?", "{which}哪个标签的数值{nth}？")
-    question = question.fill(nth=_NTH[place - 1], which=which)
     terms = tuple(fact.subject for fact in facts)
-    return Problem("rank", question, steps, Name(ranked[place - 1].subject, terms), 1 / len(facts))
-
-
-_NTH = (
-    Text("largest", "最大"),
-    Text("second-largest", "第二大"),
-    Text("third-largest", "第三大"),
-    Text("fourth-largest", "第四大"),
-)
+    nth = text("charts", "nth", place - 1)
+    return ask(Name(ranked[place - 1].subject, terms), nth=nth)
 
 
 def _of(fact: Fact) -> float:
@@ -261,13 +235,12 @@ def _pie(
         Fact(label, Number(share, unit=Text("%", "%")))
         for label, share in zip(labels, shares, strict=True)
     )
-    empty = Text("", "")
     return Drawing(
         image=canvas.finish(),
-        question=random.choice(_QUESTIONS).fill(which=empty),
+        question=question("charts", random, which=NO_UNIT),
         facts=facts,
-        problem=_problem(random, level, facts, empty),
-        guess=1 / len(facts),
+        problem=_problem(random, level, facts, NO_UNIT),
+        guess=guess_rate("charts", "share", level),
         others=others,
     )
 

@@ -4,11 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from random import Random
 
 from images.drawn.canvas import INK, WHITE, Canvas, Colour, Point, mixed, polar
-from images.drawn.truth import Drawing, Duration, Fact, Name, Number, Problem, Time, Value, shown
+from images.drawn.truth import (
+    Drawing,
+    Duration,
+    Fact,
+    Name,
+    Number,
+    Problem,
+    Time,
+    Value,
+    problem,
+    question,
+    shown,
+)
 from images.drawn.words import COLOURS, PLACES, PUMPS, Text, joined
 
 _GROUNDS: tuple[Colour, ...] = ((238, 236, 230), (228, 234, 240), (236, 240, 232), WHITE)
@@ -75,36 +88,12 @@ class Clocks:
         facts = tuple(Fact(name, wrap(value)) for name, value in zip(names, values, strict=True))
         return Drawing(
             image=canvas.finish(),
-            question=random.choice(_TIMES if is_clock else _READINGS),
+            question=question("clocks", random, "questions" if is_clock else "readings"),
             facts=facts,
             problem=(_time_problem if is_clock else _load_problem)(random, level, facts, values),
-            guess=(2 * plan.within + 1) * plan.multiple / 720
-            if is_clock
-            else (2 * _off(plan) + 1) / 101,
+            guess=max(plan.multiple, 2 * plan.within + 1) / 720 if is_clock else 0.05,
             others=tuple(name for name in (PLACES if is_clock else PUMPS) if name not in names),
         )
-
-
-_TIMES = (
-    Text(
-        "What time does each clock show? Give one line for each: “name: h:mm”.",
-        "每个时钟显示几点？每个时钟写一行：“名称: 时:分”。",
-    ),
-    Text(
-        "Read the clock of every city. Write one line per city, as “city: h:mm”.",
-        "请读出每个城市时钟的时间，每个城市写一行，格式为“城市: 时:分”。",
-    ),
-)
-_READINGS = (
-    Text(
-        "What does each gauge read? Give one line for each: “name: value”.",
-        "每个仪表的读数是多少？每个仪表写一行：“名称: 数值”。",
-    ),
-    Text(
-        "Note the reading of every gauge, one a line, as “gauge: value”.",
-        "请记录每个仪表的读数，每行一个，格式为“仪表: 数值”。",
-    ),
-)
 
 
 def _off(plan: Step) -> float:
@@ -238,45 +227,26 @@ def _gauge(  # noqa: PLR0913 - what is drawn, where, and how
 def _time_problem(
     random: Random, level: int, facts: Sequence[Fact], values: Sequence[int]
 ) -> Problem:
-    within = 2 * (facts[0].value.within if isinstance(facts[0].value, Time) else 0)
+    within = facts[0].value.within if isinstance(facts[0].value, Time) else 0
     if len(facts) == 1 or random.random() < 0.35:
         place = random.randrange(len(facts))
         later = random.choice((45, 80, 95, 130, 155, 205) if level > 2 else (30, 60, 90))
-        question = Text(
-            "What time will the clock of {name} show in {later} minutes?",
-            "再过{later}分钟，{name}的时钟会显示几点？",
-        )
-        fact = facts[place]
-        steps = Text(
-            "{name} shows {now}, and {later} minutes are added.",
-            "{name}显示{now}，再加{later}分钟。",
-        )
-        steps = steps.fill(name=fact.subject, now=_say(fact.value), later=later)
-        answer = Time((values[place] + later) % 720, within // 2)
-        return Problem("later", question.fill(name=fact.subject, later=later), steps, answer, 0.017)
-    ranked = sorted(zip(values, facts, strict=True), key=lambda pair: pair[0])
-    order = joined([shown(fact) for _, fact in ranked])
-    steps = Text("Counted from 12:00, in order: {order}.", "从12:00算起，依次为：{order}。").fill(
-        order=order
-    )
+        answer = Time((values[place] + later) % 720, within)
+        one, now = facts[place].subject, _say(facts[place].value)
+        return problem("clocks", "later", level, answer, one=one, start=now, later=later)
     if len(facts) > 2 and random.random() < 0.4:
         place = random.randint(1, len(facts) - 1)
-        question = Text(
-            "Put the clocks in order, from 12:00 to 11:59. Which one comes at place {place}?",
-            "将时钟按12:00到11:59的顺序排列，第{place}个是哪个？",
-        ).fill(place=place + 1)
-        named = Name(ranked[place][1].subject, tuple(fact.subject for fact in facts))
-        return Problem("rank", question, steps, named, 1 / len(facts))
+        return _rank("rank", level, facts, values, place)
     start, end = random.sample(range(len(facts)), 2)
-    question = Text(
-        "How many minutes must the clock of {start} run to show what that of {end} shows now?",
-        "{start}的时钟要再走多少分钟，才会显示{end}的时钟现在的时间？",
-    ).fill(start=facts[start].subject, end=facts[end].subject)
-    steps = Text("From {one} forward to {other}.", "从{one}往后走到{other}。").fill(
-        one=_say(facts[start].value), other=_say(facts[end].value)
-    )
-    return Problem(
-        "until", question, steps, Duration((values[end] - values[start]) % 720, within=within), 0.01
+    return problem(
+        "clocks",
+        "until",
+        level,
+        Duration((values[end] - values[start]) % 720, within=2 * within),
+        one=facts[start].subject,
+        other=facts[end].subject,
+        start=_say(facts[start].value),
+        end=_say(facts[end].value),
     )
 
 
@@ -284,27 +254,25 @@ def _load_problem(
     random: Random, level: int, facts: Sequence[Fact], values: Sequence[int]
 ) -> Problem:
     within = facts[0].value.within if isinstance(facts[0].value, Number) else 0.0
-    ranked = sorted(zip(values, facts, strict=True), key=lambda pair: -pair[0])
-    order = joined([shown(fact) for _, fact in ranked])
-    steps = Text("From high to low: {order}.", "从高到低：{order}。").fill(order=order)
+    descending = [-value for value in values]
+    ask = partial(problem, "clocks", order=_order(facts, descending))
     if len(facts) == 1:
-        question = Text("How much is missing to 100?", "距离100还差多少？")
-        return Problem("missing", question, steps, Number(100 - values[0], within=within), 0.09)
+        return ask("missing", level, Number(100 - values[0], within=within))
     if random.random() < 0.5:
-        question = Text(
-            "By how much does the highest reading exceed the lowest?",
-            "最高读数与最低读数相差多少？",
-        )
-        return Problem(
-            "gap", question, steps, Number(ranked[0][0] - ranked[-1][0], within=2 * within), 0.22
-        )
-    place = random.randint(0, len(facts) - 1)
-    question = Text(
-        "Sort the gauges from the highest reading down. Which one comes at place {place}?",
-        "将仪表按读数从高到低排列，第{place}个是哪个？",
-    )
+        return ask("gap", level, Number(max(values) - min(values), within=2 * within))
+    return _rank("order", level, facts, descending, random.randint(0, len(facts) - 1))
+
+
+def _rank(task: str, level: int, facts: Sequence[Fact], keys: Sequence[int], place: int) -> Problem:
+    """Which dial is at a place, counted from 0, by increasing keys."""
+    ranked = sorted(zip(keys, facts, strict=True), key=lambda pair: pair[0])
     answer = Name(ranked[place][1].subject, tuple(fact.subject for fact in facts))
-    return Problem("rank", question.fill(place=place + 1), steps, answer, 1 / len(facts))
+    return problem("clocks", task, level, answer, place=place + 1, order=_order(facts, keys))
+
+
+def _order(facts: Sequence[Fact], keys: Sequence[int]) -> Text:
+    ranked = sorted(zip(keys, facts, strict=True), key=lambda pair: pair[0])
+    return joined([shown(fact) for _, fact in ranked])
 
 
 def _say(value: Value) -> Text:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from random import Random
 
 from images.drawn.canvas import INK, WHITE, Canvas, Colour, Point
-from images.drawn.truth import Drawing, Fact, Name, Number, Problem
-from images.drawn.words import COLOURS, SHAPES, Term, Text, coloured, joined
+from images.drawn.truth import Drawing, Fact, Name, Number, Problem, problem, question
+from images.drawn.words import COLOURS, SHAPES, Term, coloured, joined
 
 _GROUNDS: tuple[Colour, ...] = (WHITE, (246, 242, 232), (236, 242, 246), (240, 240, 240))
 _PAINTS = [term for term in COLOURS if term.en not in ("grey", "brown", "pink")]
@@ -64,25 +65,12 @@ class Crowds:
         )
         return Drawing(
             image=canvas.finish(),
-            question=random.choice(_QUESTIONS),
+            question=question("crowds", random),
             facts=facts,
-            problem=_problem(random, kinds, counts, facts),
+            problem=_problem(random, level, kinds, counts, facts),
             guess=1 / (plan.most - plan.least + 1),
             others=tuple(coloured(*kind) for kind in every if kind not in kinds),
         )
-
-
-_QUESTIONS = (
-    Text(
-        "How many marks are there of each kind? One line for each colour and shape that occurs: "
-        "“colour shape: number”.",
-        "每种图形各有多少个？对出现的每种颜色和形状写一行：“颜色形状: 数量”。",
-    ),
-    Text(
-        "Count the marks by colour and shape, one kind a line, as “colour shape: number”.",
-        "请按颜色和形状数出图形的数量，每种一行，格式为“颜色形状: 数量”。",
-    ),
-)
 
 
 def _places(random: Random, canvas: Canvas, count: int, plan: Step) -> list[Point]:
@@ -105,6 +93,7 @@ def _places(random: Random, canvas: Canvas, count: int, plan: Step) -> list[Poin
 
 def _problem(
     random: Random,
+    level: int,
     kinds: Sequence[tuple[Term, Term]],
     counts: Sequence[int],
     facts: Sequence[Fact],
@@ -115,33 +104,21 @@ def _problem(
             for count, fact in zip(counts, facts, strict=True)
         ]
     )
-    steps = Text("There are {listing}.", "有{listing}。").fill(listing=listing)
     total = sum(counts)
     tasks = ["boxes"] if len(kinds) == 1 else ["boxes", "gap", "colour"]
     if len({*counts}) == len(counts) > 2:
         tasks.append("most")
     task = random.choice(tasks)
+    ask = partial(problem, "crowds", task, level, listing=listing)
     if task == "boxes":
         size = random.choice((2, 3))
-        question = Text(
-            "All marks are packed into boxes of {size}. How many boxes are needed?",
-            "把所有图形装进每盒{size}个的盒子，至少需要几个盒子？",
-        )
-        return Problem(task, question.fill(size=size), steps, Number(-(-total // size)), 0.3)
+        return ask(Number(-(-total // size)), size=size)
     if task == "gap":
-        question = Text(
-            "How many more marks has the most frequent kind than the rarest?",
-            "数量最多的一种比最少的一种多几个？",
-        )
-        return Problem(task, question, steps, Number(max(counts) - min(counts)), 0.18)
+        return ask(Number(max(counts) - min(counts)))
     if task == "colour":
         colour = random.choice(kinds)[0]
         found = sum(count for kind, count in zip(kinds, counts, strict=True) if kind[0] == colour)
-        question = Text("How many marks are not {colour}?", "不是{colour}的图形有多少个？").fill(
-            colour=colour
-        )
-        return Problem(task, question, steps, Number(total - found), 0.07)
+        return ask(Number(total - found), colour=colour)
     second = sorted(range(len(counts)), key=lambda place: -counts[place])[1]
-    question = Text("Which kind is the second most frequent?", "哪一种的数量第二多？")
     names = tuple(fact.subject for fact in facts)
-    return Problem(task, question, steps, Name(names[second], names), 1 / len(names))
+    return ask(Name(names[second], names))

@@ -12,8 +12,8 @@ from random import Random
 from PIL import Image
 
 from images.drawn.canvas import INK, WHITE, Canvas, Colour, Point, text_width
-from images.drawn.truth import Drawing, Fact, Name, Number, Problem
-from images.drawn.words import PLACES, Term, Text, joined, road
+from images.drawn.truth import Drawing, Fact, Name, Number, Problem, problem, question, text
+from images.drawn.words import PLACES, Term, joined, road
 
 _GROUNDS: tuple[Colour, ...] = ((238, 244, 232), (246, 242, 230), (234, 242, 246), WHITE)
 _ROADS: tuple[Colour, ...] = ((150, 150, 156), (196, 150, 96), (120, 146, 170), (120, 120, 120))
@@ -64,24 +64,12 @@ class Maps:
         every = combinations(range(plan.places), 2)
         return Drawing(
             image=image,
-            question=random.choice(_QUESTIONS),
+            question=question("maps", random),
             facts=facts,
-            problem=_problem(random, names, lengths),
+            problem=_problem(random, level, names, lengths),
             guess=1 / 57,
             others=tuple(road(names[a], names[b]) for a, b in every if (a, b) not in lengths),
         )
-
-
-_QUESTIONS = (
-    Text(
-        "How long is each road? One line for each road: “place-place: length”.",
-        "每条路有多长？每条路写一行：“地点-地点: 长度”。",
-    ),
-    Text(
-        "List all roads of the map with their lengths, one a line, as “place-place: length”.",
-        "列出地图上所有道路及其长度，每行一条，格式为“地点-地点: 长度”。",
-    ),
-)
 
 
 def _points(random: Random, count: int, width: int, height: int) -> list[Point]:
@@ -165,15 +153,15 @@ def _paint(
     return canvas.finish()
 
 
-def _problem(random: Random, names: Sequence[Term], lengths: Mapping[Road, int]) -> Problem:
+def _problem(
+    random: Random, level: int, names: Sequence[Term], lengths: Mapping[Road, int]
+) -> Problem:
     task = random.choice(("route", "route", "degree", "reach"))
     degrees = [sum(place in ends for ends in lengths) for place in range(len(names))]
     if task == "degree" and sorted(degrees)[-1] > sorted(degrees)[-2]:
         best = degrees.index(max(degrees))
-        question = Text("Which place do most roads meet at?", "哪个地点连接的道路最多？")
-        steps = Text("{count} roads meet at {place}.", "{place}连接{count}条道路。")
-        steps = steps.fill(place=names[best], count=degrees[best])
-        return Problem(task, question, steps, Name(names[best], tuple(names)), 1 / len(names))
+        answer = Name(names[best], tuple(names))
+        return problem("maps", task, level, answer, place=names[best], count=degrees[best])
     start, end = random.sample(range(len(names)), 2)
     if task == "reach":
         limit = random.choice((20, 30, 40, 50, 60))
@@ -182,23 +170,13 @@ def _problem(random: Random, names: Sequence[Term], lengths: Mapping[Road, int])
             for place in range(len(names))
             if place != start and _route(lengths, start, place)[0] <= limit
         ]
-        question = Text(
-            "How many other places can be reached from {start} on roads of at most {limit} in all?",
-            "从{start}出发，沿道路总长不超过{limit}，能到达多少个其他地点？",
-        ).fill(start=names[start], limit=limit)
-        none = Text("nothing", "没有地点")
-        steps = Text("Near enough: {near}.", "够近的有：{near}。")
-        steps = steps.fill(near=joined(near) if near else none)
-        return Problem(task, question, steps, Number(len(near)), 0.32)
+        listing = joined(near) if near else text("maps", task, "none")
+        number = Number(len(near))
+        return problem("maps", task, level, number, start=names[start], limit=limit, near=listing)
     length, places = _route(lengths, start, end)
-    question = Text(
-        "How long is the shortest way from {start} to {end} along the roads?",
-        "沿道路从{start}到{end}的最短路程是多长？",
-    ).fill(start=names[start], end=names[end])
-    steps = Text("The way is {way}.", "路线是{way}。").fill(
-        way=", ".join(names[place].en for place in places)
-    )
-    return Problem("route", question, steps, Number(length), 0.01)
+    way = ", ".join(names[place].en for place in places)
+    ends = {"start": names[start], "end": names[end]}
+    return problem("maps", "route", level, Number(length), way=way, **ends)
 
 
 def _route(lengths: Mapping[Road, int], start: int, end: int) -> tuple[int, list[int]]:

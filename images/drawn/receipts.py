@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 
 from PIL import Image
 
 from images.drawn.canvas import INK, Canvas, Colour, Face, mixed
-from images.drawn.truth import Drawing, Fact, Name, Number, Problem
+from images.drawn.truth import Drawing, Fact, Name, Number, Problem, problem, question
 from images.drawn.words import GOODS, Term, Text, joined
 
 _SHOPS = ("CORNER SHOP", "GREEN MARKET", "DAILY FOODS", "HARBOUR STORE", "THE PANTRY")
@@ -70,27 +71,15 @@ class Receipts:
                 _Row(good, random.randint(1, plan.most), random.randint(40, 990), _code(random))
                 for good in goods
             ]
-        facts = tuple(Fact(row.good, Number(row.cents / 100, digits=2)) for row in rows)
+        facts = tuple(Fact(row.good, _money(row.cents)) for row in rows)
         return Drawing(
             image=_paint(random, plan, rows),
-            question=random.choice(_QUESTIONS),
+            question=question("receipts", random),
             facts=facts,
-            problem=_problem(random, level, rows, facts),
+            problem=_problem(random, level, rows),
             guess=0.001,
             others=tuple(good for good in GOODS if good not in goods),
         )
-
-
-_QUESTIONS = (
-    Text(
-        "What does each row of the receipt cost in total? One line for each: “item: amount”.",
-        "小票上每一行的总价是多少？每种商品写一行：“商品: 金额”。",
-    ),
-    Text(
-        "Copy the receipt: every item with the amount of its row, one a line, as “item: amount”.",
-        "请抄录小票：每种商品及其该行总金额，每行一个，格式为“商品: 金额”。",
-    ),
-)
 
 
 def _code(random: Random) -> int:
@@ -134,52 +123,36 @@ def _paint(random: Random, plan: Step, rows: Sequence[_Row]) -> Image.Image:
     return canvas.finish()
 
 
-def _problem(random: Random, level: int, rows: Sequence[_Row], facts: Sequence[Fact]) -> Problem:
+def _problem(random: Random, level: int, rows: Sequence[_Row]) -> Problem:
     ranked = sorted(rows, key=lambda row: -row.cents)
     total = sum(row.cents for row in rows)
     task = random.choice(("two", "rank") if level <= 2 else ("total", "rank", "without", "change"))
+    ask = partial(problem, "receipts", task, level)
     if task == "rank":
         place = random.randint(0, min(3, len(rows) - 1))
-        question = Text(
-            "Sort the rows by amount, the highest first. Which item is at place {place}?",
-            "将各行按金额从高到低排列，第{place}位是哪种商品？",
-        ).fill(place=place + 1)
         answer = Name(ranked[place].good, tuple(row.good for row in rows))
-        return Problem(task, question, _listing(ranked), answer, 1 / len(rows))
-    if task == "two":
-        question = Text(
-            "What do the two most expensive rows cost together?", "最贵的两行一共多少钱？"
-        )
-        steps, cents = _listing(ranked[:2]), ranked[0].cents + ranked[1].cents
-    elif task == "total":
-        question = Text("What is the sum of all rows?", "所有行的金额之和是多少？")
-        steps, cents = _listing(rows), total
-    elif task == "without":
+        return ask(answer, place=place + 1, listing=_listing(ranked))
+    if task == "without":
         gone = random.choice(rows)
-        question = Text(
-            "What would the sum be without the {good}?", "如果不买{good}，总金额是多少？"
-        ).fill(good=_lower(gone.good))
-        rest = [row for row in rows if row is not gone]
-        steps, cents = _listing(rest), total - gone.cents
-    else:
-        note = next(each for each in (10, 20, 50, 100, 200, 500, 1000) if 100 * each > total)
-        question = Text(
-            "Someone pays the sum of all rows with {note}. How much change is due?",
-            "用{note}支付所有行的总金额，应找回多少？",
-        ).fill(note=note)
-        steps, cents = _listing(rows), 100 * note - total
-    return Problem(task, question, steps, Number(cents / 100, digits=2), 0.001)
+        listing = _listing([row for row in rows if row is not gone])
+        good = Text(gone.good.en.lower(), gone.good.zh)
+        return ask(_money(total - gone.cents), good=good, listing=listing)
+    if task == "two":
+        return ask(_money(ranked[0].cents + ranked[1].cents), listing=_listing(ranked[:2]))
+    if task == "total":
+        return ask(_money(total), listing=_listing(rows))
+    note = next(each for each in (10, 20, 50, 100, 200, 500, 1000) if 100 * each > total)
+    return ask(_money(100 * note - total), note=note, listing=_listing(rows))
 
 
-def _lower(good: Term) -> Text:
-    return Text(good.en.lower(), good.zh)
+def _money(cents: int) -> Number:
+    return Number(cents / 100, digits=2)
 
 
 def _listing(rows: Sequence[_Row]) -> Text:
-    names = joined(
+    return joined(
         [
             Term(f"{row.good.en} {row.cents / 100:.2f}", f"{row.good.zh} {row.cents / 100:.2f}")
             for row in rows
         ]
     )
-    return Text("The amounts: {names}.", "各项金额：{names}。").fill(names=names)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 
 from PIL import Image
 
 from images.drawn.canvas import INK, WHITE, Canvas, Colour, Point, mixed
-from images.drawn.truth import Drawing, Fact, Name, Number, Problem
-from images.drawn.words import COLOURS, TOWERS, Term, Text, joined
+from images.drawn.truth import Drawing, Fact, Name, Number, Problem, problem, question
+from images.drawn.words import COLOURS, TOWERS, Term, joined
 
 _GROUNDS: tuple[Colour, ...] = ((240, 240, 236), (232, 238, 244), (246, 240, 230))
 _WIDE, _HIGH, _DEEP = 62.0, 26.0, (22.0, -15.0)
@@ -60,26 +61,12 @@ class Stacks:
         )
         return Drawing(
             image=_paint(random, plan, columns, names, heights),
-            question=random.choice(_QUESTIONS),
+            question=question("stacks", random),
             facts=facts,
             problem=_problem(random, level, facts, heights),
             guess=1 / plan.most,
             others=TOWERS[plan.towers :],
         )
-
-
-_QUESTIONS = (
-    Text(
-        "How many blocks high is each tower? All blocks have one size and all towers stand on the "
-        "floor. One line for each: “Tower X: number”.",
-        "每座塔有几块积木高？所有积木大小相同，所有塔都立在地面上。每座塔写一行：“X塔: 数量”。",
-    ),
-    Text(
-        "Count the blocks of every tower, hidden ones included (all blocks are alike, and every "
-        "tower starts at the floor). One a line, as “Tower X: number”.",
-        "请数出每座塔的积木数，包括被挡住的（积木都一样，塔都从地面开始）。每座一行：“X塔: 数量”。",
-    ),
-)
 
 
 def _paint(
@@ -139,36 +126,20 @@ def _problem(random: Random, level: int, facts: Sequence[Fact], heights: Sequenc
             for fact, height in zip(facts, heights, strict=True)
         ]
     )
-    steps = Text("The heights are: {listing}.", "各塔高度：{listing}。").fill(listing=listing)
     tasks = ["gap", "total"] if level <= 3 else ["total", "fill", "level"]
     ranked = sorted(heights, reverse=True)
     if ranked[0] > ranked[1]:
         tasks.append("highest")
     task = random.choice(tasks)
+    ask = partial(problem, "stacks", task, level, listing=listing)
     if task == "highest":
-        best = heights.index(ranked[0])
-        question = Text("Which tower is the highest in blocks?", "哪座塔的积木最多？")
-        return Problem(task, question, steps, Name(names[best], names), 1 / len(names))
-    if task == "gap":
-        question = Text(
-            "How many blocks more has the highest tower than the lowest?",
-            "最高的塔比最低的塔多几块积木？",
-        )
-        return Problem(task, question, steps, Number(ranked[0] - ranked[-1]), 0.2)
-    if task == "total":
-        question = Text("How many blocks are there in all?", "一共有多少块积木？")
-        return Problem(task, question, steps, Number(sum(heights)), 0.07)
-    if task == "fill":
-        question = Text(
-            "How many blocks must be added to make all towers as high as the highest?",
-            "要使所有塔都与最高的塔一样高，需要增加多少块积木？",
-        )
-        number = ranked[0] * len(heights) - sum(heights)
-        return Problem(task, question, steps, Number(number), 0.035)
-    limit = random.choice(ranked[:-1])
-    question = Text(
-        "How many blocks are left if every tower higher than {limit} is cut down to {limit}?",
-        "如果把高于{limit}块的塔都减到{limit}块，还剩多少块积木？",
-    ).fill(limit=limit)
-    number = sum(min(height, limit) for height in heights)
-    return Problem(task, question, steps, Number(number), 0.035)
+        return ask(Name(names[heights.index(ranked[0])], names))
+    if task == "level":
+        limit = random.choice(ranked[:-1])
+        return ask(Number(sum(min(height, limit) for height in heights)), limit=limit)
+    numbers = {
+        "gap": ranked[0] - ranked[-1],
+        "total": sum(heights),
+        "fill": ranked[0] * len(heights) - sum(heights),
+    }
+    return ask(Number(numbers[task]))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
+import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from random import Random
-from typing import Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 from PIL import Image
 
@@ -153,8 +156,7 @@ class Problem:
     """A question about facts.
 
     `guess` is the chance that a blind answer of the right kind is right: one in the number of
-    names, or how often the answer of another drawing of the family, level and task is right
-    (measured over 24 drawings a level).
+    names, or how often another drawing's answer to the task is right at this level.
     """
 
     task: str
@@ -184,6 +186,48 @@ class Drawing(Truth):
     """An image and its truth."""
 
     image: Image.Image
+
+
+_FOLDER = Path(__file__).parent
+_TEXTS: Final[dict[str, Any]] = tomllib.loads((_FOLDER / "texts.toml").read_text("utf-8"))
+_GUESSES: Final[dict[str, dict[str, dict[str, float]]]] = json.loads(
+    (_FOLDER / "guesses.json").read_text("utf-8")
+)
+
+
+def text(*keys: str | int) -> Text:
+    """A sentence of `texts.toml`."""
+    found: Any = _TEXTS
+    for key in keys:
+        found = found[key]
+    return Text(*found)
+
+
+def question(family: str, random: Random, key: str = "questions", **slots: Text) -> Text:
+    """One of the questions of the first turn."""
+    return Text(*random.choice(_TEXTS[family][key])).fill(**slots)
+
+
+def guess_rate(family: str, task: str, level: int) -> float:
+    """How often another drawing's number is right, as `tests.bench.scenes blind` measured."""
+    return _GUESSES[family][task][str(level)]
+
+
+def problem(
+    family: str, task: str, level: int, answer: Value, **slots: Text | Term | str | float
+) -> Problem:
+    """A task of a family; the slots are those of its question and its steps."""
+    has_steps = "steps" in _TEXTS[family][task]
+    steps = text(family, task, "steps") if has_steps else text(family, "steps")
+    return Problem(
+        task=task,
+        question=text(family, task, "question").fill(**slots),
+        steps=steps.fill(**slots),
+        answer=answer,
+        guess=1 / len(answer.among)
+        if isinstance(answer, Name)
+        else guess_rate(family, task, level),
+    )
 
 
 def shown(fact: Fact) -> Term:

@@ -11,17 +11,21 @@ together.
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from functools import cache, partial
-from itertools import islice, permutations, product
+from itertools import islice, product
+from pathlib import Path
 from random import Random
 from statistics import fmean
 
+import images.drawn.truth as truths
 from images.drawn import FAMILIES, LEVELS, draw_sample
-from images.drawn.truth import Drawing, Plain, Value
+from images.drawn.canvas import Canvas
+from images.drawn.truth import Drawing, Name, Number, Plain, Value
 from tests.mmconv.benchmarks.scenes.rehearsal import Place, Rehearsal, holds, truth
 
 MODELS = {
@@ -37,14 +41,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=("speed", "planted", "blind"))
     parser.add_argument("--runs", type=int, default=500, help="runs of each model (planted)")
-    parser.add_argument("--n", type=int, default=40, help="drawings of each level (blind)")
+    parser.add_argument("--n", type=int, default=400, help="drawings of each level (blind)")
+    parser.add_argument("--write", action="store_true", help="write guesses.json (blind)")
     options = parser.parse_args()
     if options.what == "speed":
         measure_speed()
     elif options.what == "planted":
         plant(options.runs)
     else:
-        guess(options.n)
+        guess(options.n, write=options.write)
 
 
 def measure_speed() -> None:
@@ -96,34 +101,49 @@ def always(rates: tuple[float, float, float], _: int) -> tuple[float, float, flo
     return rates
 
 
-def guess(n: int) -> None:
-    """Print stated rates, and those of a model that states what is true of another drawing."""
-    print("| family | task | " + " | ".join(f"{level}" for level in LEVELS) + " |")
+def guess(n: int, *, write: bool) -> None:
+    """Print the stated rates, and those of a model that states what is true of another drawing."""
+    for name in ("box", "disc", "line", "polygon", "text"):
+        setattr(Canvas, name, lambda *_, **__: None)  # only the truth is wanted
+    rates: dict[str, dict[str, dict[str, float]]] = {}
+    print(f"| family | task | {' | '.join(map(str, LEVELS))} |")
     for family in FAMILIES.values():
-        rates: defaultdict[str, dict[int, tuple[float, float]]] = defaultdict(dict)
+        tasks: defaultdict[str, dict[int, tuple[float, float]]] = defaultdict(dict)
         for level in LEVELS:
             drawings = [family.draw(Random(f"blind/{level}/{each}"), level) for each in range(n)]
             for task, stated, measured in guesses(drawings):
-                rates[task][level] = stated, measured
-        for task, by_level in rates.items():
-            cells = (by_level.get(level) for level in LEVELS)
+                tasks[task][level] = stated, measured
+        for task, levels in tasks.items():
+            cells = (levels.get(level) for level in LEVELS)
             row = (f"{100 * cell[0]:.1f} ({100 * cell[1]:.1f})" if cell else "" for cell in cells)
             print(f"| {family.name} | {task} | {' | '.join(row)} |")
+        rates[family.name] = {
+            task: {str(level): round(measured, 3) for level, (_, measured) in levels.items()}
+            for task, levels in tasks.items()
+            if not task.startswith("facts,")
+        }
+    if write:
+        path = Path(truths.__file__).with_name("guesses.json")
+        path.write_text(f"{json.dumps(rates, indent=1)}\n", encoding="utf-8")
 
 
 def guesses(drawings: list[Drawing]) -> Iterator[tuple[str, float, float]]:
-    """Each task with the stated rate and the measured one."""
+    """Each task with the stated rate and the measured one; names are drawn from those asked for."""
     tasks: defaultdict[str, list[tuple[float, tuple[Value, ...]]]] = defaultdict(list)
     for drawing in drawings:
         values = tuple(fact.value for fact in drawing.facts)
-        tasks[f"facts, {type(values[0]).__name__}"].append((drawing.guess, values))
-        tasks[drawing.problem.task].append((drawing.problem.guess, (drawing.problem.answer,)))
+        is_share = isinstance(values[0], Number) and values[0].unit.en == "%"
+        kind = "share" if is_share else f"facts, {type(values[0]).__name__}"
+        tasks[kind].append((drawing.guess, values))
+        if not isinstance(answer := drawing.problem.answer, Name):
+            tasks[drawing.problem.task].append((drawing.problem.guess, (answer,)))
     for task, answers in tasks.items():
         stated = [rate for rate, _ in answers]
         right = [
             true.accepts(guessed)
-            for (_, truths), (_, others) in permutations(answers, 2)
-            for true, guessed in product(truths, map(read, others))
+            for step in range(1, min(40, len(answers)))
+            for (_, trues), (_, others) in zip(answers, answers[step:], strict=False)
+            for true, guessed in product(trues, map(read, others))
         ]
         if right:
             yield task, fmean(stated), fmean(right)
