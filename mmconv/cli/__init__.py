@@ -28,7 +28,7 @@ COMMANDS = {
     "show": ("show", "Show prompts and replies, sample by sample."),
     "report": ("results", "Write the report page of a run again."),
     "compare": ("comparing", "Compare runs of one benchmark, paired per sample."),
-    "power": ("comparing", "Plan how many samples, trials or labels find an effect."),
+    "power": ("comparing", "Plan how many samples, trials, verdicts or labels find an effect."),
     "leaderboard": ("comparing", "Rank runs of one benchmark."),
     "view": ("", "Browse and compare the runs of a folder in a web page."),
     "label": ("", "Rate a run's answers as people, in a web page."),

@@ -168,7 +168,7 @@ def for_readers(board: Leaderboard, form: str) -> Sequence[Table]:
 
 
 @click.command(name="power")
-@RUNS
+@click.argument("runs", metavar="RUN [RUN]|BENCHMARK", type=FILE, nargs=-1, required=True)
 @click.option(
     "--effect",
     metavar="NUMBER",
@@ -177,9 +177,10 @@ def for_readers(board: Leaderboard, form: str) -> Sequence[Table]:
 )
 @table_options
 def power_command(runs: Sequence[Path], effect: str, form: str, out: Path | None) -> None:
-    """Plan how many samples, trials or labels find an effect with 80 % power.
+    """Plan how many samples, trials, verdicts or labels find an effect with 80 % power.
 
-    RUNS is a pilot: one run for changes between its conditions, two for differences between them.
+    The pilot is a run for changes between its conditions, or two for differences between them.
+    Without one, the name convbench takes errors that come with mmconv.
     """
     try:
         size = float(effect.removesuffix("%"))

@@ -10,6 +10,7 @@ from mmconv.stats.contrasts import Contrast, Kind, Quantity, contrast, holm, mea
 from mmconv.stats.estimates import (
     FEWEST_CLUSTERS,
     INTERVALS,
+    adjust,
     as_cell,
     bounded,
     combine,
@@ -32,6 +33,7 @@ __all__ = [
     "Kind",
     "Quantity",
     "ScoreFrame",
+    "adjust",
     "as_cell",
     "bounded",
     "combine",

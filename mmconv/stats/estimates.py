@@ -148,6 +148,33 @@ def summarise_share_change(column: Column) -> Summary:
     return replace(summary, low=centre - half, high=centre + half)
 
 
+def adjust(column: Column, covariate: Column) -> tuple[Summary, Summary, Summary] | None:
+    """The mean, the mean at a covariate of 0, and the slope, by least squares over common samples.
+
+    The errors of both are those of the samples' influences. None if the covariate does not vary.
+    """
+    places = _row_of(covariate)
+    rows = [
+        (row, places[sample])
+        for row, sample in enumerate(column.samples)
+        if column.present[row] and sample in places and covariate.present[places[sample]]
+    ]
+    if not rows:
+        return None
+    own = column.rows([row for row, _ in rows])
+    x = covariate.numbers[[row for _, row in rows]]
+    apart, middle = x - x.mean(), float(own.numbers.mean())
+    square = float(apart @ apart) / len(rows)
+    if square <= ROUNDING:
+        return None
+    slope = float(apart @ own.numbers) / len(rows) / square
+    left = own.numbers - middle - slope * apart
+    start = middle - slope * float(x.mean()) + left * (1 - x.mean() * apart / square)
+    slopes = slope + left * apart / square
+    at_zero, slope_itself = (summarise(replace(own, numbers=each)) for each in (start, slopes))
+    return summarise(own), at_zero, slope_itself
+
+
 def combine(columns: Mapping[str, Column], weights: Mapping[str, float]) -> Summary:
     """The weighted sum of the columns' means, each over its own rows that have a number.
 

@@ -1,4 +1,4 @@
-"""How many samples, trials or labels show a difference, planned from the errors of a pilot.
+"""How many samples, trials, verdicts or labels show a difference, by the errors of a pilot.
 
 A test at the 5 % level finds a difference with 80 % power if it is as large as its error times the
 sum of the quantiles of both (`mmconv.stats.contrasts.Contrast.detectable`). An error falls with the
@@ -8,7 +8,8 @@ root of the number of clusters; more trials lower only the part that varies with
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -45,20 +46,34 @@ def count_trials(column: Column, effect: float) -> int | None:
 
     None without two trials in the pilot, and if no number of trials would do.
     """
+    return _count_repeats(column, [read_trial(sample).key for sample in column.samples], effect)
+
+
+def count_verdicts(judges: Sequence[Column], effect: float) -> int | None:
+    """How many verdicts on each answer show a mean of this size; the columns are of each judge.
+
+    What a judge gives all answers alike does not count. None with fewer than two judges, and if no
+    number of verdicts would do.
+    """
+    if len(judges) < 2:
+        return None
+    centred = [replace(each, numbers=each.numbers - np.nanmean(each.numbers)) for each in judges]
+    joined = Column.joined(centred)
+    return _count_repeats(joined, joined.samples, effect)
+
+
+def _count_repeats(column: Column, keys: Sequence[str], effect: float) -> int | None:
+    """How many numbers of each key show a mean of this size, if a key has two or more now."""
     error, freedom = _error(column)
-    codes, keys = number_names(
-        read_trial(sample).key
-        for sample, here in zip(column.samples, column.present, strict=True)
-        if here
-    )
-    trials, free = len(codes) / max(len(keys), 1), len(codes) - len(keys)
+    codes, found = number_names(key for key, here in zip(keys, column.present, strict=True) if here)
+    repeats, free = len(codes) / max(len(found), 1), len(codes) - len(found)
     if not error or not free:
         return None
     numbers = column.numbers[column.present]
     means = np.bincount(codes, weights=numbers) / np.bincount(codes)
     within = float(((numbers - means[codes]) ** 2).sum()) / free
     whole = float(means.var(ddof=1))
-    between = max(0.0, whole - within / trials)
+    between = max(0.0, whole - within / repeats)
     for count in range(1, 101):
         share = math.sqrt((between + within / count) / whole) if whole else 0.0
         if error * share * _quantiles(freedom) <= effect:

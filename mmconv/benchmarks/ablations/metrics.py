@@ -26,8 +26,10 @@ turns of one conversation share lower it, as a judge that is too kind there is k
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise, product
 
 from mmconv.benchmarks.ablations.quantities import (
@@ -41,17 +43,21 @@ from mmconv.benchmarks.ablations.quantities import (
     QUANTITIES,
     Grading,
 )
+from mmconv.benchmarks.base.endings import TOKENS
 from mmconv.benchmarks.base.metrics import (
     ColumnOf,
     Delta,
     Mean,
     Metric,
+    Official,
     Ratio,
     Select,
     Together,
+    mapped,
     share,
 )
-from mmconv.stats import Column, ScoreFrame
+from mmconv.core.types import Cell
+from mmconv.stats import Column, ScoreFrame, adjust, pair
 
 
 def ladder(grading: Grading) -> Iterator[Metric]:
@@ -75,7 +81,37 @@ def ladder(grading: Grading) -> Iterator[Metric]:
                 grading.select(*replaced),
                 grading,
             )
+            if not grading.exact:
+                yield from _at_equal_length(name, means[start], means[goal], grading)
     yield from _causes(grading)
+
+
+LENGTHS = ("change", "change at equal length", "per doubling of the length")
+
+
+def _at_equal_length(name: str, start: Mean, goal: Mean, grading: Grading) -> Iterator[Official]:
+    """A delta, the same between answers of equal length, and what twice the length adds to it."""
+    ends = [
+        Select(TOKENS, condition=QUANTITIES[each.name][0], turn=QUANTITIES[each.name][1])
+        for each in (start, goal)
+    ]
+    delta = Delta(name, start=start, goal=goal, group=grading.group)
+    for place, title in enumerate(LENGTHS):
+        group = replace(grading.group, title=f"{grading.name}: {title}")
+        compute = partial(_adjusted, delta=delta, lengths=(ends[0], ends[1]), place=place)
+        yield Official(name, compute=compute, group=group, table="lengths")
+
+
+def _adjusted(
+    frame: ScoreFrame, *, delta: Delta, lengths: tuple[Select, Select], place: int
+) -> Cell | None:
+    before, after = (mapped(each(frame), _doublings) for each in lengths)
+    found = adjust(delta.column(frame), pair(before, after))
+    return None if found is None else delta.group.cell(found[place], signed=True)
+
+
+def _doublings(tokens: float) -> float:
+    return math.log2(max(tokens, 1.0))
 
 
 def _overall(means: Mapping[str, Mean], grading: Grading) -> Iterator[Mean]:

@@ -50,6 +50,11 @@ CONTROL = (
     "before the perfect one replaced it. There a right turn replaces a right one, so the change "
     "should be near 0. Three controls are tested together at the 5 % level."
 )
+LENGTH = (
+    "At equal length: the change in samples whose answer has as many tokens under both conditions, "
+    "by a straight line in the logarithm of the length. A diagnostic: if it is far from the "
+    "change, the judge may pay for length. But answers may also be longer because they are better."
+)
 UNSURE = (
     "WARNING: perfect turns also change samples whose own turn was clearly right, so these changes "
     "may overstate the model's faults: {deltas}. The judge may be kinder after reference turns, or "
@@ -102,6 +107,9 @@ def layouts(options: ConvBenchOptions, convention: Convention | None) -> Iterato
         notes=("Deltas are paired per sample.", REFERENCES_COUNT, *([control] if judged else [])),
         remarks=partial(_unsure, judged),
         findings=largest_gain,
+    )
+    yield Layout(
+        "lengths", "Do judges pay for length? Changes at equal length", notes=(LENGTH,), detail=True
     )
     for grading in judged:
         yield Layout(

@@ -35,6 +35,15 @@ async def test_a_pilot_plans_changes_and_two_plan_differences(tmp_path: Path) ->
         assert (row["found now"]["value"] > 1.0) == (row["samples"]["value"] > 12)
 
 
+def test_without_a_pilot_errors_that_come_with_mmconv_plan_a_run() -> None:
+    row = planned(Path("convbench"), effect="0.5")["S2_hat - S2, direct (1-10)"]
+    # SD 2.2: (1.98 + 0.84)^2 2.2^2 / 0.5^2
+    assert row["samples"]["value"] == pytest.approx(157, abs=5)
+    assert row["samples (calls)"]["value"] == 33 * row["samples"]["value"]
+    assert row["verdicts (calls)"]["value"] == 100 * (6 + 27 * row["verdicts"]["value"])
+    assert row["cheapest"]["value"] == "samples"
+
+
 async def test_an_effect_in_percent_is_one_of_shares(tmp_path: Path) -> None:
     run = await make_run("convbench", tmp_path)
     assert all("win rate (%)" in row for row in planned(run, effect="20%"))

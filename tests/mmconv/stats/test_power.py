@@ -8,7 +8,7 @@ import pytest
 from mmconv.core.plans import name_trial
 from mmconv.stats import Column, summarise
 from mmconv.stats.corrections import correct
-from mmconv.stats.power import count_labels, count_samples, count_trials, detectable
+from mmconv.stats.power import count_labels, count_samples, count_trials, count_verdicts, detectable
 
 
 def found(runs: int, effect: float = 0.4) -> float:
@@ -59,6 +59,22 @@ def test_trials_help_only_what_varies_within_samples() -> None:
     assert 4 <= more <= 7
     assert count_samples(noisy, 0.7 * now) == pytest.approx(200 / 0.49, rel=0.03)
     assert count_trials(steady, 0.7 * (detectable(steady) or 0.0)) is None
+
+
+def test_more_verdicts_help_only_what_varies_between_them() -> None:
+    random = np.random.default_rng(5)
+    answers = random.normal(0, 1, 200)
+    noisy, steady = (
+        [Column.of((answers + shift + random.normal(0, sd, 200)).tolist()) for shift in (0.0, 2.0)]
+        for sd in (3.0, 0.01)
+    )
+    now = detectable(Column.of(((noisy[0].numbers + noisy[1].numbers) / 2).tolist()))
+    assert now is not None
+    # that one judge gives everything 2 more does not count
+    assert count_verdicts(noisy, now) in {2, 3}
+    assert (count_verdicts(noisy, 0.7 * now) or 0) > 3
+    assert count_verdicts(steady, 0.1) is None
+    assert count_verdicts(noisy[:1], now) is None
 
 
 def test_a_pilot_of_one_trial_or_of_few_samples_knows_less() -> None:
