@@ -9,7 +9,18 @@ from itertools import product
 from random import Random
 
 from images.drawn.canvas import INK, Canvas, Colour
-from images.drawn.truth import Drawing, Fact, Name, Number, Problem, Square, problem, question, text
+from images.drawn.truth import (
+    Drawing,
+    Fact,
+    Name,
+    Number,
+    Problem,
+    Square,
+    problem,
+    question,
+    step,
+    text,
+)
 from images.drawn.words import COLOURS, SHAPES, coloured, joined
 
 _BOARDS: tuple[tuple[Colour, Colour, Colour], ...] = (
@@ -34,18 +45,6 @@ class Step:
     all_sides: bool
 
 
-def step(level: int) -> Step:
-    """The step of a level from 1 to 10."""
-    return Step(
-        side=(3, 4, 4, 5, 6, 7, 8, 8, 9, 10)[level - 1],
-        pieces=(2, 3, 4, 5, 6, 7, 8, 10, 12, 14)[level - 1],
-        colours=min(7, 2 + level // 2),
-        shapes=min(6, 2 + level // 2),
-        in_squares=level <= 2,
-        all_sides=level <= 6,
-    )
-
-
 class Boards:
     """The family of boards; no two pieces are alike."""
 
@@ -53,7 +52,7 @@ class Boards:
 
     def draw(self, random: Random, level: int) -> Drawing:
         """A board with pieces; the facts are their squares."""
-        plan = step(level)
+        plan = step(Step, "boards", level)
         colours = random.sample(_PIECES, plan.colours)
         shapes = random.sample(SHAPES, plan.shapes)
         kinds = [*product(colours, shapes)]

@@ -32,6 +32,7 @@ from images.drawn.truth import (
     problem,
     question,
     shown,
+    step,
     text,
 )
 from images.drawn.words import COLOURS, MONTHS, PEOPLE, PLACES, Term, Text, joined
@@ -56,19 +57,6 @@ class Step:
     size: float
 
 
-def step(level: int) -> Step:
-    """The step of a level from 1 to 10."""
-    return Step(
-        count=3 + level * 8 // 10,
-        series=1 + (level > 4) + (level > 7),
-        printed=level <= 3,
-        multiple=5 if level in (4, 5, 6) else 1,
-        grid=10 if level <= 8 else 20,
-        within=0.0 if level <= 3 else 1.5 if level <= 6 else 2.0,
-        size=17 - 0.55 * level,
-    )
-
-
 class Charts:
     """The family of charts."""
 
@@ -77,7 +65,7 @@ class Charts:
     def draw(self, random: Random, level: int) -> Drawing:
         """A chart of one to three series; the question is about one of them."""
         kind = random.choice(("bars", "lines", "pie"))
-        plan = step(level)
+        plan = step(Step, "charts", level)
         pool = random.choice((MONTHS, PLACES, PEOPLE))
         first = random.randint(0, len(pool) - plan.count) if pool is MONTHS else 0
         picked = pool[first:] if pool is MONTHS else random.sample(pool, len(pool))

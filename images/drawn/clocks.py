@@ -21,6 +21,7 @@ from images.drawn.truth import (
     problem,
     question,
     shown,
+    step,
 )
 from images.drawn.words import COLOURS, PLACES, PUMPS, Text, joined
 
@@ -46,19 +47,6 @@ class Step:
         return 0 if self.multiple == 5 else 1
 
 
-def step(level: int) -> Step:
-    """The step of a level from 1 to 10."""
-    return Step(
-        count=(1, 2, 2, 3, 4, 4, 6, 6, 8, 9)[level - 1],
-        multiple=30 if level == 1 else 5 if level <= 4 else 1,
-        numerals=12 if level <= 3 else 4 if level <= 7 else 0,
-        ticks=level <= 8,
-        tilt=0.0 if level <= 5 else 6.0 * (level - 5),
-        second_hand=level >= 6,
-        contrast=1.0 if level <= 6 else 1.0 - 0.12 * (level - 6),
-    )
-
-
 class Clocks:
     """The family of dials."""
 
@@ -66,7 +54,7 @@ class Clocks:
 
     def draw(self, random: Random, level: int) -> Drawing:
         """Some clocks or some gauges, each with a name below."""
-        plan = step(level)
+        plan = step(Step, "clocks", level)
         is_clock = random.random() < 0.6
         names = random.sample(PLACES if is_clock else PUMPS, plan.count)
         canvas, places, radius = _board(random, plan.count)

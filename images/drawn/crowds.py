@@ -10,7 +10,7 @@ from itertools import product
 from random import Random
 
 from images.drawn.canvas import INK, WHITE, Canvas, Colour, Point
-from images.drawn.truth import Drawing, Fact, Name, Number, Problem, problem, question
+from images.drawn.truth import Drawing, Fact, Name, Number, Problem, problem, question, step
 from images.drawn.words import COLOURS, SHAPES, Term, coloured, joined
 
 _GROUNDS: tuple[Colour, ...] = (WHITE, (246, 242, 232), (236, 242, 246), (240, 240, 240))
@@ -28,17 +28,6 @@ class Step:
     overlap: float
 
 
-def step(level: int) -> Step:
-    """The step of a level from 1 to 10."""
-    return Step(
-        kinds=(1, 2, 2, 3, 3, 4, 4, 5, 5, 6)[level - 1],
-        least=2 if level <= 3 else 3,
-        most=(4, 5, 7, 7, 9, 10, 12, 13, 15, 16)[level - 1],
-        radius=34 - 2.2 * level,
-        overlap=0.0 if level <= 4 else 0.06 * (level - 4),
-    )
-
-
 class Crowds:
     """The family of crowds."""
 
@@ -46,7 +35,7 @@ class Crowds:
 
     def draw(self, random: Random, level: int) -> Drawing:
         """Marks of some colours and shapes; the facts are how many there are of each kind."""
-        plan = step(level)
+        plan = step(Step, "crowds", level)
         colours = random.sample(_PAINTS, min(3, plan.kinds))
         shapes = random.sample(SHAPES, min(3, plan.kinds))
         every = [*product(colours, shapes)]

@@ -12,7 +12,7 @@ from random import Random
 from PIL import Image
 
 from images.drawn.canvas import INK, WHITE, Canvas, Colour, Point, text_width
-from images.drawn.truth import Drawing, Fact, Name, Number, Problem, problem, question, text
+from images.drawn.truth import Drawing, Fact, Name, Number, Problem, problem, question, step, text
 from images.drawn.words import PLACES, Term, joined, road
 
 _GROUNDS: tuple[Colour, ...] = ((238, 244, 232), (246, 242, 230), (234, 242, 246), WHITE)
@@ -31,17 +31,6 @@ class Step:
     size: float
 
 
-def step(level: int) -> Step:
-    """The step of a level from 1 to 10."""
-    return Step(
-        places=(3, 3, 4, 4, 5, 6, 7, 8, 9, 10)[level - 1],
-        more=(0, 1, 1, 2, 2, 3, 3, 4, 4, 5)[level - 1],
-        bend=0.0 if level <= 5 else 4.0 * (level - 5),
-        landmarks=0 if level <= 3 else min(5, level - 3),
-        size=18 - 0.7 * level,
-    )
-
-
 Road = tuple[int, int]
 
 
@@ -52,7 +41,7 @@ class Maps:
 
     def draw(self, random: Random, level: int) -> Drawing:
         """Places with roads; the facts are the lengths of the roads."""
-        plan = step(level)
+        plan = step(Step, "maps", level)
         names = random.sample(PLACES, plan.places)
         width, height = random.choice(((640, 520), (760, 600), (820, 560)))
         points = _points(random, plan.places, width, height)

@@ -10,7 +10,7 @@ from random import Random
 from PIL import Image
 
 from images.drawn.canvas import INK, Canvas, Colour, Face, mixed
-from images.drawn.truth import Drawing, Fact, Name, Number, Problem, problem, question
+from images.drawn.truth import Drawing, Fact, Name, Number, Problem, problem, question, step
 from images.drawn.words import GOODS, Term, Text, joined
 
 _SHOPS = ("CORNER SHOP", "GREEN MARKET", "DAILY FOODS", "HARBOUR STORE", "THE PANTRY")
@@ -44,18 +44,6 @@ class _Row:
         return self.pieces * self.unit
 
 
-def step(level: int) -> Step:
-    """The step of a level from 1 to 10."""
-    return Step(
-        rows=2 + level,
-        most=1 if level <= 2 else 4 if level <= 6 else 9,
-        codes=level >= 5,
-        units=level >= 3,
-        size=19 - 0.85 * level,
-        contrast=1.0 if level <= 5 else 1.0 - 0.11 * (level - 5),
-    )
-
-
 class Receipts:
     """The family of receipts."""
 
@@ -63,7 +51,7 @@ class Receipts:
 
     def draw(self, random: Random, level: int) -> Drawing:
         """A receipt; the facts are the totals of its rows."""
-        plan = step(level)
+        plan = step(Step, "receipts", level)
         goods = random.sample(GOODS, plan.rows)
         rows: list[_Row] = []
         while len({row.cents for row in rows}) < plan.rows:

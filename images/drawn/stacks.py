@@ -10,7 +10,7 @@ from random import Random
 from PIL import Image
 
 from images.drawn.canvas import INK, WHITE, Canvas, Colour, Point, mixed
-from images.drawn.truth import Drawing, Fact, Name, Number, Problem, problem, question
+from images.drawn.truth import Drawing, Fact, Name, Number, Problem, problem, question, step
 from images.drawn.words import COLOURS, TOWERS, Term, joined
 
 _GROUNDS: tuple[Colour, ...] = ((240, 240, 236), (232, 238, 244), (246, 240, 230))
@@ -29,17 +29,6 @@ class Step:
     one_colour: bool
 
 
-def step(level: int) -> Step:
-    """The step of a level from 1 to 10."""
-    return Step(
-        towers=(2, 3, 3, 4, 5, 6, 6, 7, 8, 9)[level - 1],
-        rows=1 if level <= 3 else 2 if level <= 7 else 3,
-        most=(4, 5, 6, 6, 7, 8, 9, 10, 11, 12)[level - 1],
-        seams=1.0 if level <= 4 else 1.0 - 0.12 * (level - 4),
-        one_colour=level >= 6,
-    )
-
-
 class Stacks:
     """The family of stacks."""
 
@@ -47,7 +36,7 @@ class Stacks:
 
     def draw(self, random: Random, level: int) -> Drawing:
         """Towers in one to three rows; the facts are their numbers of blocks."""
-        plan = step(level)
+        plan = step(Step, "stacks", level)
         columns = -(-plan.towers // plan.rows)
         names = TOWERS[: plan.towers]
         heights: list[int] = []

@@ -9,12 +9,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 from PIL import Image
 
 from images.drawn.words import Language, Term, Text, vocabulary_of
 
+Step = TypeVar("Step")
 Plain: TypeAlias = float | str
 """A value in plain form, by which values of a kind are compared."""
 
@@ -193,6 +194,14 @@ _TEXTS: Final[dict[str, Any]] = tomllib.loads((_FOLDER / "texts.toml").read_text
 _GUESSES: Final[dict[str, dict[str, dict[str, float]]]] = json.loads(
     (_FOLDER / "guesses.json").read_text("utf-8")
 )
+
+
+_LADDER: Final = tomllib.loads((_FOLDER / "ladder.toml").read_text("utf-8"))
+
+
+def step(kind: type[Step], family: str, level: int) -> Step:
+    """The parameters of a family at a level from 1 to 10."""
+    return kind(**{name: values[level - 1] for name, values in _LADDER[family].items()})
 
 
 def text(*keys: str | int) -> Text:
