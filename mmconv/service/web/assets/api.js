@@ -123,7 +123,7 @@ const api = (() => {
       text = blocks.pop();
       for (const block of blocks) {
         const fields = Object.fromEntries(block.split("\n").map((line) => line.split(/: (.*)/s)));
-        if (fields.event) yield [fields.event, JSON.parse(fields.data)];
+        if (fields.data && fields.data !== "[DONE]") yield [fields.event, JSON.parse(fields.data)];
       }
     }
   }
@@ -142,6 +142,21 @@ const api = (() => {
         if (error instanceof Problem && error.status >= 400 && error.status < 500) throw error;
       }
       await pause(AGAIN_SECONDS, signal);
+    }
+  }
+
+  /* The events that answer a posted body; one with an error raises `Problem`. */
+  async function* stream(path, body, signal) {
+    const headers = { "Content-Type": "application/json" };
+    const answer = await send(path, { method: "POST", headers, body: JSON.stringify(body), signal });
+    try {
+      for await (const [, value] of parsed(answer.body)) {
+        if (value.error) throw new Problem(answer.status, value.error);
+        yield value;
+      }
+    } catch (error) {
+      if (error instanceof Problem || signal.aborted) throw error;
+      throw new Problem(0, { message: "The connection broke off." });
     }
   }
 
@@ -164,12 +179,14 @@ const api = (() => {
   }
 
   /* Hand a file to the reader: in a new tab, or under a name to keep. */
-  async function save(path, name) {
-    const address = URL.createObjectURL(await (await send(path)).blob());
+  const save = async (path, name) => keep(await (await send(path)).blob(), name);
+
+  function keep(blob, name) {
+    const address = URL.createObjectURL(blob);
     const link = dom.make("a", { href: address, download: name });
     link.click();
     setTimeout(() => URL.revokeObjectURL(address), 60_000);
   }
 
-  return { Problem, token, forget, send, get, post, remove, events, pause, picture, save };
+  return { Problem, token, forget, send, get, post, remove, events, stream, pause, picture, save, keep };
 })();

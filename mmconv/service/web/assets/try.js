@@ -1,14 +1,31 @@
-/* A dialogue with a model: an image, a few turns, and with references the ablations. */
+/* A dialogue with models side by side: images, a few turns, and with references the ablations. */
 "use strict";
 (() => {
   const { byId, make, button } = dom;
   const TURNS = 3;
   const MOST_TURNS = 8;
+  const MOST_MODELS = 4;
   const AGAIN_SECONDS = 1;
   const EXAMPLES = ["What is in the image?", "What follows from that?", "Write a line about it."];
   const form = byId("try-form");
   let stop = null;
-  let convbenchOnly = [];
+  let choices = null;
+  let images = [];
+  let last = null;
+
+  /* ---- models ---- */
+
+  function addModel(name) {
+    const at = byId("models").children.length;
+    const select = make("select", { name: "model" });
+    shell.options(select, choices.models, at ? "none" : undefined, choices.unusable);
+    if (choices.models.includes(name)) select.value = name;
+    byId("models").append(make("label", { class: "field" }, at ? `Model ${at + 1}` : "Model", select));
+    byId("add-model").hidden = at + 1 >= MOST_MODELS;
+    return select;
+  }
+
+  const models = () => [...new Set([...byId("models").querySelectorAll("select")].map((each) => each.value))].filter(Boolean);
 
   /* ---- turns ---- */
 
@@ -41,38 +58,126 @@
     return [...Array(most + 1).keys()];
   }
 
-  async function upload(signal) {
-    const [file] = form.elements.images.files;
-    if (!file) return [];
-    const sent = { method: "POST", body: file, headers: { "Content-Type": "application/octet-stream" }, signal };
+  /* ---- images: each a file until it is uploaded, or the id of one that the server has ---- */
+
+  function addImages(files) {
+    const pictures = [...files].filter((file) => file.type.startsWith("image/"));
+    images.push(...pictures.map((file) => ({ file, address: URL.createObjectURL(file) })));
+    showImages();
+  }
+
+  function showImages() {
+    byId("previews").replaceChildren(...images.map((image, at) => make("li", {},
+      make("img", { class: "preview", src: image.address, alt: `Image ${at + 1} of the dialogue` }),
+      button(`Remove image ${at + 1}`, () => {
+        images = images.filter((each) => each !== image);
+        showImages();
+        form.elements.images.focus();
+      }))));
+  }
+
+  async function upload(image, signal) {
+    if (image.id) return `image:${image.id}`;
+    const sent = { method: "POST", body: image.file, headers: { "Content-Type": "application/octet-stream" }, signal };
     try {
-      return [`image:${(await (await api.send("/v1/images", sent)).json()).id}`];
+      image.id = (await (await api.send("/v1/images", sent)).json()).id;
     } catch (error) {
       if (error instanceof api.Problem) error.param = "images";
       throw error;
     }
+    return `image:${image.id}`;
   }
 
+  /* What is asked: the body of a dialogue but for the model, and the models. */
   async function request(signal) {
     const asked = turns();
-    const body = { model: form.elements.model.value, turns: asked, conditions: conditions(asked), images: await upload(signal) };
+    const body = { turns: asked, conditions: conditions(asked), images: await Promise.all(images.map((each) => upload(each, signal))) };
+    const sampling = {};
+    for (const field of shell.fieldsOf(form)) {
+      const [group, name] = field.name.split(".");
+      const value = shell.valueOf(field);
+      if (value !== undefined && group === "system") body.system = value;
+      if (value !== undefined && group === "sampling") sampling[name] = value;
+    }
+    if (Object.keys(sampling).length) body.sampling = sampling;
     if (form.elements.judge.value) {
       body.judge = form.elements.judge.value;
       body.prompts = form.elements.prompts.value;
       if (form.elements.caption.value.trim()) body.caption = form.elements.caption.value.trim();
     }
-    return body;
+    return { models: models(), body };
+  }
+
+  /* ---- its address, which fills in the form again ---- */
+
+  const permalink = ({ models: names, body }) => `#${encodeURIComponent(JSON.stringify({ models: names, ...body }))}`;
+
+  async function restore() {
+    let asked;
+    try {
+      asked = JSON.parse(decodeURIComponent(location.hash.slice(1)));
+    } catch {
+      return;  // not a link of ours
+    }
+    const [first, ...others] = asked.models;
+    byId("models").replaceChildren();
+    for (const name of [first, ...others]) addModel(name);
+    byId("turns").replaceChildren();
+    for (let at = 0; at < Math.max(TURNS, asked.turns.length); at += 1) addTurn();
+    const values = { system: asked.system, judge: asked.judge, prompts: asked.prompts, caption: asked.caption };
+    asked.turns.forEach((turn, at) => {
+      for (const [part, text] of Object.entries(turn)) values[`turns[${at}].${part}`] = text;
+    });
+    for (const [name, value] of Object.entries(asked.sampling ?? {})) values[`sampling.${name}`] = value;
+    for (const [name, value] of Object.entries(values)) {
+      if (value === undefined) continue;
+      form.elements[name].value = value;
+      const box = form.elements[name].closest("details");
+      if (box) box.open = true;
+    }
+    const ids = asked.images.map((name) => name.replace("image:", ""));
+    images = await Promise.all(ids.map(async (id) => ({ id, address: await api.picture(`/v1/images/${id}`) })));
+    showImages();
   }
 
   /* ConvBench's prompts need more than a dialogue has to have; some judges read no others. */
   function showPrompts(judge) {
     const { prompts } = form.elements;
-    const only = convbenchOnly.includes(judge);
+    const only = choices.convbench_judges.includes(judge);
     for (const option of prompts.options) option.disabled = only && option.value !== "convbench";
     if (only) prompts.value = "convbench";
     const note = byId("prompts-note");
     note.hidden = prompts.value !== "convbench";
     note.textContent = `${only ? `${judge} judges by ConvBench's prompts only. ` : ""}They need an image, its caption, three turns and a reference for each.`;
+  }
+
+  /* The turns as chats whose answers are streamed into the column. */
+  async function converse({ turns: asked, images: names, system, sampling }, shown, signal) {
+    const messages = system ? [{ role: "system", content: system }] : [];
+    for (const [at, { instruction }] of asked.entries()) {
+      const pictures = at ? [] : names.map((url) => ({ type: "image_url", image_url: { url } }));
+      messages.push({ role: "user", content: [...pictures, { type: "text", text: instruction }] });
+      const answer = { text: "", thought: "", problem: "Waiting…", waits: true, verdicts: [] };
+      shown.turns.push({ n: at + 1, asked: [{ role: "user", text: instruction }], answers: [answer] });
+      drawSoon();
+      const body = { model: shown.model, messages, stream: true, stream_options: { include_usage: true }, ...sampling };
+      try {
+        for await (const { choices: [choice], usage } of api.stream("/v1/chat/completions", body, signal)) {
+          answer.text += choice?.delta.content ?? "";
+          answer.thought += choice?.delta.reasoning_content ?? "";
+          answer.cut = choice?.finish_reason === "length" || answer.cut;
+          if (answer.text) answer.problem = null;
+          if (usage) answer.facts = `${usage.completion_tokens} tokens`;
+          drawSoon();
+        }
+      } catch (error) {
+        if (!at || !(error instanceof api.Problem)) throw error;
+        Object.assign(answer, { problem: error.message, waits: false });
+        return;
+      }
+      answer.problem = null;
+      messages.push({ role: "assistant", content: answer.text });
+    }
   }
 
   /* The result, at once or when the server's queue has come to it. */
@@ -105,7 +210,7 @@
     return [...facts, ...turn.seen.map((seen) => `sent as ${seen.width} × ${seen.height}`)].join(", ");
   }
 
-  function column(result) {
+  function column(model, result) {
     const shown = result.turns.map((turn) => ({
       n: turn.turn,
       asked: [{ role: "user", text: turn.instruction }],
@@ -119,33 +224,41 @@
         verdicts: turn.judgements.map(verdict),
       }],
     }));
-    return { condition: result.condition, turns: shown, verdicts: result.overall.map(verdict) };
+    return { model, condition: result.condition, turns: shown, verdicts: result.overall.map(verdict) };
   }
 
-  function deltas(result) {
+  function deltas(result, many) {
     const known = result.deltas.filter((each) => each.value !== null);
     return known.map((each) => {
-      const subject = each.turn ? `turn ${each.turn}` : "the conversation";
-      return make("li", {}, `${each.grading}, ${subject}: ${signed(each.value)} with ${each.goal} given, against ${each.start}`);
+      const subject = `${many ? `${result.model}, ` : ""}${each.grading}, ${each.turn ? `turn ${each.turn}` : "the conversation"}`;
+      return make("li", {}, `${subject}: ${signed(each.value)} with ${each.goal} given, against ${each.start}`);
     });
   }
 
   /* With a sign, and a minus as printers set it. */
   const signed = (value) => `${value > 0 ? "+" : ""}${value}`.replace("-", "\u2212");
 
-  function answered(result) {
-    const asked = result.conditions.flatMap((each) => each.turns).filter((turn) => !turn.given);
-    const texts = asked.filter((turn) => turn.text !== null).length;
-    return `${result.model} ${texts === asked.length ? "answered" : `answered ${texts} of ${asked.length} turns`}.`;
+  function answered(name) {
+    const asked = last.columns.filter((each) => each.model === name).flatMap((each) => each.turns)
+      .flatMap((turn) => turn.answers).filter((each) => !each.given);
+    const texts = asked.filter((each) => !each.problem).length;
+    const most = Math.max(asked.length, last.body.turns.length);
+    return `${name} ${texts === most ? "answered" : `answered ${texts} of ${most} turns`}.`;
   }
 
-  function show(result) {
-    const columns = result.conditions.map(column);
-    const names = columns.map((each) => each.condition);
-    const many = columns.length > 1;
+  let drawing = 0;
+
+  const drawSoon = () => { drawing ||= requestAnimationFrame(draw); };
+
+  function draw() {
+    cancelAnimationFrame(drawing);
+    drawing = 0;
+    const { columns, models: names } = last;
+    const conditionsOf = new Set(columns.map((each) => each.condition));
+    const title = (each) => [names.length > 1 ? each.model : "", conditionsOf.size > 1 ? each.condition.replace("_", " ") : ""];
     byId("dialogue").replaceChildren(...conversation.draw(columns, {
-      title: (each) => (many ? each.condition.replace("_", " ") : ""),
-      colour: (each) => `var(--series-${(names.indexOf(each.condition) % 5) + 1})`,
+      title: (each) => title(each).filter(Boolean).join(", "),
+      colour: (each) => `var(--series-${(columns.indexOf(each) % 5) + 1})`,
       turnName: (number) => `turn ${number}`,
       tags: () => [],
       level: 3,
@@ -154,9 +267,6 @@
       words: [],
       open: false,
     }));
-    const changes = deltas(result);
-    byId("deltas").replaceChildren(changes.length ? make("ul", { class: "tags" }, ...changes) : "");
-    byId("answer-note").textContent = answered(result);
   }
 
   /* ---- asking ---- */
@@ -170,57 +280,121 @@
   function busy(is) {
     byId("ask").disabled = is;
     byId("cancel").hidden = !is;
+    byId("answer-actions").hidden = is;
     byId("answer").setAttribute("aria-busy", String(is));
+  }
+
+  /* One model's dialogue, in columns of its own. A judge or a reference needs all of it at once. */
+  async function ask(model, body, signal) {
+    if (!body.judge && body.conditions.length === 1 && !body.turns.some((turn) => turn.reference)) {
+      const shown = { model, condition: "free", turns: [], verdicts: [] };
+      last.columns.push(shown);
+      last.columns.sort((one, two) => last.models.indexOf(one.model) - last.models.indexOf(two.model));
+      await converse(body, shown, signal);
+    } else {
+      const result = await hold({ model, ...body }, signal);
+      last.columns.push(...result.conditions.map((each) => column(model, each)));
+      byId("deltas").append(...deltas(result, last.models.length > 1));
+    }
+    draw();
+  }
+
+  /* Ask all models. What one fails with is shown in its column; it is an error if all fail. */
+  async function askAll(signal) {
+    const { body, models: names } = last;
+    const ended = await Promise.allSettled(names.map((model) => ask(model, body, signal)));
+    if (signal.aborted) throw new DOMException("", "AbortError");
+    const failed = ended.filter((each) => each.status === "rejected").map((each) => each.reason);
+    if (failed.length === names.length || failed.some((error) => !(error instanceof api.Problem))) throw failed[0];
+    ended.forEach(({ reason }, at) => {
+      if (!reason) return;
+      last.columns = last.columns.filter((each) => each.model !== names[at]);
+      const turn = { n: 1, asked: [{ role: "user", text: body.turns[0].instruction }], answers: [{ problem: reason.message }] };
+      last.columns.push({ model: names[at], condition: "free", turns: [turn], verdicts: [] });
+    });
+    const place = (each) => names.indexOf(each.model);
+    last.columns.sort((one, two) => place(one) - place(two));
+    draw();
+    byId("answer-note").textContent = names.map(answered).join(" ");
   }
 
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     shell.clearFaults(form);
-    if (!turns().length) {
-      clearAnswer();
-      shell.blame(form, new api.Problem(400, { message: "say something", param: "turns[0].instruction" }));
+    clearAnswer();
+    const silent = turns().length ? turns().findIndex((turn) => !turn.instruction) : 0;
+    const param = silent >= 0 ? `turns[${silent}].instruction` : "model";
+    if (silent >= 0 || !models().length) {
+      shell.blame(form, new api.Problem(400, { message: silent >= 0 ? "say something" : "choose a model", param }));
       return;
     }
     stop = new AbortController();
     busy(true);
     byId("answer").hidden = false;
-    byId("answer-note").textContent = "Waiting for the model…";
+    byId("answer-note").textContent = "Waiting for the models…";
     try {
-      show(await hold(await request(stop.signal), stop.signal));
+      last = { ...(await request(stop.signal)), columns: [] };
+      await askAll(stop.signal);
+      history.replaceState(null, "", permalink(last));
+      byId("permalink").href = permalink(last);
       dom.reveal(byId("answer"));
     } catch (error) {
       clearAnswer();
-      if (error.name !== "AbortError") shell.blame(form, error);
+      if (error.name !== "AbortError") blame(error);
     } finally {
       busy(false);
     }
   });
+
+  /* A chat names the fields of sampling without the word before them. */
+  function blame(error) {
+    if (form.elements[`sampling.${error.param}`]) error.param = `sampling.${error.param}`;
+    shell.blame(form, error);
+  }
+
+  function save() {
+    const answers = last.columns.map(({ model, condition, turns: all, verdicts }) => ({
+      model, condition, verdicts, turns: all.map(({ asked, answers: [answer] }) => ({ instruction: asked[0].text, ...answer })),
+    }));
+    const text = JSON.stringify({ models: last.models, ...last.body, answers }, null, 2);
+    api.keep(new Blob([text], { type: "application/json" }), "dialogue.json");
+  }
 
   byId("cancel").addEventListener("click", () => stop?.abort());
   byId("add-turn").addEventListener("click", () => {
     addTurn();
     byId("turns").lastElementChild.querySelector("textarea").focus();
   });
+  byId("add-model").addEventListener("click", () => addModel().focus());
+  byId("save").addEventListener("click", save);
   for (const name of ["judge", "prompts"]) {
     form.elements[name].addEventListener("change", () => showPrompts(form.elements.judge.value));
   }
-  form.elements.images.addEventListener("change", () => {
-    const preview = byId("preview");
-    const [file] = form.elements.images.files;
-    if (preview.src) URL.revokeObjectURL(preview.src);
-    preview.hidden = !file;
-    if (file) preview.src = URL.createObjectURL(file);
-    else preview.removeAttribute("src");
+  form.elements.images.addEventListener("change", ({ target }) => {
+    addImages(target.files);
+    target.value = "";
+  });
+  for (const name of ["dragover", "dragleave", "drop"]) {
+    form.addEventListener(name, (event) => {
+      if (!event.dataTransfer.types.includes("Files")) return;
+      event.preventDefault();
+      form.classList.toggle("dropping", name === "dragover");
+      if (name === "drop") addImages(event.dataTransfer.files);
+    });
+  }
+  document.addEventListener("paste", ({ clipboardData }) => {
+    // a spreadsheet copies its cells as a picture too: those are meant as text
+    if (!clipboardData.types.includes("text/plain")) addImages(clipboardData.files);
   });
 
   async function begin() {
     for (let at = 0; at < TURNS; at += 1) addTurn();
-    const choices = await shell.attempt(() => api.get("/web/choices"));
+    choices = await shell.attempt(() => api.get("/web/choices"));
     if (!choices) return;
-    shell.options(form.elements.model, choices.models, undefined, choices.unusable);
+    addModel();
     shell.options(form.elements.judge, choices.models, "none", choices.unusable);
-    convbenchOnly = choices.convbench_judges;
-    showPrompts("");
+    await shell.attempt(restore);
+    showPrompts(form.elements.judge.value);
     shell.allows(choices, "chat", "ask models", byId("ask"));
     document.documentElement.dataset.ready = "";
   }
