@@ -335,7 +335,7 @@ class Store:
 
 
 def _inode(path: Path | None) -> tuple[int, int] | None:
-    """What a file is known by, other than its name; None if there is no file."""
+    """What a file is known by, other than its name; None without a file."""
     try:
         status = path.stat() if path else None
     except OSError:
