@@ -6,9 +6,11 @@ import asyncio
 import gc
 import shlex
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -16,7 +18,7 @@ from mmconv.cli.comparing import for_readers, write_page
 from mmconv.cli.shared.basics import FILE, visible
 from mmconv.cli.shared.costs import MAX_COST, Budget, make_forecast
 from mmconv.cli.shared.options import PLACE_OPTIONS, RAY, with_options
-from mmconv.cli.shared.progress import counted
+from mmconv.cli.shared.progress import counted, shown, write
 from mmconv.cli.shared.run_folders import open_new, place
 from mmconv.cli.shared.session import (
     EXIT_FAILURES,
@@ -28,9 +30,9 @@ from mmconv.cli.shared.session import (
     typed,
 )
 from mmconv.cli.shared.table_output import folded, print_result, print_tables
-from mmconv.cli.sweep_progress import print_change, show_progress
 from mmconv.core.config import CANDIDATE, ModelSpec, RunSpec
 from mmconv.core.errors import MmconvError
+from mmconv.core.run_stats import Throughput
 from mmconv.core.types import Cell as TableCell
 from mmconv.core.types import Table
 from mmconv.engine import Runner
@@ -45,6 +47,11 @@ from mmconv.run_folder.layout import TABLES
 from mmconv.run_folder.saved_run import read_finished
 from model_zoo.loading_threads import end_with_loads
 from model_zoo.ray import gpus_of
+
+LINE_SECONDS = 30.0
+
+STYLES = {"done": "green", "failed": "red", "running": "bold"}
+"""How the status of a cell looks in the matrix."""
 
 COLUMNS = ("GPUs", "calls", "cached", "to request", "input tokens", "output tokens", "US dollars")
 
@@ -120,7 +127,8 @@ async def _run(
 
     shortfall = partial(find_shortfall, max_failures=max_failures)
     sweep = Sweep(cells, where, page=page, shortfall=shortfall, report=print_change, watch=watch)
-    async with show_progress(sweep):
+    progress = Progress(sweep)
+    async with shown(progress.line, progress.picture, LINE_SECONDS):
         with stopped_by_interrupt(sweep):
             await sweep.run()
     return sweep.cells
@@ -220,3 +228,91 @@ def _count_gpus(model: ModelSpec) -> str:
     if share and model.replicas == "auto":
         return "all free"
     return f"{share * int(model.replicas or 1) if share else 0:g}"
+
+
+# --- progress: a live matrix on a terminal, plain lines elsewhere --------------------------------
+
+
+def print_change(state: CellState) -> None:
+    """Print a new status of a cell; on a terminal only failures, since the matrix has the rest."""
+    if state.status == "failed" or not sys.stderr.isatty():
+        status = {"running": "started"}.get(state.status, state.status)
+        if state.found:
+            status = "done by an earlier session"
+        reason = f": {state.reason}" if state.reason else ""
+        write(f"{state.cell.name}: {status}{reason}")
+
+
+class Progress:
+    """The cells as texts, with the throughput of those that run."""
+
+    def __init__(self, sweep: Sweep) -> None:
+        self._sweep = sweep
+        self._throughputs: dict[str, Throughput] = {}
+
+    def describe(self, state: CellState) -> str:
+        """A cell in a few words: share of its calls, rate, failures, time left."""
+        stats = state.stats
+        if state.status != "running":
+            return state.status
+        waits = "" if stats is None else stats.describe_wait()
+        if stats is None or not stats.ended:
+            return waits or "loading"
+        if stats.finished == state.plans:
+            return "writing results"
+        throughput = self._throughputs.setdefault(state.cell.name, Throughput())
+        throughput.mark(time.monotonic(), stats)
+        planned = max(stats.planned_in(state.plans), stats.ended)
+        parts = [f"{stats.ended / planned:.0%}", f"{throughput.rate:.1f}/s"]
+        if stats.lost:
+            parts.append(f"{stats.lost:,} failed")
+        if waits:
+            parts.append(waits)
+        elif (left := throughput.seconds_left(stats, state.plans)) is not None:
+            parts.append(f"{_duration(left)} left")
+        return ", ".join(parts)
+
+    def totals(self) -> str:
+        """The counts of the whole sweep."""
+        cells, placement = self._sweep.cells, self._sweep.placement
+        stats = [state.stats for state in cells if state.stats is not None]
+        ended = sum(state.status not in ("waiting", "running") for state in cells)
+        parts = [
+            f"{ended}/{counted(len(cells), 'cell')}",
+            f"{counted(sum(each.requested for each in stats), 'reply', 'replies')} requested",
+            f"{sum(each.lost for each in stats):,} failed",
+        ]
+        if self._sweep.on_ray:
+            parts.append(f"{placement.used:g} of {placement.gpus:g} GPUs")
+        return ", ".join(parts)
+
+    def line(self) -> str:
+        """The totals, and each cell that runs."""
+        running = (state for state in self._sweep.cells if state.status == "running")
+        cells = (f"{state.cell.name} ({self.describe(state)})" for state in running)
+        return "; ".join([self.totals(), *cells])
+
+    def picture(self) -> Any:
+        """A row for each model (and seed), a column for each benchmark; and the totals."""
+        from rich.console import Group
+        from rich.table import Table as Grid
+        from rich.text import Text
+
+        cells = self._sweep.cells
+        columns = [*dict.fromkeys(state.cell.benchmark for state in cells)]
+        texts: dict[str, dict[str, str]] = {}
+        for state in cells:
+            style = STYLES.get(state.status, "dim")
+            text = f"[{style}]{self.describe(state)}[/]"
+            texts.setdefault(state.cell.row, {})[state.cell.benchmark] = text
+        grid = Grid("model", *columns)
+        for row, described in texts.items():
+            grid.add_row(visible(row), *(described.get(name, "") for name in columns))
+        return Group(grid, Text(self.totals()))
+
+
+def _duration(seconds: float) -> str:
+    """Seconds, minutes or hours, in two digits."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.0f} h"

@@ -18,8 +18,7 @@ from mmconv.core.protocols import Backend, Channel, Listen
 from mmconv.core.run_stats import ModelStats
 from mmconv.core.turns import without_oldest
 from mmconv.core.types import Failure, Message, Reply, Sampling, Text
-from mmconv.engine.limiter import LONGEST_WAIT, ConcurrencyLimiter, Stopped, longest_delay
-from mmconv.engine.limits import Slot
+from mmconv.engine.limiter import LONGEST_WAIT, ConcurrencyLimiter, Slot, Stopped, longest_delay
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

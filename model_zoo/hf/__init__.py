@@ -33,7 +33,7 @@ from model_zoo.loading_threads import load_in_thread
 if TYPE_CHECKING:
     from model_zoo.hf.backend import HfBackend
     from model_zoo.hf.loading import Checkpoint
-    from model_zoo.hf.raw import HfRenderer
+    from model_zoo.hf.prompts import HfRenderer
 
 __all__ = [
     "HfOptions",
@@ -80,13 +80,13 @@ def open_renderer(spec: ModelSpec, images: ImageSource) -> HfRenderer:
         )
     with _libraries(spec):
         from model_zoo.hf.prompts import (
+            HfRenderer,
             check_wording,
             foreign_code,
             load_writer,
             naming,
             read_wording,
         )
-        from model_zoo.hf.raw import HfRenderer
     with foreign_code(spec, options), naming(spec):
         writer, _ = load_writer(spec.model, options, download=False)
     wording = read_wording(options)

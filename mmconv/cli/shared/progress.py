@@ -6,35 +6,61 @@ import asyncio
 import sys
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
+from mmconv.cli.shared.basics import visible
 from mmconv.core.config import RunSpec
 from mmconv.core.run_stats import ModelStats, RunStats, Throughput
 from mmconv.report.costs import describe_session_cost
 
 LINE_SECONDS = 10.0
+REFRESH_SECONDS = 0.25
 
 
 @asynccontextmanager
 async def progress(spec: RunSpec, stats: RunStats, total: int) -> AsyncIterator[None]:
     """Print progress on standard error until the block ends; `total` counts plans."""
-    show = _live if sys.stderr.isatty() else _log
-    async with at_the_same_time(show(_Line(spec, stats, total))):
+    current = _Line(spec, stats, total)
+    async with shown(current.read, current.picture, LINE_SECONDS):
         yield
 
 
 @asynccontextmanager
-async def at_the_same_time(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    """Run a coroutine until the block ends."""
-    task = asyncio.create_task(work)
+async def shown(
+    line: Callable[[], str], picture: Callable[[], Any], seconds: float
+) -> AsyncIterator[None]:
+    """Show a picture (rich) on a terminal, else print a line every `seconds`, until the end."""
+
+    async def show() -> None:
+        if not sys.stderr.isatty():
+            while True:
+                await asyncio.sleep(seconds)
+                write(line())
+        # rich takes a tenth of a second to import; a job without a terminal does not need it
+        from rich.console import Console
+        from rich.live import Live
+
+        console = Console(stderr=True)
+        with Live(console=console, get_renderable=picture, auto_refresh=False) as live:
+            while True:
+                live.refresh()
+                await asyncio.sleep(REFRESH_SECONDS)
+
+    task = asyncio.create_task(show())
     try:
         yield
     finally:
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task
+
+
+def write(text: str) -> None:
+    """Print a line on standard error; click.echo would write into a picture, not above it."""
+    sys.stderr.write(f"{visible(text)}\n")
+    sys.stderr.flush()
 
 
 def counted(count: int, one: str, many: str = "") -> str:
@@ -100,26 +126,12 @@ class _Line:
         left = self._throughput.seconds_left(self.stats, self._total)
         return text if left is None else f"{text}, about {left:.0f} s left"
 
+    def picture(self) -> Any:
+        """The line under a bar."""
+        from rich.console import Group
+        from rich.progress_bar import ProgressBar
+        from rich.text import Text
 
-async def _live(current: _Line) -> None:
-    # rich takes a tenth of a second to import; a job without a terminal does not need it
-    from rich.console import Console, Group
-    from rich.live import Live
-    from rich.progress import BarColumn, Progress
-    from rich.text import Text
-
-    bar = Progress(BarColumn())
-    task = bar.add_task("", total=None)
-    with Live(console=Console(stderr=True)) as live:
-        while True:
-            bar.update(task, completed=current.stats.ended, total=current.planned or None)
-            # on its own line it wraps; in the bar's line a narrow terminal would cut it
-            live.update(Group(bar, Text(current.read())))
-            await asyncio.sleep(0.2)
-
-
-async def _log(current: _Line) -> None:
-    while True:
-        await asyncio.sleep(LINE_SECONDS)
-        sys.stderr.write(f"{current.read()}\n")
-        sys.stderr.flush()
+        bar = ProgressBar(total=self.planned or None, completed=self.stats.ended, width=40)
+        # on its own line it wraps; in the bar's line a narrow terminal would cut it
+        return Group(bar, Text(f"\n{self.read()}"))

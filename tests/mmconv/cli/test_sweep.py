@@ -18,8 +18,7 @@ import yaml
 from rich.console import Console
 
 from mmconv.benchmarks.convbench.scenes import write_scenes
-from mmconv.cli.sweep_progress import Progress
-from mmconv.cli.sweeping import sweep_command
+from mmconv.cli.sweeping import Progress, sweep_command
 from mmconv.core.errors import ConfigError
 from mmconv.core.run_stats import ModelStats, RunStats
 from mmconv.engine.matrix import SweepSpec, read_sweep
@@ -174,7 +173,7 @@ async def test_the_matrix_shows_every_cell(tmp_path: Path) -> None:
     progress.describe(running)
     counts.requested = 8
     console = Console(file=io.StringIO(), width=100)
-    console.print(progress.matrix())
+    console.print(progress.picture())
     text = console.file.getvalue()  # type: ignore[attr-defined]
     assert re.search(r"echo, seed 0 │ 25%, [\d.]+/s, 2 failed, \d+ s left │ waiting", text)
     assert re.search(r"echo, seed 1 +│ failed +│ waiting", text)

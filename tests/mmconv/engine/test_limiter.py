@@ -8,8 +8,7 @@ import pytest
 
 from mmconv.core.errors import Transient
 from mmconv.core.protocols import ServerLimit
-from mmconv.engine.limiter import LONGEST_WAIT, ConcurrencyLimiter, Stopped
-from mmconv.engine.limits import Slot
+from mmconv.engine.limiter import LONGEST_WAIT, ConcurrencyLimiter, Slot, Stopped
 from tests.mmconv.virtual_clock import run_virtually
 
 BUSY = Transient("rate_limit", "HTTP 429", retry_after=8.0)
