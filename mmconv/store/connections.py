@@ -10,7 +10,7 @@ import os
 import re
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +57,9 @@ DISK_FULL = (sqlite3.SQLITE_FULL, "53100")
 SECRETS = ("password", "sslpassword")
 """Fields of a URL's query that hold passwords."""
 
+SILENT_SECONDS = 30.0
+"""How long a PostgreSQL server may send nothing during a request before it counts as away."""
+
 MOUNTS = Path("/proc/mounts")
 """Linux lists a device, a folder and a filesystem type in each line."""
 
@@ -95,6 +98,9 @@ def connect(url: str, *, create: bool = True) -> Engine:
             message += f"; {folder} cannot be written, and SQLite keeps more files there"
         raise StoreError(message) from error
     event.listen(engine, "handle_error", _store_error)
+    if engine.dialect.driver == "psycopg":
+        # only now, since changing the tables of an older store may take long
+        bound_silence(engine)
     return engine
 
 
@@ -237,6 +243,43 @@ def _switch_journal(cursor: Any, journal: str) -> None:
             time.sleep(0.01)
         else:
             return
+
+
+def bound_silence(engine: Engine) -> None:
+    """Close an engine's PostgreSQL connections if the server is silent for `SILENT_SECONDS`.
+
+    A server that hangs keeps its connections open, so without this a request would never end.
+    """
+    # the driver is an extra
+    import psycopg
+
+    class BoundedConnection(psycopg.Connection[Any]):
+        def wait(self, gen: Generator[Any, Any, Any], *args: Any, **named: Any) -> Any:
+            return super().wait(self._bounded(gen), *args, **named)
+
+        def _bounded(self, gen: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
+            """The generator, which psycopg resumes regularly with what is ready, if anything."""
+            last_heard = time.monotonic()
+            try:
+                needed = next(gen)
+                while True:
+                    ready = yield needed
+                    if ready:
+                        last_heard = time.monotonic()
+                    elif time.monotonic() - last_heard > SILENT_SECONDS:
+                        self.pgconn.finish()
+                        raise psycopg.OperationalError(
+                            f"the server sent nothing for {SILENT_SECONDS:g} s"
+                        )
+                    needed = gen.send(ready)
+            except StopIteration as ended:
+                return ended.value
+
+    def open_connection(_dialect: Any, _record: Any, args: Any, named: Any) -> Any:
+        return BoundedConnection.connect(*args, **named)
+
+    engine.dispose()
+    event.listen(engine, "do_connect", open_connection)
 
 
 def is_on_network(path: Path) -> bool:
