@@ -260,7 +260,7 @@ def _bind_parts(
         [[each for each in some if start <= each.start < end] for some in (named, values)]
         for start, end in pairwise(cuts)
     ]
-    if all(len(some) == len(numbers) for some, numbers in parts):
+    if all(len(some) == len(numbers) or _share(line, some, numbers) for some, numbers in parts):
         for some, numbers in parts:
             if some:
                 yield from _bind(line, some, numbers)
@@ -273,12 +273,12 @@ def _bind(line: str, named: list[Mention], values: list[Mention]) -> Iterator[tu
     if len(named) == 1 and (value := _only(line, named[0], values)):
         yield str(named[0].value), value.value
         return
+    if _share(line, named, values):
+        yield from ((name, values[0].value) for name in _names(named))
+        return
     together = len(named) > 1 and named[-1].end <= values[0].start
     if together and len(values) == len(named):
         yield from zip(_names(named), [each.value for each in values], strict=True)
-        return
-    if together and _EACH.search(line) and len(values) == 1:
-        yield from ((name, values[0].value) for name in _names(named))
         return
     behind, before = _links(line, named, values, _BEHIND), _links(line, values, named, _BEFORE)
     is_signed = any(_SIGN.search(line[one.end : other.start]) for one, other in behind)
@@ -289,6 +289,15 @@ def _bind(line: str, named: list[Mention], values: list[Mention]) -> Iterator[tu
         return
     for subject, value in _links(line, named, values, None):
         yield str(subject.value), value.value
+
+
+def _share(line: str, named: list[Mention], values: list[Mention]) -> bool:
+    """Whether several subjects have one value: "both are 3", "3: Jan, Feb"."""
+    if len(values) != 1 or len(named) < 2:
+        return False
+    if named[-1].end <= values[0].start:
+        return bool(_EACH.search(line[max(0, named[0].start - 10) : values[0].end + 10]))
+    return bool(re.match(r"[^\x00]{0,8}:", line[values[0].end : named[0].start]))
 
 
 def _only(line: str, subject: Mention, values: list[Mention]) -> Mention | None:
@@ -362,7 +371,7 @@ _CORRECTED = re.compile(
 """What takes back the value before it."""
 _GOES_ON = r"(?![\s.-]*(?:no|wait|actually|correction|sorry|不对)\b|(?<=[ap]\.m\.)\s+[a-z])"
 _SENTENCE = re.compile(
-    rf"(?:(?<![A-Z])[.!?;](?=\s|$)|[\u3002\uff01\uff1f!?;]){_GOES_ON}|\n", re.IGNORECASE
+    rf"(?:(?<!(?-i:[A-Z]))[.!?;](?=\s|$)|[\u3002\uff01\uff1f!?;]){_GOES_ON}|\n", re.IGNORECASE
 )
 _LINE_END = re.compile(rf"\n|(?:\.(?=\s)|\u3002){_GOES_ON}")
 _CELL = re.compile(r"(?:^|\|)\s*$")
