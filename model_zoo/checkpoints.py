@@ -303,21 +303,17 @@ def checkpoint_fingerprint(model: str, revision: str | None = None) -> str:
 
 
 def _files(path: Path) -> Iterator[Path]:
+    """All files of a checkpoint, except those in folders that belong to something else."""
     if path.is_file():
         yield path
         return
-    for file in sorted(_below(path)):
-        known = file.suffix in _SMALL | _WEIGHTS and not _OF_TRAINING.fullmatch(file.name)
-        if known and not file.name.startswith(".") and file.is_file():
-            yield file
-
-
-def _below(path: Path) -> Iterator[Path]:
-    """All files of a checkpoint, except those in folders that belong to something else."""
     for folder, within, names in os.walk(path):
         here = Path(folder)
         within[:] = [name for name in within if not _is_apart(here / name)]
-        yield from (here / name for name in names)
+        for file in (here / name for name in names if not name.startswith(".")):
+            known = file.suffix in _SMALL | _WEIGHTS and not _OF_TRAINING.fullmatch(file.name)
+            if known and file.is_file():
+                yield file
 
 
 def _is_apart(folder: Path) -> bool:

@@ -85,7 +85,8 @@ def scan_records(
         case ".json":
             return _items(path)
         case ".parquet":
-            return _parquet_rows(path)
+            rows = enumerate(read_rows(path), start=1)
+            return (Record(where=f"{path.name} row {n}", fields=fields) for n, fields in rows)
     raise DataError(
         str(path),
         [f"cannot read files that end in {path.suffix!r}"],
@@ -217,11 +218,6 @@ def _items(path: Path) -> Iterator[Record | Unreadable]:
         while isinstance(item, list) and len(item) == 1:
             item = item[0]
         yield _record(f"{path.name} item {number}", item)
-
-
-def _parquet_rows(path: Path) -> Iterator[Record]:
-    for number, fields in enumerate(read_rows(path), start=1):
-        yield Record(where=f"{path.name} row {number}", fields=fields)
 
 
 def _record(where: str, value: Any) -> Record | Unreadable:
