@@ -299,8 +299,9 @@ class OptionInfo:
 class DataSet:
     """A dataset that runs may name: its benchmark's conditions and roles by meaning, and options.
 
-    Options that locate data are the operator's and are not listed. Custom benchmarks list none.
-    `about` relates options to the benchmark's paper.
+    Options that locate data are not listed; custom benchmarks list none. `about` relates options to
+    the benchmark's paper. Datasets that a client sent have a `title`, an `owner`, the number of
+    `samples`, the `bytes` that their files take up, and when they were `sent`.
     """
 
     name: str
@@ -309,6 +310,11 @@ class DataSet:
     roles: Mapping[str, str]
     options: tuple[OptionInfo, ...]
     about: str
+    title: str | None = None
+    owner: str | None = None
+    samples: int | None = None
+    bytes: int | None = None
+    sent: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -72,6 +72,33 @@ class Calls:
         listed = await self._transport.json("GET", "/v1/data")
         return read(tuple[DataSet, ...], listed["data"])
 
+    async def send_data(
+        self,
+        file: str | Path | bytes,
+        benchmark: str,
+        *,
+        title: str | None = None,
+        generate_only: bool = False,
+    ) -> DataSet:
+        """Send a dataset of the benchmark, which is checked; runs name it by its `name`.
+
+        `file` is a .jsonl, .json, .xlsx, .parquet or .zip file. The files in a .zip are named after
+        the benchmark's options: data.jsonl, images. With `generate_only` the data need nothing that
+        only a judge reads. An equal file is the same dataset.
+        """
+        data = file if isinstance(file, bytes) else _read_file(file)
+        params = {"benchmark": benchmark, "generate_only": generate_only}
+        params |= {} if title is None else {"title": title}
+        headers = {"Content-Type": "application/octet-stream"}
+        sent = await self._transport.json(
+            "POST", "/v1/data", params=params, content=data, headers=headers
+        )
+        return read(DataSet, sent)
+
+    async def remove_data(self, name: str) -> None:
+        """Remove a dataset that the token sent. Raises if an active run needs it."""
+        await self._transport.request("DELETE", _path("data", name))
+
     async def prompts(self) -> tuple[JudgingInfo, ...]:
         """What can be judged: benchmarks with the fields of samples, options and prompts."""
         listed = await self._transport.json("GET", "/v1/prompts")
@@ -316,6 +343,8 @@ class Client(Blocking[Calls]):
     close = blocking(Calls.aclose)
     models = blocking(Calls.models)
     data = blocking(Calls.data)
+    send_data = blocking(Calls.send_data)
+    remove_data = blocking(Calls.remove_data)
     prompts = blocking(Calls.prompts)
     upload = blocking(Calls.upload)
     image = blocking(Calls.image)

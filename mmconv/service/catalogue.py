@@ -1,15 +1,19 @@
 """`/v1/data` and `/v1/prompts`: the datasets of runs, and what judgements may be made of.
 
 They describe what `POST /v1/runs` and `POST /v1/judgements` accept. `/v1/models` lists the models.
+Clients may send datasets of their own, which only they and admins see.
 """
 
 from __future__ import annotations
 
+import asyncio
 import inspect
+from dataclasses import replace
 from functools import cache
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter
+import orjson
+from fastapi import APIRouter, Path, Query, Request
 from pydantic import BaseModel, TypeAdapter
 from starlette.responses import Response
 
@@ -17,10 +21,15 @@ from judges import PromptSet
 from mmconv.api import BenchmarkName, DataSet, JudgingInfo, OptionInfo
 from mmconv.benchmarks.base import Options
 from mmconv.benchmarks.registry import CLASSES, TITLES, find_class
-from mmconv.service.access import Asker, Reader, Shared
-from mmconv.service.errors import json_response
+from mmconv.service.access import Asker, Caller, Reader, RunStarter, Shared
+from mmconv.service.datasets import NewDataset, OwnDataset
+from mmconv.service.errors import Problem, json_response
+from mmconv.service.openapi import documented
+from mmconv.service.requests import Word
 from mmconv.service.run_requests import description, open_options
-from mmconv.service.settings import Settings
+from mmconv.service.settings import NAME, DataSpec
+from mmconv.service.state import Readable
+from mmconv.store.jobs import ACTIVE, Filter
 
 router = APIRouter(prefix="/v1", tags=["catalogue"])
 
@@ -37,10 +46,93 @@ class PromptList(BaseModel):
     data: tuple[JudgingInfo, ...]
 
 
+DataName = Annotated[str, Path(pattern=NAME)]
+"""The name of a dataset, in a path."""
+
+MOST_ACTIVE = 10_000
+"""How many active runs are searched for a dataset. Limits keep their number far lower."""
+
+_FILE = {
+    "requestBody": {
+        "required": True,
+        "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
+    }
+}
+
+
 @router.get("/data", response_model=DataList)
-async def list_data(shared: Shared, _caller: Reader) -> Response:
-    """List the datasets that runs may name, with conditions and options."""
-    return json_response({"data": data_sets(shared.settings)})
+async def list_data(shared: Shared, caller: Reader) -> Response:
+    """List the datasets that runs may name, with conditions and options.
+
+    These are the operator's, then those that the token sent, for an admin all.
+    """
+    return json_response({"data": await data_sets(shared, caller)})
+
+
+@router.post(
+    "/data",
+    status_code=201,
+    response_model=DataSet,
+    responses=documented(415),
+    openapi_extra=_FILE,
+)
+async def add_data(
+    request: Request,
+    shared: Shared,
+    caller: RunStarter,
+    benchmark: str,
+    title: Annotated[Word | None, Query()] = None,
+    generate_only: bool = False,
+) -> Response:
+    """Send a dataset, checked as `mmconv check` does; runs name it by its `name`.
+
+    The body is a .jsonl, .json, .xlsx or .parquet file of records, or a .zip. The files in a .zip
+    are named after the benchmark's options: `data.jsonl`, a folder `images`, `annotations.jsonl`.
+    With `generate_only` the data need nothing that only a judge reads. An equal file is the same
+    dataset. Only its token and admins see it and the runs of it.
+    """
+    if benchmark not in CLASSES:
+        message = f"benchmark: there are {', '.join(CLASSES)}"
+        raise Problem(400, message, param="benchmark")
+    if request.headers.get("content-type", "").startswith("multipart/"):
+        raise Problem(415, "send the file as the body, not as a form (curl --data-binary @FILE)")
+    room = caller.limits.stored_bytes - await asyncio.to_thread(shared.stored, caller.name)
+    new = NewDataset(benchmark=benchmark, title=title, generate_only=generate_only)
+    own = await shared.datasets.add(caller.name, new, request.stream(), max(room, 0))
+    shared.metrics.uploaded.inc(own.bytes)
+    return json_response(_own_info(own), 201)
+
+
+@router.get("/data/{data}", response_model=DataSet, responses=documented(404))
+async def get_data(data: DataName, shared: Shared, caller: Reader) -> Response:
+    """Get one dataset."""
+    if (own := shared.datasets.find(data, caller.as_owner)) is not None:
+        return json_response(_own_info(own))
+    if (spec := shared.settings.data.get(data)) is not None:
+        return json_response(_info(data, spec))
+    raise _no_data()
+
+
+@router.delete("/data/{data}", status_code=204, responses=documented(404, 409))
+async def remove_data(data: DataName, shared: Shared, caller: RunStarter) -> Response:
+    """Remove a dataset that the token sent. Runs of it keep their results, without images.
+
+    It is refused with 409 while a run of it is active.
+    """
+    if shared.datasets.find(data, caller.as_owner) is None:
+        raise _no_data()
+    for state in ACTIVE:
+        for job in await shared.queue.page(Filter(kind="run", state=state), limit=MOST_ACTIVE):
+            if orjson.loads(job.spec)["data"] == data:
+                message = f"{job.id} needs the dataset; wait for its end, or stop it"
+                raise Problem(409, message, param="data", code="data_in_use")
+    await asyncio.to_thread(shared.datasets.remove, data)
+    return Response(status_code=204)
+
+
+def _no_data() -> Problem:
+    message = "no dataset of this name is here; GET /v1/data lists them"
+    return Problem(404, message, param="data", code="data_not_found")
 
 
 @router.get("/prompts", response_model=PromptList)
@@ -49,21 +141,28 @@ async def list_prompts(_caller: Asker) -> Response:
     return json_response({"data": judged_benchmarks()})
 
 
-def data_sets(settings: Settings) -> list[DataSet]:
-    """The configured datasets, as clients may see them."""
-    return [
-        DataSet(
-            name=name,
-            benchmark=_benchmark_name(data.benchmark),
-            conditions=(known := description(data.benchmark)).conditions,
-            roles=known.roles,
-            options=tuple(
-                each for each in _options(data.benchmark) if each.name not in data.options
-            ),
-            about=_about(known.options),
-        )
-        for name, data in settings.data.items()
-    ]
+async def data_sets(shared: Readable, caller: Caller) -> list[DataSet]:
+    """The datasets that the caller's runs may name, as clients may see them."""
+    own = await asyncio.to_thread(shared.own_data, caller.as_owner)
+    configured = [_info(name, data) for name, data in shared.settings.data.items()]
+    return [*configured, *map(_own_info, own)]
+
+
+def _own_info(own: OwnDataset) -> DataSet:
+    about = own.model_dump(include={"title", "owner", "samples", "bytes", "sent"})
+    return replace(_info(own.id, own.spec), **about)
+
+
+def _info(name: str, data: DataSpec) -> DataSet:
+    known = description(data.benchmark)
+    return DataSet(
+        name=name,
+        benchmark=_benchmark_name(data.benchmark),
+        conditions=known.conditions,
+        roles=known.roles,
+        options=tuple(each for each in _options(data.benchmark) if each.name not in data.options),
+        about=_about(known.options),
+    )
 
 
 @cache

@@ -27,6 +27,9 @@ log = logging.getLogger(__name__)
 SMALL_BYTES = 65_536
 """A body of this size is accepted even if others fill the buffer: most requests are smaller."""
 
+STREAMED = ("POST", "/v1/data")
+"""The request whose body may be larger, since its route writes it to disk."""
+
 PRIVATE_PATHS = ("/v1/", "/web/", "/metrics")
 """Paths that need a token if tokens are configured. The others expose no data."""
 
@@ -51,7 +54,9 @@ class Gate:
         if method == "HEAD":
             scope = {**scope, "method": "GET"}
         headers = Headers(scope=scope)
-        body = _Body(self, headers, receive, sizes)
+        is_streamed = (method, scope["path"]) == STREAMED
+        most = sizes.dataset_bytes if is_streamed else sizes.body_bytes
+        body = _Body(self, headers, receive, sizes, most)
         started = time.monotonic()
         shared.metrics.open.inc()
         try:
@@ -59,7 +64,7 @@ class Gate:
             if not shared.settings.tokens or scope["path"].startswith(PRIVATE_PATHS):
                 scope["caller"] = identify(shared.settings, headers)
                 trace.caller = scope["caller"].name
-            _check_headers(headers, sizes)
+            _check_headers(headers, most)
             await self._app(scope, body.receive, answer.send)
         except Problem as problem:
             await problem.response()(scope, receive, answer.send)
@@ -76,7 +81,7 @@ class Gate:
             log.error("%s: the server failed", trace)
             raise
         finally:
-            self.buffered -= body.received
+            self.buffered -= body.buffered
             shared.metrics.open.dec()
             route = getattr(scope.get("route"), "path", "none")
             seconds = time.monotonic() - started
@@ -88,21 +93,26 @@ class Gate:
 class _Body:
     """Receives a request's body within its limits of size and time."""
 
-    def __init__(self, gate: Gate, headers: Headers, receive: Receive, sizes: Sizes) -> None:
+    def __init__(
+        self, gate: Gate, headers: Headers, receive: Receive, sizes: Sizes, most: int
+    ) -> None:
         self._gate = gate
         length = headers.get("content-length", "0")
         self._announced = length != "0" or "transfer-encoding" in headers
         self._receive = receive
         self._sizes = sizes
-        self._deadline = asyncio.get_running_loop().time() + sizes.body_seconds
+        self._most = most
+        self._begun = asyncio.get_running_loop().time()
         self._complete = False
         self.received = 0
+        self.buffered = 0
 
     async def receive(self) -> Message:
         if self._complete:
             return await self._receive()
         try:
-            async with asyncio.timeout_at(self._deadline):
+            portions = 1 + self.received // self._sizes.body_bytes
+            async with asyncio.timeout_at(self._begun + portions * self._sizes.body_seconds):
                 message = await self._receive()
         except TimeoutError:
             raise Problem(408, "request body timed out", code="timeout") from None
@@ -114,18 +124,21 @@ class _Body:
         self._complete = not message.get("more_body", False)
         size = len(message.get("body", b""))
         self.received += size
+        if self.received > self._most:
+            raise too_large("the body", self._most)
+        if self._most > self._sizes.body_bytes:
+            return message  # its route writes it to disk
+        self.buffered += size
         self._gate.buffered += size
-        if self.received > self._sizes.body_bytes:
-            raise too_large("the body", self._sizes.body_bytes)
         if self.received > SMALL_BYTES and self._gate.buffered > self._sizes.buffered_bytes:
             raise Problem(503, "too much is being sent at once", code="busy", retry_after=2)
         return message
 
 
-def _check_headers(headers: Headers, sizes: Sizes) -> None:
+def _check_headers(headers: Headers, most: int) -> None:
     length = headers.get("content-length", "0")
-    if not length.isdecimal() or int(length) > sizes.body_bytes:
-        raise too_large("the body", sizes.body_bytes)
+    if not length.isdecimal() or int(length) > most:
+        raise too_large("the body", most)
     if (encoding := headers.get("content-encoding", "identity")) != "identity":
         raise Problem(400, f"the body is encoded (Content-Encoding: {encoding}): send it plain")
 

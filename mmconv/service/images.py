@@ -23,6 +23,7 @@ from mmconv.api import OwnImage, StoredImage
 from mmconv.core.errors import ImageError
 from mmconv.core.keys import hash_bytes
 from mmconv.service.access import Asker, Caller, Chatter, Shared, SharedRuns
+from mmconv.service.datasets import FULL_SECONDS
 from mmconv.service.errors import Problem, json_response, too_large
 from mmconv.service.openapi import Responses, documented
 from mmconv.service.request_images import work_on_image
@@ -38,9 +39,6 @@ ImageId = Annotated[str, Path(pattern=IMAGE_ID)]
 """The SHA-256 of an image's file, in a path."""
 
 WHERE = "the image"
-
-FULL_SECONDS = 3600.0
-"""`Retry-After` for a token whose storage is full. Only the operator can raise its limit."""
 
 MOST_ACTIVE = 10_000
 """How many active jobs are searched for an image. Limits keep their number far lower."""
@@ -88,7 +86,7 @@ async def add_image(request: Request, shared: Shared, caller: Chatter) -> Respon
 class ImageList:
     """The caller's images, newest first; `next` is the `after` of the next page, or null.
 
-    `used` are the bytes of all of them, `room` the bytes that they may take up.
+    `used` are the bytes of the caller's images and datasets, `room` those that they may take up.
     """
 
     data: list[OwnImage]
@@ -117,7 +115,7 @@ async def list_images(
             OwnImage(id=own.sha256, bytes=own.byte_count, sent=own.since) for own in claims[part]
         ],
         next=following,
-        used=sum(claim.byte_count for claim in claims),
+        used=await asyncio.to_thread(shared.stored, caller.name),
         room=caller.limits.stored_bytes,
     )
     return json_response(images)
@@ -169,9 +167,9 @@ def keep_image(shared: Service, caller: Caller, data: bytes, declared: str) -> F
     is_own = uploads.owns(caller.name, hash_bytes(data))
     facts = uploads.keep(data, caller.name, WHERE)
     # Checked afterwards, since other requests of the token store images meanwhile.
-    if not is_own and uploads.used(caller.name) > room:
+    if not is_own and shared.stored(caller.name) > room:
         uploads.discard(facts.sha256, caller.name)
-        message = f"the images of this token may take up {room:,} bytes"
+        message = f"the images and datasets of this token may take up {room:,} bytes"
         raise Problem(429, message, code="storage_full", retry_after=FULL_SECONDS)
     return facts
 

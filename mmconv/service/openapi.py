@@ -23,12 +23,14 @@ EXAMPLES: Mapping[str, Mapping[str, Any]] = yaml.safe_load(
 PARAMETERS: Mapping[str, str] = {
     "api-version": "Accepted from Azure's clients, and ignored.",
     "after": "The `next` of the previous page. Without it: the first page.",
-    "benchmark": "Only runs of this benchmark, by its id.",
+    "benchmark": "A benchmark, by its id.",
     "block": "The block's number and `.js`.",
     "condition": "Only this condition.",
+    "data": "The dataset's name, as `GET /v1/data` lists it.",
     "despite": "What may differ besides the candidates. May be repeated.",
     "dialogue": "The dialogue's id, from the response that queued it.",
     "everybody": "Remove the image for everyone who uploaded it. Needs the scope admin.",
+    "generate_only": "Whether runs will only request answers, so that no judge reads the data.",
     "format": "The format of the response.",
     "idempotency-key": "A key chosen by the client that identifies its run.",
     "image": "The SHA-256 of the image's file.",
@@ -44,6 +46,7 @@ PARAMETERS: Mapping[str, str] = {
     "sort": "The column that ranks the runs. By default the benchmark's main score.",
     "state": "Only runs in this state.",
     "table": "Only this table, by its name.",
+    "title": "What people call it.",
     "wait": "Seconds to wait for the result if the dialogue is queued.",
 }
 """Parameter -> its description on every route that does not describe it itself."""

@@ -43,7 +43,8 @@ log = logging.getLogger(__name__)
 class RunRequest(BaseModel):
     """A run of a benchmark: the dataset, and a model for each role.
 
-    `data` and the models are names that the operator configured. `options` are the benchmark's
+    `data` is the id of a dataset that the token sent, or, as the models are, a name that the
+    operator configured. `options` are the benchmark's
     own, except those that name files. `sampling` overrides the benchmark's by role. `trials` runs
     each sample N times. `limit` takes the first N samples only, or N at random with the seed
     `shuffle`; `samples` takes the samples of these keys.
@@ -76,15 +77,15 @@ class RunRequest(BaseModel):
         return {name: value for name, value in self if name not in ("data", "models", "options")}
 
 
-def resolve(settings: Settings, request: RunRequest) -> RunSpec:
-    """The run that a request stands for, by today's settings.
+def resolve(settings: Settings, request: RunRequest, own: DataSpec | None = None) -> RunSpec:
+    """The run that a request stands for, by today's settings; `own` is a client's dataset.
 
     Raises `Problem` 400 and 404 naming the field.
     """
-    data = settings.data.get(request.data)
+    data = own or settings.data.get(request.data)
     if data is None:
         known = ", ".join(sorted(settings.data)) or "none"
-        message = f"no dataset {request.data!r} here; there are: {known}"
+        message = f"no dataset {request.data!r} here; there are: {known}, and your own"
         raise Problem(404, message, param="data", code="data_not_found")
     if "candidate" not in request.models:
         raise Problem(400, "models: name the model to evaluate as candidate", param="models")

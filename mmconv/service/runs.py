@@ -9,7 +9,7 @@ import shutil
 import time
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -43,6 +43,7 @@ from mmconv.service.run_requests import (
     require_keys,
     resolve,
 )
+from mmconv.service.settings import OWN_DATA
 from mmconv.service.state import Readable, Service
 from mmconv.store.jobs import Ending, Filter, Job, NewJob, Submission
 
@@ -100,7 +101,7 @@ async def start_run(
     before it is queued. An `Idempotency-Key` identifies its run for 24 hours, and is refused for
     another run.
     """
-    spec = resolve(shared.settings, asked)
+    spec = resolve(shared.settings, asked, shared.find_data(asked.data, caller.as_owner))
     run = name_run(asked, spec)
     known = await shared.queue.get(run)
     if known is None and (new := as_new(spec)) != spec:
@@ -187,13 +188,19 @@ class RunQuery(BaseModel):
 
 @router.get("/runs", response_model=Page[RunInfo, str])
 async def list_runs(
-    shared: SharedRuns, _caller: Reader, asked: Annotated[RunQuery, Query()]
+    shared: SharedRuns, caller: Reader, asked: Annotated[RunQuery, Query()]
 ) -> Response:
-    """List runs, newest first."""
-    chosen = Filter(kind=RUN, state=asked.state, benchmark=asked.benchmark, model=asked.model)
+    """List runs, newest first. Those of other tokens' datasets are left out, except for admins."""
+    chosen = visible_runs(caller)
+    chosen = replace(chosen, state=asked.state, benchmark=asked.benchmark, model=asked.model)
     page, following = await job_page(shared, chosen, asked.after, asked.limit)
     infos = await asyncio.to_thread(lambda: [run_info(shared, job) for job in page])
     return json_response({"data": infos, "next": following})
+
+
+def visible_runs(caller: Caller) -> Filter:
+    """All runs that the caller may read."""
+    return Filter(kind=RUN, private=OWN_DATA, reader=caller.as_owner)
 
 
 @router.get("/runs/{run}", response_model=RunInfo, responses=documented(404))
@@ -460,7 +467,7 @@ async def readable_data(shared: Readable, job: Job) -> Benchmark[Any, Any]:
 
 
 def _data_options(shared: Readable, job: Job) -> Mapping[str, Any]:
-    data = shared.settings.data.get(orjson.loads(job.spec)["data"])
+    data = shared.find_data(orjson.loads(job.spec)["data"], None)
     return data.options if data else {}
 
 

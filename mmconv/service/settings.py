@@ -33,6 +33,9 @@ includes `read`. `/docs` names the scopes of each route.
 
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 
+OWN_DATA = "dataset-"
+"""How the ids of clients' own datasets begin, and those of the runs of them."""
+
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 
 Name = Annotated[str, Field(pattern=NAME)]
@@ -52,7 +55,8 @@ class Sizes(_Frozen):
     of a dialogue, `text_length` the characters of one text, `max_tokens` the tokens that a client
     may request. A body must arrive within `body_seconds`. All bodies in transfer take up at most
     `buffered_bytes` as sent, and a few times that while they are parsed; short ones are always
-    accepted.
+    accepted. `dataset_bytes` bounds a client's dataset as sent and unpacked, `dataset_records` its
+    records, `body_bytes` a file of its records; as many bytes more may take `body_seconds` more.
     """
 
     body_bytes: int = Field(default=64_000_000, gt=0)
@@ -67,6 +71,8 @@ class Sizes(_Frozen):
     max_tokens: int = Field(default=65_536, gt=0)
     body_seconds: float = Field(default=120.0, gt=0)
     buffered_bytes: int = Field(default=1_000_000_000, gt=0)
+    dataset_bytes: int = Field(default=1_000_000_000, gt=0)
+    dataset_records: int = Field(default=20_000, gt=0)
 
     @property
     def image_limits(self) -> Limits:
@@ -83,7 +89,8 @@ class Allowance(_Frozen):
 
     `queued_calls` bounds the calls to models that wait or run for its synchronous requests, even
     after their clients left, `concurrent_runs` its runs that wait or run, `stored_bytes` the images
-    it uploaded, `watchers` its requests that follow a run's events or wait for a dialogue.
+    and datasets that it sent, `watchers` its requests that follow a run's events or wait for a
+    dialogue.
     """
 
     requests_per_minute: int | None = Field(default=None, gt=0)
@@ -155,6 +162,14 @@ class Settings(_Frozen):
             name: load_model(model) if isinstance(model, str) else model
             for name, model in value.items()
         }
+
+    @field_validator("data")
+    @classmethod
+    def _names_are_free(cls, data: Mapping[str, DataSpec]) -> Mapping[str, DataSpec]:
+        for name in data:
+            if name.startswith(OWN_DATA):
+                raise ValueError(f"{name}: {OWN_DATA!r} begins the ids of clients' own datasets")
+        return data
 
     @field_validator("tokens")
     @classmethod

@@ -29,10 +29,11 @@ from mmconv.engine.resources import Resources
 from mmconv.engine.run import Evaluation
 from mmconv.engine.setup import build_benchmark, build_models, model_identity
 from mmconv.run_folder.layout import SPEC
+from mmconv.service.datasets import Datasets, OwnDataset
 from mmconv.service.errors import Problem, no_model
 from mmconv.service.metrics import Meter, Metrics
 from mmconv.service.run_requests import CUSTOM, RunRequest, description, name_run, resolve
-from mmconv.service.settings import Settings
+from mmconv.service.settings import DataSpec, Settings
 from mmconv.store import Store
 from mmconv.store.connections import require_folder
 from mmconv.store.jobs import Filter, Job
@@ -48,17 +49,23 @@ CACHED = 8
 class KnownImages(ImageSource):
     """Images by hash, from uploads of clients and files of datasets."""
 
-    def __init__(self, uploads: Uploads, library: ImageStore) -> None:
+    def __init__(self, uploads: Uploads, library: ImageStore, datasets: Datasets) -> None:
         self._uploads = uploads
         self._library = library
+        self._datasets = datasets
 
     def holds(self, sha256: str) -> bool:
         """Whether the image is here."""
-        return self._uploads.holds(sha256) or self._library.holds(sha256)
+        sources = (self._uploads, self._library)
+        return any(source.holds(sha256) for source in sources) or bool(
+            self._datasets.source(sha256)
+        )
 
     def read(self, sha256: str) -> bytes:
         """The original bytes. Raises `ImageError`, in words for clients, if they are gone."""
-        source: ImageSource = self._uploads if self._uploads.holds(sha256) else self._library
+        source: ImageSource = self._uploads
+        if not self._uploads.holds(sha256):
+            source = self._datasets.source(sha256) or self._library
         try:
             return source.read(sha256)
         except ImageError as error:
@@ -125,6 +132,14 @@ class Readable(Serving, ABC):
     reporting: asyncio.Lock = field(default_factory=asyncio.Lock)
     viewing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
+    def find_data(self, name: str, _owner: str | None) -> DataSpec | None:
+        """The dataset of this name, if runs of this owner, or of any, may name it."""
+        return self.settings.data.get(name)
+
+    def own_data(self, _owner: str | None) -> list[OwnDataset]:
+        """The datasets that this owner sent, or all, the newest first."""
+        return []
+
     @abstractmethod
     async def open_run(self, job: Job) -> Evaluation:
         """The evaluation that a job stands for. Raises `InputError`."""
@@ -143,14 +158,16 @@ class Service(Readable):
     """What requests share.
 
     `store` caches replies (of runs, dialogues and judgements, not of chat), `queue` holds the jobs.
-    `uploads` are images of clients, `library` those of datasets, `facts` the metadata of both by
-    hash, `images` reads both. `fetches` bounds how many are fetched by URL at once.
+    `uploads` are images of clients, `library` those of the operator's datasets, `datasets` those of
+    clients, `facts` the metadata of all images by hash, `images` reads them. `fetches` bounds how
+    many are fetched by URL at once.
     """
 
     store: Store
     queue: Queue
     uploads: Uploads
     library: ImageStore
+    datasets: Datasets
     facts: dict[str, Facts]
     models: ModelPool
     fetches: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(16))
@@ -163,7 +180,24 @@ class Service(Readable):
 
     def may_read(self, sha256: str, owner: str | None, *, data: bool) -> bool:
         """See `Serving`."""
-        return self.uploads.owns(owner, sha256) or (data and self.library.holds(sha256))
+        if self.uploads.owns(owner, sha256):
+            return True
+        return data and (
+            self.library.holds(sha256) or self.datasets.source(sha256, owner) is not None
+        )
+
+    def find_data(self, name: str, owner: str | None) -> DataSpec | None:
+        """See `Readable`."""
+        own = self.datasets.find(name, owner)
+        return own.spec if own else self.settings.data.get(name)
+
+    def own_data(self, owner: str | None) -> list[OwnDataset]:
+        """See `Readable`."""
+        return self.datasets.of(owner)
+
+    def stored(self, owner: str) -> int:
+        """The bytes of this owner's images and datasets."""
+        return self.uploads.used(owner) + self.datasets.used(owner)
 
     async def open_run(self, job: Job) -> Evaluation:
         """See `Readable`. Raises `ConfigError` if what the run names is configured otherwise."""
@@ -179,7 +213,7 @@ class Service(Readable):
 
     def _resolve(self, request: RunRequest) -> RunSpec:
         try:
-            return resolve(self.settings, request)
+            return resolve(self.settings, request, self.find_data(request.data, None))
         except Problem as problem:
             raise ConfigError(problem.message) from problem
 
@@ -250,7 +284,7 @@ class Service(Readable):
         return Resources(
             spec=spec,
             store=self.store,
-            library=self.library,
+            library=self.datasets.library(spec) or self.library,
             models=self.models.lend(spec),
             facts=self.facts,
         )
@@ -273,7 +307,8 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
         uploads = Uploads(settings.uploads, settings.sizes.image_limits)
         stack.callback(uploads.close)
         library = ImageStore(facts=facts)
-        images = KnownImages(uploads, library)
+        datasets = Datasets(settings, facts)
+        images = KnownImages(uploads, library, datasets)
         models = await asyncio.to_thread(ModelPool, settings.models, images)
         stack.push_async_callback(models.aclose)
         models.load(settings.preload)
@@ -283,6 +318,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             queue=queue,
             uploads=uploads,
             library=library,
+            datasets=datasets,
             facts=facts,
             images=images,
             derived=settings.out,

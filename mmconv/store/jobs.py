@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 import orjson
-from sqlalchemy import Connection, Row, Select, select
+from sqlalchemy import Connection, Row, Select, or_, select
 
 from mmconv.core.run_stats import JobState
 from mmconv.store.schema import jobs
@@ -93,13 +93,18 @@ class Submission:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
-    """The conditions of a list of jobs; None means any."""
+    """The conditions of a list of jobs; None means any.
+
+    Jobs whose ids begin with `private` are left out, unless `reader` owns them or is None.
+    """
 
     kind: str | None = None
     owner: str | None = None
     state: JobState | None = None
     benchmark: str | None = None
     model: str | None = None
+    private: str = ""
+    reader: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,4 +158,7 @@ def narrow(query: Select[Any], chosen: Filter) -> Select[Any]:
         value = getattr(chosen, name)
         if value is not None:
             query = query.where(jobs.c[name] == value)
+    if chosen.reader is not None:
+        is_public = ~jobs.c.id.startswith(chosen.private, autoescape=True)
+        query = query.where(or_(is_public, jobs.c.owner == chosen.reader))
     return query

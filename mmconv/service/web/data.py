@@ -60,7 +60,6 @@ from mmconv.service.results import list_samples, read_sample
 from mmconv.service.run_files import describe_damage, read_in_thread
 from mmconv.service.run_requests import has_key, is_offline, offline_judges
 from mmconv.service.runs import (
-    RUN,
     RunId,
     Sample,
     SampleQuery,
@@ -70,11 +69,12 @@ from mmconv.service.runs import (
     readable_data,
     result_folder,
     run_info,
+    visible_runs,
 )
 from mmconv.service.settings import SCOPES
 from mmconv.service.state import Readable
 from mmconv.service.web.pages import FOLDER as ASSETS
-from mmconv.store.jobs import Filter, Job
+from mmconv.store.jobs import Job
 
 router = APIRouter(prefix="/web", include_in_schema=False, responses=documented(404, 409))
 
@@ -98,7 +98,9 @@ async def list_choices(shared: SharedRuns, caller: Asker) -> Response:
         "convbench_judges": [name for name, spec in specs.items() if is_offline(spec)],
         "unusable": [name for name, spec in specs.items() if not has_key(spec)],
         "data": [
-            _data_choices(specs, data) for data in data_sets(shared.settings) if caller.may("read")
+            _data_choices(specs, data)
+            for data in await data_sets(shared, caller)
+            if caller.may("read")
         ],
         "caller": caller.name,
         # without models there is only something to read
@@ -148,9 +150,9 @@ def _field(schema: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 @router.get("/runs")
-async def list_runs(shared: SharedRuns, _caller: Reader) -> Response:
+async def list_runs(shared: SharedRuns, caller: Reader) -> Response:
     """List runs with their headline numbers, newest first."""
-    jobs = await shared.queue.page(Filter(kind=RUN), limit=LISTED)
+    jobs = await shared.queue.page(visible_runs(caller), limit=LISTED)
     body = orjson.dumps({"data": await asyncio.to_thread(run_rows, shared, jobs)})
     headers = {"ETag": f'"{hash_bytes(body)[:16]}"', "Cache-Control": "private, no-cache"}
     return Response(body, headers=headers, media_type="application/json")

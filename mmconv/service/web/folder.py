@@ -95,7 +95,9 @@ class RunFolders:
         jobs = [
             job
             for job in await asyncio.to_thread(self.read)
-            if all(value in (None, getattr(job, name)) for name, value in asdict(chosen).items())
+            if all(
+                value in (None, getattr(job, name, value)) for name, value in asdict(chosen).items()
+            )
         ]
         if after is not None:
             names = [job.id for job in jobs]

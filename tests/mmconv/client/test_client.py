@@ -125,6 +125,22 @@ def test_what_can_be_asked(client: Client) -> None:
     assert "history" in described["mtbench101"].sample["properties"]
 
 
+def test_a_dataset_is_sent_run_and_removed(client: Client, tmp_path: Path) -> None:
+    file = tmp_path / "mine.jsonl"
+    file.write_bytes(orjson.dumps({"id": "kite", "turns": [{"instruction": "What is it?"}]}))
+    sent = client.send_data(file, "dialogue", title="kites")
+    assert (sent.title, sent.samples, sent.bytes) == ("kites", 1, file.stat().st_size)
+    assert sent in client.data()
+    run = client.start(sent.name, {"candidate": "echo"}, options={"generate_only": True})
+    assert run.wait().state == "done"
+    assert [sample.sample for sample in run.samples()] == ["kite"]
+    client.remove_data(sent.name)
+    with pytest.raises(ServiceError, match="no dataset"):
+        client.remove_data(sent.name)
+    with pytest.raises(ServiceError, match="line 1: turns is missing"):
+        client.send_data(b'{"id": 1}', "dialogue")
+
+
 def test_images_are_listed_and_removed(client: Client) -> None:
     kept = client.upload(PNG)
     [own] = client.images()

@@ -1,0 +1,269 @@
+"""Datasets of clients, on disk: received, checked in a process of their own, listed, removed.
+
+A dataset never changes. Its id is a hash of its owner, its benchmark and its file, so an equal file
+is the same dataset. Processes may share the folder.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import hashlib
+import logging
+import os
+import secrets
+import shutil
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from images import Facts, ImageStore
+from mmconv.core.config import RunSpec
+from mmconv.core.keys import hash_json
+from mmconv.service.dataset_check import CPU_SECONDS, EMBEDDED, UPLOAD, Checked, Order
+from mmconv.service.errors import Problem, without_commands
+from mmconv.service.settings import OWN_DATA, DataSpec, Settings, Sizes
+
+log = logging.getLogger(__name__)
+
+ABOUT = "about.json"
+
+PIECE_BYTES = 1_000_000
+"""How much of an upload is in memory at most."""
+
+STALE_SECONDS = 86_400
+"""The age at which what a killed process left is removed."""
+
+FULL_SECONDS = 3600.0
+"""`Retry-After` for a token whose storage is full. Only the operator can raise its limit."""
+
+BUSY_SECONDS = 10.0
+"""`Retry-After` for a token that uploads another dataset."""
+
+AT_ONCE = 2
+"""How many datasets are checked at a time."""
+
+
+class OwnDataset(BaseModel):
+    """A client's dataset; `options` locate its files, `bytes` is what all of them take up."""
+
+    id: str
+    owner: str
+    title: str | None
+    benchmark: str
+    options: Mapping[str, Any]
+    samples: int
+    bytes: int
+    sent: datetime
+
+    @property
+    def spec(self) -> DataSpec:
+        """The dataset as runs name it."""
+        return DataSpec(benchmark=self.benchmark, options=self.options)
+
+
+class NewDataset(BaseModel):
+    """What a client says of a dataset that it sends."""
+
+    benchmark: str
+    title: str | None = None
+    generate_only: bool = False
+
+
+class Datasets:
+    """The datasets in a folder; `facts` has image metadata by hash."""
+
+    def __init__(self, settings: Settings, facts: dict[str, Facts]) -> None:
+        self._folder = (settings.out / "datasets").absolute()
+        self._sizes: Sizes = settings.sizes
+        self._facts = facts
+        self._libraries: dict[Path, ImageStore] = {}
+        self._sending: set[str] = set()
+        self._checks = asyncio.Semaphore(AT_ONCE)
+
+    def find(self, name: str, owner: str | None) -> OwnDataset | None:
+        """The dataset of this id, if it is this owner's, or anyone's."""
+        if not name.startswith(OWN_DATA) or "/" in name:
+            return None
+        with suppress(OSError, ValidationError):
+            found = OwnDataset.model_validate_json((self._folder / name / ABOUT).read_bytes())
+            if owner in (None, found.owner):
+                place = self._folder / name
+                return found.model_copy(update={"options": _placed(found.options, place)})
+        return None
+
+    def of(self, owner: str | None) -> list[OwnDataset]:
+        """The datasets of this owner, or all, the newest first."""
+        names = (path.name for path in self._folder.glob(f"{OWN_DATA}*"))
+        known = (self.find(name, owner) for name in names)
+        return sorted(filter(None, known), key=lambda each: (each.sent, each.id), reverse=True)
+
+    def used(self, owner: str) -> int:
+        """The bytes of this owner's datasets."""
+        return sum(each.bytes for each in self.of(owner))
+
+    def library(self, spec: RunSpec) -> ImageStore | None:
+        """The images of the dataset that a run names, if it is one of these."""
+        data = spec.options.get("data")
+        folder = Path(data).parent if isinstance(data, str) else None
+        if folder is None or folder.parent != self._folder:
+            return None
+        if folder not in self._libraries:
+            self._libraries[folder] = ImageStore(
+                folder / EMBEDDED, limits=self._sizes.image_limits, facts=self._facts
+            )
+        return self._libraries[folder]
+
+    def source(self, sha256: str, owner: str | None = None) -> ImageStore | None:
+        """The images of a dataset of this owner, or of any, that was read and has this one."""
+        for folder, library in [*self._libraries.items()]:
+            if library.holds(sha256) and self.find(folder.name, owner):
+                return library
+        return None
+
+    def remove(self, name: str) -> None:
+        """Remove a dataset with its files."""
+        folder = self._folder / name
+        # renamed in one step, so that no process sees a part of it
+        gone = folder.with_name(f".{secrets.token_hex(8)}")
+        folder.rename(gone)
+        shutil.rmtree(gone, ignore_errors=True)
+        self._libraries.pop(folder, None)
+
+    async def add(
+        self, owner: str, new: NewDataset, pieces: AsyncIterator[bytes], room: int
+    ) -> OwnDataset:
+        """Store a dataset that takes up at most `room` bytes. Raises `Problem` 400, 413 or 429."""
+        with self._drafted(owner) as draft:
+            digest = await self._receive(pieces, draft / UPLOAD, room)
+            same = hash_json([owner, new.benchmark, new.generate_only, digest])
+            name = f"{OWN_DATA}{same[:12]}"
+            if known := self.find(name, owner):
+                return known
+            checked = await self._check(draft, new, room)
+            size = await asyncio.to_thread(_size, draft)
+            if size > room:
+                raise _full(room)
+            made = OwnDataset(
+                id=name,
+                owner=owner,
+                title=new.title,
+                benchmark=new.benchmark,
+                options=checked.options,
+                samples=checked.samples,
+                bytes=size,
+                sent=datetime.now(UTC),
+            )
+            (draft / ABOUT).write_text(made.model_dump_json(), encoding="utf-8")
+            with suppress(OSError):  # another process may have been faster with the same
+                draft.rename(self._folder / name)
+        found = self.find(name, owner)
+        assert found is not None
+        return found
+
+    @contextmanager
+    def _drafted(self, owner: str) -> Iterator[Path]:
+        """A folder for a new dataset, removed afterwards unless it was renamed."""
+        if owner in self._sending:
+            message = "another dataset of this token is being uploaded; wait for its end"
+            raise Problem(429, message, code="busy", retry_after=BUSY_SECONDS)
+        self._folder.mkdir(parents=True, exist_ok=True)
+        _remove_stale(self._folder)
+        draft = self._folder / f".{secrets.token_hex(8)}"
+        draft.mkdir()
+        self._sending.add(owner)
+        try:
+            yield draft
+        finally:
+            self._sending.discard(owner)
+            shutil.rmtree(draft, ignore_errors=True)
+
+    async def _receive(self, pieces: AsyncIterator[bytes], path: Path, room: int) -> str:
+        """Write a body to a file; returns its SHA-256."""
+        digest, size, held = hashlib.sha256(), 0, bytearray()
+        with path.open("wb") as file:
+            async for piece in pieces:
+                size += len(piece)
+                if size > room:
+                    raise _full(room)
+                held += piece
+                if len(held) >= PIECE_BYTES:
+                    digest.update(held)
+                    await asyncio.to_thread(file.write, held)
+                    held = bytearray()
+            digest.update(held)
+            file.write(held)
+        return digest.hexdigest()
+
+    async def _check(self, draft: Path, new: NewDataset, room: int) -> Checked:
+        """Unpack and check the file in another process. Raises `Problem` 400 or 413."""
+        sizes = self._sizes
+        order = Order(
+            folder=draft,
+            benchmark=new.benchmark,
+            generate_only=new.generate_only,
+            most_bytes=min(sizes.dataset_bytes, room),
+            text_bytes=sizes.body_bytes,
+            records=sizes.dataset_records,
+            images=sizes.image_limits,
+        )
+        # -P: nothing that was unpacked can be imported
+        command = (sys.executable, "-P", "-m", "mmconv.service.dataset_check")
+        pipe = asyncio.subprocess.PIPE
+        async with self._checks:
+            process = await asyncio.create_subprocess_exec(
+                *command, stdin=pipe, stdout=pipe, stderr=pipe
+            )
+            try:
+                async with asyncio.timeout(2 * CPU_SECONDS):
+                    result, errors = await process.communicate(order.model_dump_json().encode())
+            except TimeoutError:
+                result, errors = b"", b"it took too long"
+            finally:
+                with suppress(ProcessLookupError):
+                    process.kill()
+        if process.returncode == errno.ENOSPC:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        if not result:
+            log.warning("the check of a dataset ended with %s: %s", process.returncode, errors)
+            message = "the dataset takes too much memory or time to read; send smaller ones"
+            raise Problem(413, message, code="request_too_large")
+        checked = Checked.model_validate_json(result)
+        if checked.problem is not None:
+            status, code = (413, "request_too_large") if checked.is_large else (400, "invalid_data")
+            raise Problem(status, without_commands(checked.problem), code=code)
+        return checked
+
+
+def _full(room: int) -> Problem:
+    message = f"this token has room for {room:,} more bytes of images and datasets"
+    return Problem(429, message, code="storage_full", retry_after=FULL_SECONDS)
+
+
+def _placed(options: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """The options with paths below the folder."""
+    return {
+        name: [str(folder / each) for each in value]
+        if isinstance(value, list)
+        else str(folder / value)
+        for name, value in options.items()
+    }
+
+
+def _size(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def _remove_stale(folder: Path) -> None:
+    oldest = time.time() - STALE_SECONDS
+    for path in folder.glob(".*"):
+        # another process may have removed it meanwhile
+        with suppress(FileNotFoundError):
+            if path.stat().st_mtime < oldest:
+                shutil.rmtree(path, ignore_errors=True)
