@@ -17,15 +17,17 @@ from pydantic import Field
 
 from judges import Judge, PromptSet
 from judges.template import Slot
-from mmconv.benchmarks.ablations.quantities import GIVEN
+from mmconv.benchmarks.ablations.metrics import ladder
+from mmconv.benchmarks.ablations.quantities import DELTAS, GIVEN, MEANINGS, QUANTITIES
 from mmconv.benchmarks.base.benchmark import Benchmark, Options
 from mmconv.benchmarks.base.judges import CANDIDATE_AND_JUDGE
-from mmconv.benchmarks.base.layouts import Layout
-from mmconv.benchmarks.base.metrics import Delta, Mean, Metric, Select, endings_metrics
+from mmconv.benchmarks.base.layouts import Build, Layout
+from mmconv.benchmarks.base.metrics import Delta, Mean, Metric, endings_metrics
 from mmconv.benchmarks.base.results import Results
 from mmconv.benchmarks.base.sample import Fields, ImageFiles, Sample
 from mmconv.benchmarks.convbench.benchmark import OVERALL, ConvBench, Judgement, build_judges
 from mmconv.benchmarks.convbench.data import Row, Side
+from mmconv.benchmarks.convbench.layouts import REFERENCES_COUNT, attribution
 from mmconv.benchmarks.convbench.options import SCALE, GradingName
 from mmconv.benchmarks.convbench.quantities import DIRECT, PAIRWISE
 from mmconv.benchmarks.options import Condition, Several
@@ -70,6 +72,18 @@ def count_given(condition: str) -> int:
 def score_name(turn: int, given: int) -> str:
     """The name of a turn's score (0: the conversation), as in ConvBench's tables."""
     return f"S{turn}" + {0: "", 1: "_hat", 2: "_tilde"}.get(given, f"_given_{given}")
+
+
+def _meaning(turn: int, given: int) -> str:
+    """What a score is of."""
+    what = "conversation" if turn == OVERALL else f"turn {turn}"
+    turns = {0: "", 1: ", turn 1 given"}.get(given, f", turns 1-{given} given")
+    return what + turns
+
+
+_MEANINGS = {
+    name: _meaning(turn, GIVEN[condition]) for name, (condition, turn) in QUANTITIES.items()
+}
 
 
 class DialogueTurn(Fields):
@@ -193,36 +207,41 @@ class Dialogue(Benchmark[DialogueSample, DialogueOptions]):
             yield judgement.score(results)
 
     def metrics(self) -> Iterator[Metric]:
-        """The mean of each turn under each condition, and what more given turns change."""
+        """Scores of each turn under each condition, deltas, and the attribution of failures.
+
+        Those that ConvBench has too have its names.
+        """
         for grading in (DIRECT, PAIRWISE):
-            means: dict[str, dict[int, Mean]] = {}
-            for condition, turn in [(c, t) for c in self.conditions for t in range(MOST_GIVEN + 1)]:
-                mean = Mean(
-                    f"{'conversation' if turn == OVERALL else f'turn {turn}'}, {condition}",
-                    of=Select(grading.metric, condition=condition, turn=turn),
-                    group=grading.group,
-                )
-                means.setdefault(condition, {})[turn] = mean
-                yield mean
-            for start, goal in combinations(self.conditions, 2):
+            yield from ladder(grading, MEANINGS | _MEANINGS)
+            means: dict[int, dict[int, Mean]] = {}
+            for condition in self.conditions:
+                given = count_given(condition)
+                for turn in (*range(given + 1, MOST_GIVEN + 1), OVERALL):
+                    name = score_name(turn, given)
+                    meaning = _meaning(turn, given)
+                    of = grading.select(condition, turn)
+                    mean = Mean(name, of=of, group=grading.group, meaning=meaning)
+                    means.setdefault(given, {})[turn] = mean
+                    if name not in QUANTITIES:
+                        yield mean
+            for start, goal in combinations(means, 2):
                 for turn, mean in means[goal].items():
-                    name = "conversation" if turn == OVERALL else f"turn {turn}"
-                    yield Delta(
-                        f"{name}, {goal} - {start}",
-                        start=means[start][turn],
-                        goal=mean,
-                        group=grading.group,
-                    )
+                    before = means[start][turn]
+                    name = f"{mean.name} - {before.name}"
+                    if name not in DELTAS:
+                        yield Delta(name, start=before, goal=mean, group=grading.group)
         yield from endings_metrics("answers")
 
-    def layouts(self) -> Iterator[Layout]:
-        """Scores, deltas between conditions, and how the answers ended."""
+    def layouts(self) -> Iterator[Layout | Build]:
+        """Scores, deltas between conditions, attribution, and how the answers ended."""
+        judged = [each for each in (DIRECT, PAIRWISE) if each.name in self.options.gradings]
         yield Layout("scores", "Scores of {candidate}, judged by {judge}")
         yield Layout(
             "deltas",
             "What given turns change",
-            notes=("Deltas are paired per sample.",),
+            notes=("Deltas are paired per sample.", REFERENCES_COUNT),
         )
+        yield from attribution(judged)
         yield Layout(
             "answers",
             "How the answers of {candidate} ended",

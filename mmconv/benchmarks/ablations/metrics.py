@@ -60,14 +60,17 @@ from mmconv.core.types import Cell
 from mmconv.stats import Column, ScoreFrame, adjust, pair
 
 
-def ladder(grading: Grading) -> Iterator[Metric]:
-    """Scores, deltas and attribution by one grading, of any benchmark with the three conditions."""
+def ladder(grading: Grading, meanings: Mapping[str, str] = MEANINGS) -> Iterator[Metric]:
+    """Scores, deltas and attribution by one grading, of any benchmark with the three conditions.
+
+    `meanings` say what the scores are.
+    """
     means = {
         name: Mean(
             name,
             of=grading.select(condition, turn),
             group=grading.group,
-            meaning=MEANINGS[name],
+            meaning=meanings[name],
         )
         for name, (condition, turn) in QUANTITIES.items()
     }

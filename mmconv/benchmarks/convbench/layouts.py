@@ -123,7 +123,7 @@ def layouts(options: ConvBenchOptions, convention: Convention | None) -> Iterato
             detail=True,
         )
     if judged:
-        yield from _attribution(judged, control)
+        yield from attribution(judged)
     yield from _details()
 
 
@@ -160,9 +160,9 @@ def boards() -> Iterator[Layout]:
         )
 
 
-def _attribution(judged: Sequence[Grading], control: str) -> Iterator[Layout | Build]:
+def attribution(judged: Sequence[Grading]) -> Iterator[Layout | Build]:
     """Which level the failures come from: in total, in percent of samples, and by sample."""
-    failing = _failing(judged)
+    failing, control = _failing(judged), CONTROL.format(clear=_clear_passes(judged))
     yield Layout(
         "attribution_net",
         "Which level the failures come from (%)",
