@@ -196,6 +196,21 @@ class RunInfo:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BatchResult:
+    """Many dialogues as one run. It has the tables once it is done.
+
+    `scores` has a row for each named score (`S2_hat`: turn 2 with turn 1 given; `S0`: the whole
+    conversation), `deltas` for what given turns change, `attribution` for the level that failures
+    come from: `rows[name][column]` has the value and its 95 % interval.
+    """
+
+    run: RunInfo
+    scores: Table | None = None
+    deltas: Table | None = None
+    attribution: Table | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DialogueInfo:
     """A dialogue that became a job: its state and progress.
 

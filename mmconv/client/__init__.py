@@ -9,6 +9,7 @@
 
 from mmconv.api import (
     AgreementTables,
+    BatchResult,
     BenchmarkName,
     ComparedTables,
     DataSet,
@@ -37,6 +38,7 @@ __all__ = [
     "AsyncClient",
     "AsyncDialogue",
     "AsyncRun",
+    "BatchResult",
     "BenchmarkName",
     "ChatReply",
     "Client",

@@ -12,6 +12,7 @@ from uuid import uuid4
 import httpx2
 
 from mmconv.api import (
+    BatchResult,
     ComparedTables,
     DataSet,
     DialogueInfo,
@@ -188,6 +189,33 @@ class Calls:
         job = AsyncDialogue(self._transport, read(QueuedDialogue, response.json()))
         return await job.wait(progress=progress)
 
+    async def batch(
+        self,
+        /,
+        model: str,
+        dialogues: Sequence[Mapping[str, Any]],
+        *,
+        progress: bool = True,
+        **fields: Any,
+    ) -> BatchResult:
+        """Hold many dialogues as one run, and wait for their scores, deltas and attribution.
+
+        A dialogue has `turns` and `images` as in `dialogue`, and optionally an `id` and a
+        `caption`. `fields` are those of `/v1/dialogues:batch`, such as `conditions` and `judge`.
+        """
+        said = [
+            {**each, "turns": [await self._turn(turn) for turn in each["turns"]]}
+            | ({"images": await self._names(each["images"])} if "images" in each else {})
+            for each in dialogues
+        ]
+        body = {"model": model, "dialogues": said, **fields}
+        posted = await self._transport.json("POST", "/v1/dialogues:batch", json=body)
+        await AsyncRun(self._transport, read(RunInfo, posted["run"])).wait(progress=progress)
+        # the same finds the run, which has its tables now
+        return read(
+            BatchResult, await self._transport.json("POST", "/v1/dialogues:batch", json=body)
+        )
+
     async def dialogue_by_id(self, dialogue_id: str) -> AsyncDialogue:
         """A dialogue that became a job."""
         info = await self._transport.get(QueuedDialogue, _path("dialogues", dialogue_id))
@@ -352,6 +380,7 @@ class Client(Blocking[Calls]):
     remove_image = blocking(Calls.remove_image)
     chat = blocking(Calls.chat)
     dialogue = blocking(Calls.dialogue)
+    batch = blocking(Calls.batch)
     dialogue_by_id = blocking(Calls.dialogue_by_id, Dialogue)
     dialogues = iterating(Calls.dialogues, Dialogue)
     judge = blocking(Calls.judge)

@@ -29,6 +29,7 @@ ROUTERS = (
     "responses",
     "images",
     "dialogues",
+    "batches",
     "judgements",
     "runs",
     "results",

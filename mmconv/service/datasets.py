@@ -15,17 +15,18 @@ import secrets
 import shutil
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import orjson
 from pydantic import BaseModel, ValidationError
 
 from images import Facts, ImageStore
 from mmconv.core.config import RunSpec
-from mmconv.core.keys import hash_json
+from mmconv.core.keys import hash_bytes, hash_json
 from mmconv.service.dataset_check import CPU_SECONDS, EMBEDDED, UPLOAD, Checked, Order
 from mmconv.service.errors import Problem, without_commands
 from mmconv.service.settings import OWN_DATA, DataSpec, Settings, Sizes
@@ -140,48 +141,77 @@ class Datasets:
         self, owner: str, new: NewDataset, pieces: AsyncIterator[bytes], room: int
     ) -> OwnDataset:
         """Store a dataset that takes up at most `room` bytes. Raises `Problem` 400, 413 or 429."""
-        with self._drafted(owner) as draft:
-            digest = await self._receive(pieces, draft / UPLOAD, room)
-            same = hash_json([owner, new.benchmark, new.generate_only, digest])
-            name = f"{OWN_DATA}{same[:12]}"
-            if known := self.find(name, owner):
-                return known
-            checked = await self._check(draft, new, room)
-            size = await asyncio.to_thread(_size, draft)
-            if size > room:
-                raise _full(room)
-            made = OwnDataset(
-                id=name,
-                owner=owner,
-                title=new.title,
-                benchmark=new.benchmark,
-                options=checked.options,
-                samples=checked.samples,
-                bytes=size,
-                sent=datetime.now(UTC),
-            )
-            (draft / ABOUT).write_text(made.model_dump_json(), encoding="utf-8")
-            with suppress(OSError):  # another process may have been faster with the same
-                draft.rename(self._folder / name)
+        if owner in self._sending:
+            message = "another dataset of this token is being uploaded; wait for its end"
+            raise Problem(429, message, code="busy", retry_after=BUSY_SECONDS)
+        self._sending.add(owner)
+        try:
+            with self._drafted() as draft:
+                digest = await self._receive(pieces, draft / UPLOAD, room)
+                name = _name(owner, new, digest)
+                if known := self.find(name, owner):
+                    return known
+                checked = await self._check(draft, new, room)
+                return await asyncio.to_thread(self._keep, draft, name, owner, new, checked, room)
+        finally:
+            self._sending.discard(owner)
+
+    def write(
+        self,
+        owner: str,
+        new: NewDataset,
+        records: Sequence[Mapping[str, Any]],
+        images: Mapping[str, bytes],
+        room: int,
+    ) -> OwnDataset:
+        """Store checked records and their images by name. Raises `Problem` 429."""
+        data = b"".join(orjson.dumps(record) + b"\n" for record in records)
+        name = _name(owner, new, hash_bytes(data))
+        if known := self.find(name, owner):
+            return known
+        with self._drafted() as draft:
+            (draft / "data.jsonl").write_bytes(data)
+            (draft / "images").mkdir()
+            for file, content in images.items():
+                (draft / "images" / file).write_bytes(content)
+            options = {"data": "data.jsonl", "images": "images"}
+            checked = Checked(options=options, samples=len(records))
+            return self._keep(draft, name, owner, new, checked, room)
+
+    def _keep(
+        self, draft: Path, name: str, owner: str, new: NewDataset, checked: Checked, room: int
+    ) -> OwnDataset:
+        """Put a draft into its place. Raises `Problem` 429."""
+        size = sum(path.stat().st_size for path in draft.rglob("*") if path.is_file())
+        if size > room:
+            raise _full(room)
+        made = OwnDataset(
+            id=name,
+            owner=owner,
+            title=new.title,
+            benchmark=new.benchmark,
+            options=checked.options,
+            samples=checked.samples,
+            bytes=size,
+            sent=datetime.now(UTC),
+        )
+        (draft / ABOUT).write_text(made.model_dump_json(), encoding="utf-8")
+        with suppress(OSError):  # another process may have been faster with the same
+            draft.rename(self._folder / name)
         found = self.find(name, owner)
         assert found is not None
         return found
 
     @contextmanager
-    def _drafted(self, owner: str) -> Iterator[Path]:
+    def _drafted(self) -> Iterator[Path]:
         """A folder for a new dataset, removed afterwards unless it was renamed."""
-        if owner in self._sending:
-            message = "another dataset of this token is being uploaded; wait for its end"
-            raise Problem(429, message, code="busy", retry_after=BUSY_SECONDS)
         self._folder.mkdir(parents=True, exist_ok=True)
         _remove_stale(self._folder)
         draft = self._folder / f".{secrets.token_hex(8)}"
         draft.mkdir()
-        self._sending.add(owner)
         try:
             yield draft
         finally:
-            self._sending.discard(owner)
             shutil.rmtree(draft, ignore_errors=True)
 
     async def _receive(self, pieces: AsyncIterator[bytes], path: Path, room: int) -> str:
@@ -241,6 +271,11 @@ class Datasets:
         return checked
 
 
+def _name(owner: str, new: NewDataset, digest: str) -> str:
+    same = hash_json([owner, new.benchmark, new.generate_only, digest])
+    return f"{OWN_DATA}{same[:12]}"
+
+
 def _full(room: int) -> Problem:
     message = f"this token has room for {room:,} more bytes of images and datasets"
     return Problem(429, message, code="storage_full", retry_after=FULL_SECONDS)
@@ -254,10 +289,6 @@ def _placed(options: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         else str(folder / value)
         for name, value in options.items()
     }
-
-
-def _size(folder: Path) -> int:
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
 def _remove_stale(folder: Path) -> None:

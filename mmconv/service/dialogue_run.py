@@ -67,21 +67,17 @@ class DialogueTurn(BaseModel):
     images: tuple[Words, ...] = ()
 
 
-class DialogueRequest(BaseModel):
-    """A dialogue to be held with `model`, once under each condition, and judged by `judge`.
+class DialogueSettings(BaseModel):
+    """How dialogues are held with `model` under each condition, and judged by `judge`.
 
-    `images` (`image:<id>` or data URIs) are shown with the first turn, before its own. `caption`
-    describes them to a judge that does not see them. `gradings` are `direct` (1-10) and `pairwise`
-    (against the references; `order` is the model's side, or both in turn). `prompts` "convbench"
-    judges by ConvBench's own prompts, which need three turns, one image with turn 1, a caption and
-    all references.
+    `gradings` are `direct` (1-10) and `pairwise` (against the references; `order` is the model's
+    side, or both in turn). `prompts` "convbench" judges by ConvBench's own prompts, which need
+    three turns, one image with turn 1, a caption and all references.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     model: Words
-    turns: tuple[DialogueTurn, ...] = Field(min_length=1)
-    images: tuple[Words, ...] = ()
     system: Words | None = None
     conditions: tuple[Condition, ...] = Field(default=("free",), min_length=1, max_length=16)
     sampling: SamplingSpec = SamplingSpec()
@@ -89,7 +85,6 @@ class DialogueRequest(BaseModel):
     gradings: tuple[GradingName, ...] = Field(default=("direct",), min_length=1)
     order: Literal["A", "B", "both"] = "both"
     prompts: Literal["dialogue", "convbench"] = "dialogue"
-    caption: Words | None = None
     judge_sees_images: StrictBool = False
     judge_max_tokens: StrictInt = Field(default=1024, gt=0)
     retries: StrictInt = Field(default=1, ge=0, le=5)
@@ -117,6 +112,31 @@ class DialogueRequest(BaseModel):
             "judge_max_tokens": self.judge_max_tokens,
             "candidate_system": self.system,
         }
+
+
+class DialogueContent(BaseModel):
+    """The turns of a dialogue.
+
+    `images` (`image:<id>` or data URIs) are shown with the first turn, before its own. `caption`
+    describes them to a judge that does not see them.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    turns: tuple[DialogueTurn, ...] = Field(min_length=1)
+    images: tuple[Words, ...] = ()
+    caption: Words | None = None
+
+
+class DialogueRequest(DialogueSettings, DialogueContent):
+    """A dialogue to be held with `model`, once under each condition, and judged by `judge`.
+
+    `images` (`image:<id>` or data URIs) are shown with the first turn, before its own. `caption`
+    describes them to a judge that does not see them. `gradings` are `direct` (1-10) and `pairwise`
+    (against the references; `order` is the model's side, or both in turn). `prompts` "convbench"
+    judges by ConvBench's own prompts, which need three turns, one image with turn 1, a caption and
+    all references.
+    """
 
     def sample(self, images: Sequence[tuple[Image, ...]]) -> DialogueSample:
         """The dialogue as the benchmark's sample; `images` are those of each turn."""

@@ -31,7 +31,7 @@ from mmconv.service.metrics import RunnerMetrics, WorkName
 from mmconv.service.models import words_of_failure
 from mmconv.service.requests import unknown_page
 from mmconv.service.state import Readable, Service
-from mmconv.store.jobs import Ending, Filter, Job
+from mmconv.store.jobs import Ending, Filter, Job, Submission
 from mmconv.store.queue import LEASE_SECONDS, Queue
 
 log = logging.getLogger(__name__)
@@ -356,6 +356,32 @@ def too_many_jobs(caller: Caller) -> Problem:
         code="too_many_runs",
         retry_after=FULL_SECONDS,
     )
+
+
+def submitted_job(submitted: Submission, caller: Caller) -> Job:
+    """The job that was submitted. Raises `Problem` if it was not admitted."""
+    if submitted.admission == "key_reused":
+        raise Problem(
+            422,
+            "this idempotency key was used for another request",
+            param="Idempotency-Key",
+            code="idempotency_key_reused",
+        )
+    job = submitted.job
+    if job is None:
+        raise too_many_jobs(caller)
+    if submitted.admission == "not_owned":
+        state = f"is {job.state}"
+        if job.state == "done":
+            state = "has lost calls" if job.lost else "was made from files that have changed since"
+        raise Problem(
+            409,
+            f"the run {job.id} belongs to the token {job.owner} and "
+            f"{'is stopping' if job.stopping else state}: {job.owner} or an admin may resume it, "
+            f"and GET /v1/runs/{job.id} shows its state",
+            code="not_yours",
+        )
+    return job
 
 
 async def watch(shared: Readable, caller: Caller, job: Job) -> AsyncIterator[Job]:

@@ -276,7 +276,7 @@ def build_problem(error: InputError, spec: RunSpec) -> Problem:
     if isinstance(error, DataError) and param is None:
         log.warning("a run is refused: %s", error)
         detail = presentable(message, "the server's log says why")
-        message = f"the data cannot be read on the server; its operator can fix that: {detail}"
+        message = f"the data cannot be read on the server; its owner can fix that: {detail}"
         return Problem(409, message, param="data", code="data_unusable")
     return Problem(400, presentable(message, UNTOLD), param=param, code=CODE)
 

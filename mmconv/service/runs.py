@@ -32,7 +32,7 @@ from mmconv.run_folder.layout import TABLES
 from mmconv.run_folder.saved_run import INDEX, read_manifest
 from mmconv.service.access import Caller, Reader, RunStarter, Shared, SharedRuns
 from mmconv.service.errors import Problem, json_response
-from mmconv.service.jobs import Work, job_page, remove_job, too_many_jobs, watch
+from mmconv.service.jobs import Work, job_page, remove_job, submitted_job, watch
 from mmconv.service.openapi import LOCATION, answers, documented, stopped
 from mmconv.service.requests import JsonRoute, Page, Word
 from mmconv.service.run_requests import (
@@ -101,6 +101,16 @@ async def start_run(
     before it is queued. An `Idempotency-Key` identifies its run for 24 hours, and is refused for
     another run.
     """
+    submitted = await submit_run(shared, caller, asked, idempotency_key)
+    job = submitted_job(submitted, caller)
+    status = 200 if submitted.admission == "known" else 202
+    return await _respond(shared, job, status, {"Location": f"/v1/runs/{job.id}"})
+
+
+async def submit_run(
+    shared: Service, caller: Caller, asked: RunRequest, key: str | None = None
+) -> Submission:
+    """Check a run and queue it, unless it is known. Raises `Problem`."""
     spec = resolve(shared.settings, asked, shared.find_data(asked.data, caller.as_owner))
     run = name_run(asked, spec)
     known = await shared.queue.get(run)
@@ -117,7 +127,7 @@ async def start_run(
         except InputError as error:
             raise build_problem(error, spec) from error
     outdated = known is not None and known.is_current and await is_outdated(shared, known)
-    submitted = await shared.queue.submit(
+    return await shared.queue.submit(
         NewJob(
             id=run,
             kind=RUN,
@@ -126,39 +136,11 @@ async def start_run(
             benchmark=spec.benchmark,
             model=asked.models["candidate"],
         ),
-        key=idempotency_key,
+        key=key,
         most=caller.limits.concurrent_runs,
         for_others=caller.may("admin"),
         afresh=outdated,
     )
-    return await answer_submission(shared, submitted, caller)
-
-
-async def answer_submission(shared: Service, submitted: Submission, caller: Caller) -> Response:
-    """The response to a submitted job: 202 queued, 200 known. Raises `Problem`."""
-    if submitted.admission == "key_reused":
-        raise Problem(
-            422,
-            "this idempotency key was used for another request",
-            param="Idempotency-Key",
-            code="idempotency_key_reused",
-        )
-    job = submitted.job
-    if job is None:
-        raise too_many_jobs(caller)
-    if submitted.admission == "not_owned":
-        state = f"is {job.state}"
-        if job.state == "done":
-            state = "has lost calls" if job.lost else "was made from files that have changed since"
-        raise Problem(
-            409,
-            f"the run {job.id} belongs to the token {job.owner} and "
-            f"{'is stopping' if job.stopping else state}: {job.owner} or an admin may resume it, "
-            f"and GET /v1/runs/{job.id} shows its state",
-            code="not_yours",
-        )
-    status = 200 if submitted.admission == "known" else 202
-    return await _respond(shared, job, status, {"Location": f"/v1/runs/{job.id}"})
 
 
 async def _respond(

@@ -137,8 +137,21 @@ def test_a_dataset_is_sent_run_and_removed(client: Client, tmp_path: Path) -> No
     client.remove_data(sent.name)
     with pytest.raises(ServiceError, match="no dataset"):
         client.remove_data(sent.name)
-    with pytest.raises(ServiceError, match="line 1: turns is missing"):
+    with pytest.raises(ServiceError, match=r"line 1 \(id 1\): turns is missing"):
         client.send_data(b'{"id": 1}', "dialogue")
+
+
+def test_many_dialogues_are_one_run(client: Client) -> None:
+    turns = [{"instruction": "What is red?", "reference": "Half.", "images": [PNG]}, "Why?"]
+    dialogues = [{"id": name, "turns": turns, "caption": "Red"} for name in ("a", "b", "c")]
+    fields: dict[str, Any] = {"judge": "judge", "conditions": ["free", "perception"]}
+    result = client.batch("echo", dialogues, **fields)
+    assert result.run.state == "done"
+    assert result.scores is not None
+    assert result.deltas is not None
+    assert result.scores.rows["S2_hat"]["direct (1-10)"].n == 3
+    assert "S2_hat - S2" in result.deltas.rows
+    assert {sample.sample for sample in client.run(result.run.id).samples()} == {"a", "b", "c"}
 
 
 def test_images_are_listed_and_removed(client: Client) -> None:

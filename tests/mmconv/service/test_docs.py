@@ -107,6 +107,7 @@ async def test_every_example_is_served(
     assert set(sent) == {
         "/v1/chat/completions",
         "/v1/dialogues",
+        "/v1/dialogues:batch",
         "/v1/judgements",
         "/v1/responses",
         "/v1/runs",

@@ -249,7 +249,7 @@ async def test_data_that_are_gone_refuse_a_run_and_tell_no_path(
     answer = await post(running.client, request())
     error = answer.json()["error"]
     assert (answer.status_code, error["code"], error["param"]) == (409, "data_unusable", "data")
-    assert "its operator can fix that: data.jsonl: 1 problem" in error["message"]
+    assert "its owner can fix that: data.jsonl: 1 problem" in error["message"]
     assert str(tmp_path) not in answer.text
 
 

@@ -152,11 +152,15 @@
     choices = await shell.attempt(() => api.get("/web/choices"));
     if (!choices) return;
     shell.options(form.elements.data, choices.data.map((each) => each.name));
+    for (const option of form.elements.data.options) {
+      const { title } = choices.data.find((each) => each.name === option.value);
+      if (title) option.textContent = `${title} (${option.value})`;
+    }
     shell.options(form.elements["models.candidate"], choices.models, undefined, choices.unusable);
     showData();
     const allowed = shell.allows(choices, "run", "start runs", form.querySelector("button.primary"));
     if (allowed && !choices.data.length) {
-      shell.show(new api.Problem(0, { message: "no dataset is configured here: runs need one (data: in the server's settings)" }));
+      shell.show(new api.Problem(0, { message: "no dataset is here: runs need one (data: in the server's settings, or POST /v1/data)" }));
     }
     document.documentElement.dataset.ready = "";
   }

@@ -1,0 +1,207 @@
+"""`/v1/dialogues:batch`: many dialogues in one request, as a run of a dataset that they make up.
+
+The dataset and the run are ordinary ones: they are listed, resumed, compared and removed as all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Annotated, Any
+
+import orjson
+from fastapi import APIRouter, Query
+from pydantic import Field
+from starlette.responses import Response
+
+from mmconv.api import BatchResult
+from mmconv.benchmarks.dialogue import condition_name
+from mmconv.core.config import CANDIDATE
+from mmconv.core.judges import JUDGE
+from mmconv.report.tables.formats import FORMATS
+from mmconv.run_folder.layout import TABLES
+from mmconv.run_folder.saved_run import read_tables
+from mmconv.service.access import Caller, RunStarter, Shared
+from mmconv.service.datasets import NewDataset, OwnDataset
+from mmconv.service.dialogue_run import DialogueContent, DialogueRequest, DialogueSettings
+from mmconv.service.dialogues import DIALOGUE
+from mmconv.service.errors import Problem, json_response
+from mmconv.service.jobs import submitted_job
+from mmconv.service.jobs import wait as wait_for
+from mmconv.service.openapi import LOCATION, answers, documented
+from mmconv.service.request_images import RequestImages, request_images, work_on_image
+from mmconv.service.requests import JsonRoute, Words, check_bounds, check_volume
+from mmconv.service.run_files import read_in_thread
+from mmconv.service.run_requests import (
+    RunRequest,
+    convbench_only,
+    is_offline,
+    named_model,
+    require_key,
+)
+from mmconv.service.runs import finished_folder, run_info, submit_run
+from mmconv.service.state import Service
+from mmconv.store.jobs import Job
+
+router = APIRouter(prefix="/v1", tags=["dialogues"], route_class=JsonRoute)
+
+TITLE = "dialogues of a request"
+
+SHOWN = {"scores": "scores", "deltas": "deltas", "attribution": "attribution_net"}
+"""Field of the response -> the run's table."""
+
+
+class BatchDialogue(DialogueContent):
+    """One of the dialogues; `id` names it in results, by default its number."""
+
+    id: Words | None = None
+
+
+class BatchRequest(DialogueSettings):
+    """Dialogues to be held and judged in the same way, as one run."""
+
+    dialogues: tuple[BatchDialogue, ...] = Field(min_length=1)
+
+    def requests(self) -> Iterator[tuple[str, DialogueRequest]]:
+        """Each dialogue as a request of its own, with its field."""
+        shared = self.model_dump(exclude_unset=True, exclude={"dialogues"})
+        for place, each in enumerate(self.dialogues):
+            own = each.model_dump(exclude_unset=True, exclude={"id"})
+            yield f"dialogues[{place}]", DialogueRequest.model_validate(shared | own)
+
+    @property
+    def set_options(self) -> dict[str, Any]:
+        """The benchmark's options that the client has set."""
+        fields = {"judge_retries": "retries", "candidate_system": "system"}
+        chosen = self.model_fields_set | ({"generate_only"} if self.judge is None else set())
+        return {
+            name: value for name, value in self.options.items() if fields.get(name, name) in chosen
+        }
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The ids of the dialogues."""
+        return tuple(each.id or str(number) for number, each in enumerate(self.dialogues, start=1))
+
+
+@router.post(
+    "/dialogues:batch",
+    status_code=202,
+    response_model=BatchResult,
+    responses={
+        **documented(404, 409),
+        200: answers({}, model=BatchResult, description="The run is done."),
+        202: answers(LOCATION),
+    },
+)
+async def add_batch(
+    asked: BatchRequest,
+    shared: Shared,
+    caller: RunStarter,
+    seconds: Annotated[float, Query(alias="wait", ge=0, le=3600)] = 0,
+) -> Response:
+    """Hold many dialogues in one run: its named scores, deltas and attribution, with intervals.
+
+    The dialogues become a dataset of the token, and the run is one of it: `GET /v1/runs/{id}` has
+    its state, its samples, its tables. With `?wait=600` the response comes when the run is done,
+    with 200 and the tables, or with 202 if it failed, was stopped, or takes longer. Posting it
+    again finds it, and resumes it if it was stopped or lost calls.
+
+    Scores are named as in ConvBench: S2_hat is turn 2 with turn 1 given, S0 the whole conversation.
+    A request holds 200 dialogues and 64 images; for more, send a dataset.
+    """
+    for param, message in _faults(shared, asked):
+        raise Problem(400, f"{param}: {message}", param=param)
+    own = await _store(shared, caller, asked)
+    names = [condition_name(given) for given in asked.given]
+    run = RunRequest(
+        data=own.id,
+        models=asked.models,
+        options=asked.set_options,
+        conditions=tuple(names),
+        sampling={CANDIDATE: asked.sampling} if asked.sampling.model_fields_set else {},
+    )
+    job = submitted_job(await submit_run(shared, caller, run), caller)
+    if job.is_active and seconds:
+        with suppress(Problem):  # it is queued all the same, though too many requests wait
+            job = await wait_for(shared, caller, job, seconds)
+    info = await asyncio.to_thread(run_info, shared, job)
+    result = {"run": info, **await _tables(shared, job)}
+    status = 200 if job.state == "done" else 202
+    return json_response(result, status, {"Location": f"/v1/runs/{job.id}"})
+
+
+def _faults(shared: Service, asked: BatchRequest) -> Iterator[tuple[str, str]]:
+    """The problems of the request: a field and a message. Raises `Problem` for limits."""
+    for role, name in asked.models.items():
+        param = "model" if role == CANDIDATE else role
+        model = named_model(shared.settings, name, param)
+        require_key(model, name, param)
+        if role == JUDGE and is_offline(model) and asked.prompts != "convbench":
+            raise convbench_only(name, "prompts")
+    length = check_bounds(asked, shared.settings.sizes)
+    judged = 0 if asked.judge is None else len(asked.gradings) + (asked.order == "both")
+    turns = max(len(each.turns) for each in asked.dialogues)
+    check_volume(length, len(asked.given) * turns * (1 + judged), "dialogues")
+    for name, count in Counter(asked.ids).items():
+        if count > 1:
+            yield "dialogues", f"{count} have the id {name!r}"
+    for field, request in asked.requests():
+        yield from ((f"{field}.{param}", message) for param, message in request.faults())
+        for place, turn in enumerate(request.turns):
+            if any(text and not text.strip() for text in (turn.instruction, turn.reference)):
+                yield f"{field}.turns[{place}]", "a text is blank"
+
+
+async def _store(shared: Service, caller: Caller, asked: BatchRequest) -> OwnDataset:
+    """The dialogues as a dataset of the caller. Raises `Problem`."""
+    files: dict[str, bytes] = {}
+    with request_images(shared, caller.as_owner) as images:
+        records = [
+            {"id": name} | await _record(shared, images, files, each, f"dialogues[{place}]")
+            for place, (name, each) in enumerate(zip(asked.ids, asked.dialogues, strict=True))
+        ]
+    room = caller.limits.stored_bytes - await asyncio.to_thread(shared.stored, caller.name)
+    new = NewDataset(benchmark=DIALOGUE, title=TITLE, generate_only=asked.judge is None)
+    return await asyncio.to_thread(
+        shared.datasets.write, caller.name, new, records, files, max(room, 0)
+    )
+
+
+async def _record(
+    shared: Service,
+    images: RequestImages,
+    files: dict[str, bytes],
+    dialogue: BatchDialogue,
+    field: str,
+) -> dict[str, Any]:
+    """A dialogue as a record of a dataset; its images are added to `files`."""
+
+    async def keep(names: tuple[str, ...], param: str) -> list[str]:
+        opened = [await images.image(name, f"{param}[{place}]") for place, name in enumerate(names)]
+        for image in opened:
+            read = shared.images.read
+            files[image.sha256] = await work_on_image(shared, param, read, image.sha256)
+        return [image.sha256 for image in opened]
+
+    first = await keep(dialogue.images, f"{field}.images")
+    turns = []
+    for place, turn in enumerate(dialogue.turns):
+        shown = await keep(turn.images, f"{field}.turns[{place}].images")
+        texts = turn.model_dump(exclude_unset=True, exclude={"images"})
+        turns.append(texts | {"images": shown if place else [*first, *shown]})
+    return {"turns": turns} | ({"caption": dialogue.caption} if dialogue.caption else {})
+
+
+async def _tables(shared: Service, job: Job) -> dict[str, Any]:
+    """The tables of a run that is done, by the response's field."""
+    if job.state != "done":
+        return dict.fromkeys(SHOWN)
+    folder = finished_folder(shared, job)
+    tables = {each.name: each for each in await read_in_thread(read_tables, folder / TABLES)}
+    return {
+        field: orjson.loads(FORMATS["json"](tables[name])) if name in tables else None
+        for field, name in SHOWN.items()
+    }
