@@ -20,9 +20,11 @@ from mmconv.service.errors import install_handlers
 from mmconv.service.gate import Gate
 from mmconv.service.jobs import Worker
 from mmconv.service.openapi import EVERYWHERE, build_document
-from mmconv.service.runs import RUN, RunWork
+from mmconv.service.run_work import RunWork
+from mmconv.service.runs import RUN
 from mmconv.service.settings import Settings
 from mmconv.service.state import Serving, open_service
+from mmconv.service.webhooks import signing_key
 
 ROUTERS = (
     "chat",
@@ -49,6 +51,7 @@ async def open_app(settings: Settings) -> AsyncIterator[FastAPI]:
     It has no lifespan of its own. Raises `MmconvError` if something that the settings name cannot
     be opened.
     """
+    signing_key()  # one that cannot be read is found now
     async with AsyncExitStack() as stack:
         shared = await stack.enter_async_context(open_service(settings))
         worker = Worker(

@@ -69,6 +69,9 @@ class Work(ABC):
         Raises `MmconvError` if it cannot be executed as it is.
         """
 
+    async def announce(self) -> None:  # noqa: B027  # only runs have webhooks
+        """Announce that the job is done or has failed."""
+
     def begin(self, runner: Runner, plans: int, names: Mapping[str, str]) -> bool:
         """Show the progress of this runner from now on. Returns False if the job was stopped.
 
@@ -136,6 +139,7 @@ class Worker:
         self._working: asyncio.Task[None] | None = None
         self._drained = 0.0
         self._tasks: dict[asyncio.Task[None], tuple[str, Work]] = {}
+        self._announcing: set[asyncio.Task[None]] = set()
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -165,6 +169,9 @@ class Worker:
                 await self._working
             finally:
                 await self._finish(drain_seconds)
+                for task in self._announcing:
+                    task.cancel()
+                await asyncio.gather(*self._announcing, return_exceptions=True)
 
     async def _work(self) -> None:
         """Take jobs until the process drains, then make no new calls."""
@@ -238,7 +245,8 @@ class Worker:
             if ending is None:
                 await self._queue.give_back(job.id, self.name, work.progress())
             else:
-                await self._queue.finish(job.id, self.name, ending)
+                if await self._queue.finish(job.id, self.name, ending):
+                    self._announce(work)
         except StoreError as error:
             # The next start finds in the cache what was answered until then.
             log.warning("%s %s is left to its lease: %s", job.kind, job.id, error)
@@ -246,6 +254,17 @@ class Worker:
             _log_end(job, work, None, time.monotonic() - begun)
             await self._queue.give_back(job.id, self.name, work.progress())
             raise
+
+    def _announce(self, work: Work) -> None:
+        """Announce the end of a job, without holding its place."""
+        task = asyncio.create_task(work.announce())
+        self._announcing.add(task)
+        task.add_done_callback(self._announced)
+
+    def _announced(self, task: asyncio.Task[None]) -> None:
+        self._announcing.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            log.error("the end of a job was not announced", exc_info=task.exception())
 
     async def _beat(self, job: Job, work: Work) -> None:
         """Renew the lease. Stop the work on request, or when the lease is lost."""

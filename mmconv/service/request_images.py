@@ -12,22 +12,18 @@ import asyncio
 import base64
 import binascii
 import re
-import socket
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from functools import partial
-from ipaddress import IPv6Address, ip_address, ip_network
-from ssl import SSLContext
 from typing import ParamSpec, TypeVar
 
-from aiohttp import ClientError, ClientSession, DummyCookieJar, TCPConnector, ThreadedResolver
-from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohttp import ClientError, ClientSession, DummyCookieJar, TCPConnector
 from yarl import URL
 
 from images import Facts
 from mmconv.core.errors import ImageError
 from mmconv.core.types import Image
+from mmconv.service.addresses import Forbidden, Resolver, Rules, check_url
 from mmconv.service.errors import Problem, presentable, too_large
 from mmconv.service.state import Service, Serving
 
@@ -151,45 +147,15 @@ def decode_uri(rest: str, limit: int, param: str) -> bytes:
         raise Problem(400, "the data URI is not base64", param=param) from None
 
 
+WHAT = "the image's URL"
+"""How messages call it."""
+
 MOST_REDIRECTS = 3
 
 SECONDS = 15.0
 """The total time of a fetch."""
 
-_NAT64 = ip_network("64:ff9b::/96")
-
-_ALLOCATED = ip_network("2000::/3")
-"""All of IPv6 that the internet uses. Other addresses are site-local, mapped or unassigned."""
-
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
-
-
-def is_public(address: str) -> bool:
-    """Whether an IP address belongs to the public internet.
-
-    An IPv6 address that embeds an IPv4 address is judged by the latter.
-    """
-    ip = ip_address(address)
-    if isinstance(ip, IPv6Address):
-        inner = ip.ipv4_mapped or ip.sixtofour or (ip.teredo[1] if ip.teredo else None)
-        if inner is not None or ip in _NAT64:
-            return is_public(str(inner or ip_address(int(ip) & 0xFFFFFFFF)))
-        if ip not in _ALLOCATED:
-            return False
-    return ip.is_global and not ip.is_multicast
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
-    """Where a fetch may go: the addresses that `allowed` accepts, one port, trusted servers."""
-
-    allowed: Callable[[str], bool] = is_public
-    port: int = 443
-    trust: SSLContext | bool = True
-
-
-class Forbidden(OSError):
-    """An address that a fetch may not go to."""
 
 
 async def fetch(url: str, limit: int, param: str, rules: Rules | None = None) -> bytes:
@@ -202,13 +168,13 @@ async def fetch(url: str, limit: int, param: str, rules: Rules | None = None) ->
         async with (
             asyncio.timeout(SECONDS),
             ClientSession(
-                connector=TCPConnector(resolver=_Resolver(rules), ssl=rules.trust),
+                connector=TCPConnector(resolver=Resolver(rules, WHAT), ssl=rules.trust),
                 cookie_jar=DummyCookieJar(),
                 auto_decompress=False,
                 headers={"Accept": "image/*", "Accept-Encoding": "identity"},
             ) as session,
         ):
-            return await _follow(session, _checked(url, rules), limit, param, rules)
+            return await _follow(session, check_url(url, rules, WHAT), limit, param, rules)
     except (ClientError, OSError, ValueError) as error:
         message = "the image's URL cannot be fetched"
         if isinstance(error, Forbidden):
@@ -220,7 +186,7 @@ async def _follow(session: ClientSession, url: URL, limit: int, param: str, rule
     for _ in range(MOST_REDIRECTS + 1):
         async with session.get(url, allow_redirects=False) as response:
             if response.status in _REDIRECTS:
-                url = _checked(url.join(URL(response.headers.get("Location", ""))), rules)
+                url = check_url(url.join(URL(response.headers.get("Location", ""))), rules, WHAT)
                 continue
             response.raise_for_status()
             data = bytearray()
@@ -230,37 +196,3 @@ async def _follow(session: ClientSession, url: URL, limit: int, param: str, rule
                     raise too_large("the image", limit, param)
             return bytes(data)
     raise Forbidden("the image's URL is redirected too often")
-
-
-def _checked(text: str | URL, rules: Rules) -> URL:
-    """The URL as the connection will read it. Raises `Forbidden` or `ValueError`."""
-    url = URL(text)
-    if url.scheme != "https" or url.port != rules.port or url.user or url.password:
-        raise Forbidden(f"an image's URL must be https, on port {rules.port}, without a password")
-    try:
-        # The resolver is not called for a host that is an address already.
-        address = str(ip_address(url.host or ""))
-    except ValueError:
-        return url
-    if not rules.allowed(address):
-        raise Forbidden("the image's URL leads to an address that is not public")
-    return url
-
-
-class _Resolver(AbstractResolver):
-    """Resolves names, and refuses those with any address that is not allowed."""
-
-    def __init__(self, rules: Rules) -> None:
-        self._rules = rules
-        self._resolver = ThreadedResolver()
-
-    async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
-    ) -> list[ResolveResult]:
-        results = await self._resolver.resolve(host, port, family)
-        if not results or not all(self._rules.allowed(result["host"]) for result in results):
-            raise Forbidden("the image's URL leads to an address that is not public")
-        return results
-
-    async def close(self) -> None:
-        await self._resolver.close()

@@ -47,7 +47,9 @@ class RunRequest(BaseModel):
     operator configured. `options` are the benchmark's
     own, except those that name files. `sampling` overrides the benchmark's by role. `trials` runs
     each sample N times. `limit` takes the first N samples only, or N at random with the seed
-    `shuffle`; `samples` takes the samples of these keys.
+    `shuffle`; `samples` takes the samples of these keys. The run's state is posted to the URL
+    `webhook` when it is done or has failed, signed as Standard Webhooks are; a run that was posted
+    before keeps its webhook.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -62,6 +64,7 @@ class RunRequest(BaseModel):
     shuffle: StrictInt | None = Field(default=None, ge=0, lt=2**32)
     samples: tuple[str, ...] | None = Field(default=None, min_length=1, max_length=10_000)
     seed: StrictInt = Field(default=0, ge=0, lt=2**32)
+    webhook: str | None = Field(default=None, max_length=2000)
 
     @model_validator(mode="before")
     @classmethod
@@ -74,7 +77,8 @@ class RunRequest(BaseModel):
 
     def unnamed(self) -> dict[str, Any]:
         """The fields that name nothing of the operator's. `RunSpec` has them too."""
-        return {name: value for name, value in self if name not in ("data", "models", "options")}
+        named = ("data", "models", "options", "webhook")
+        return {name: value for name, value in self if name not in named}
 
 
 def resolve(settings: Settings, request: RunRequest, own: DataSpec | None = None) -> RunSpec:

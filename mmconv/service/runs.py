@@ -32,7 +32,7 @@ from mmconv.run_folder.layout import TABLES
 from mmconv.run_folder.saved_run import INDEX, read_manifest
 from mmconv.service.access import Caller, Reader, RunStarter, Shared, SharedRuns
 from mmconv.service.errors import Problem, json_response
-from mmconv.service.jobs import Work, job_page, remove_job, submitted_job, watch
+from mmconv.service.jobs import job_page, remove_job, submitted_job, watch
 from mmconv.service.openapi import LOCATION, answers, documented, stopped
 from mmconv.service.requests import JsonRoute, Page, Word
 from mmconv.service.run_requests import (
@@ -45,7 +45,8 @@ from mmconv.service.run_requests import (
 )
 from mmconv.service.settings import OWN_DATA
 from mmconv.service.state import Readable, Service
-from mmconv.store.jobs import Ending, Filter, Job, NewJob, Submission
+from mmconv.service.webhooks import check_webhook
+from mmconv.store.jobs import Filter, Job, NewJob, Submission
 
 log = logging.getLogger(__name__)
 
@@ -111,6 +112,8 @@ async def submit_run(
     shared: Service, caller: Caller, asked: RunRequest, key: str | None = None
 ) -> Submission:
     """Check a run and queue it, unless it is known. Raises `Problem`."""
+    if asked.webhook is not None:
+        check_webhook(shared.settings, asked.webhook)
     spec = resolve(shared.settings, asked, shared.find_data(asked.data, caller.as_owner))
     run = name_run(asked, spec)
     known = await shared.queue.get(run)
@@ -335,36 +338,6 @@ class SampleQuery(BaseModel):
     limit: int = Field(default=100, ge=1, le=500)
 
 
-class RunWork(Work):
-    """A queued run. Its report page is made on first request."""
-
-    kind = RUN
-    _folder: str | None = None
-
-    def progress(self) -> dict[str, Any]:
-        """The fields of `Progress`, and the name of the run's folder once it is known."""
-        progress = super().progress()
-        return progress if self._folder is None else progress | {"folder": self._folder}
-
-    async def run(self) -> Ending | None:
-        """Run to the end. The result names the run's folder."""
-        evaluation = await self._shared.open_run(self._job)
-        names = RunRequest.model_validate_json(self._job.spec).models
-        runner = evaluation.runner()
-        self._folder = evaluation.run_id
-        if not self.begin(runner, evaluation.plan_count, names):
-            return None
-        result = await evaluation.run(runner, page=False)
-        if not result.complete:
-            return self.halted(runner.stats.stop_reason)
-        summary = {
-            "folder": result.folder.name,
-            "scores": result.scores,
-            "unscored": dict(result.unscored),
-        }
-        return self.done(result.stats.lost, summary)
-
-
 async def find_run(shared: Readable, run: str, param: str = "run") -> Job:
     """The run of this id, of any owner. Raises `Problem` 404 about the field `param`."""
     job = await shared.queue.get(run)
@@ -470,13 +443,20 @@ def run_info(shared: Readable, job: Job) -> dict[str, Any]:
     same = ("id", "owner", "state", "stopping", "benchmark", "model", "lost", "error", "created")
     times = ("queued", "started", "updated", "ended")
     return {name: getattr(job, name) for name in (*same, *times)} | {
-        "request": orjson.Fragment(job.spec),
+        "request": _public_request(job),
         "progress": progress,
         "scores": result.get("scores"),
         "unscored": result.get("unscored"),
         "folder": _folder_name(job),
         **read_notes(_folder(shared, job)),
     }
+
+
+def _public_request(job: Job) -> Any:
+    """The request without its webhook: readers of the run may not be trusted with the URL."""
+    if '"webhook"' not in job.spec:
+        return orjson.Fragment(job.spec)
+    return {name: value for name, value in orjson.loads(job.spec).items() if name != "webhook"}
 
 
 _EMPTY = asdict(Progress())

@@ -129,7 +129,8 @@ class Settings(_Frozen):
     process runs `runs_at_once` runs at a time, and as many dialogues of more than
     `synchronous_calls` calls. On shutdown it waits `drain_seconds` for calls under way.
     `fetch_urls` lets clients name images by public https URLs. `trusted_proxies` are addresses or
-    networks of proxies whose `X-Forwarded-For` is used in the log.
+    networks of proxies whose `X-Forwarded-For` is used in the log. `webhook_networks` are private
+    networks to which runs may post their end, also by http.
     """
 
     models: Mapping[str, ModelSpec] = Field(min_length=1)
@@ -148,6 +149,7 @@ class Settings(_Frozen):
     drain_seconds: float = Field(default=30.0, ge=0)
     fetch_urls: bool = False
     trusted_proxies: tuple[IPvAnyNetwork, ...] = ()
+    webhook_networks: tuple[IPvAnyNetwork, ...] = ()
     host: str = "127.0.0.1"
     port: int = Field(default=8080, ge=0, le=65535)
 

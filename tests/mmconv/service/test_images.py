@@ -22,8 +22,9 @@ from images import Facts
 from images.uploads import Uploads
 from mmconv.core.keys import hash_bytes
 from mmconv.service import request_images
+from mmconv.service.addresses import Rules, is_public
 from mmconv.service.errors import Problem
-from mmconv.service.request_images import Rules, fetch, is_public
+from mmconv.service.request_images import fetch
 from tests.mmconv.service.conftest import Serve, Served
 from tests.mmconv.service.hostile import show
 from tests.mmconv.service.run_settings import drawn, request, until

@@ -1,0 +1,110 @@
+"""Webhooks: a run's state as JSON, posted to a URL of the client's when the run has ended.
+
+They are signed as https://www.standardwebhooks.com describes, so its libraries verify them.
+Redirects are not followed. What is not delivered before the server ends is lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import hashlib
+import hmac
+import logging
+import os
+import time
+from ipaddress import ip_address
+
+from aiohttp import ClientError, ClientSession, ClientTimeout, DummyCookieJar, TCPConnector
+
+from mmconv.core.errors import ConfigError
+from mmconv.service.addresses import Resolver, Rules, check_url, is_public
+from mmconv.service.errors import Problem
+from mmconv.service.settings import Settings
+
+log = logging.getLogger(__name__)
+
+SECRET = "MMCONV_WEBHOOK_SECRET"
+"""The environment variable with the key of signatures: `whsec_` and base64."""
+
+PAUSES = (1.0, 5.0, 30.0, 120.0)
+"""Seconds between the attempts, of which there is one more."""
+
+SECONDS = 15.0
+"""The total time of an attempt."""
+
+WHAT = "the webhook"
+
+
+def signing_key() -> bytes | None:
+    """The key of signatures, None without one. Raises `ConfigError` if it cannot be read."""
+    secret = os.environ.get(SECRET)
+    if not secret:
+        return None
+    try:
+        return base64.b64decode(secret.removeprefix("whsec_"), validate=True)
+    except binascii.Error:
+        raise ConfigError(
+            f"{SECRET}: expected whsec_ and base64 (openssl rand -base64 32)"
+        ) from None
+
+
+def check_webhook(settings: Settings, url: str) -> None:
+    """Raise `Problem` 400 if the server sends no webhooks, or none to this URL."""
+    if signing_key() is None:
+        message = f"webhook: this server sends none; its operator can set {SECRET}"
+        raise Problem(400, message, param="webhook", code="webhooks_off")
+    try:
+        check_url(url, _rules(settings), WHAT)
+    except (OSError, ValueError) as error:
+        raise Problem(400, str(error), param="webhook", code="invalid_webhook") from error
+
+
+async def send_webhook(settings: Settings, url: str, message_id: str, body: bytes) -> None:
+    """Post the body until it is accepted (2xx) or the attempts end. Failures are logged."""
+    for pause in (0.0, *PAUSES):
+        await asyncio.sleep(pause)
+        try:
+            status = await _post(settings, url, message_id, body)
+        except (ClientError, OSError, ValueError) as error:
+            log.warning("the webhook of %s: %s", message_id, error.__cause__ or error)
+            continue
+        if 200 <= status < 300:
+            log.info("the webhook of %s: delivered", message_id)
+            return
+        log.warning("the webhook of %s: refused with status %d", message_id, status)
+    log.error("the webhook of %s: not delivered, no attempt is left", message_id)
+
+
+async def _post(settings: Settings, url: str, message_id: str, body: bytes) -> int:
+    rules = _rules(settings)
+    now = str(int(time.time()))
+    signed = f"{message_id}.{now}.".encode() + body
+    digest = hmac.digest(signing_key() or b"", signed, hashlib.sha256)
+    headers = {
+        "Content-Type": "application/json",
+        "webhook-id": message_id,
+        "webhook-timestamp": now,
+        "webhook-signature": f"v1,{base64.b64encode(digest).decode()}",
+    }
+    async with (
+        ClientSession(
+            connector=TCPConnector(resolver=Resolver(rules, WHAT)),
+            cookie_jar=DummyCookieJar(),
+            timeout=ClientTimeout(total=SECONDS),
+        ) as session,
+        session.post(
+            check_url(url, rules, WHAT), data=body, headers=headers, allow_redirects=False
+        ) as response,
+    ):
+        return response.status
+
+
+def _rules(settings: Settings) -> Rules:
+    networks = settings.webhook_networks
+
+    def allowed(address: str) -> bool:
+        return is_public(address) or any(ip_address(address) in network for network in networks)
+
+    return Rules(allowed=allowed, schemes=("https", *(("http",) if networks else ())), port=None)

@@ -1,0 +1,122 @@
+"""Webhooks: posted at the end of runs, signed, repeated, and to no private address."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx2
+import orjson
+import pytest
+from aiohttp import web
+
+from mmconv.core.errors import ConfigError
+from mmconv.service import webhooks
+from tests.mmconv.service.conftest import Serve
+from tests.mmconv.service.run_settings import drawn, finished, request, until
+
+KEY = b"0123456789abcdef"
+LOOPBACK = ["127.0.0.0/8"]
+
+
+@dataclass(slots=True)
+class Receiver:
+    """A server that answers with these statuses, then with 204, and keeps what it got."""
+
+    url: str = ""
+    statuses: list[int] = field(default_factory=list)
+    seen: list[tuple[Mapping[str, str], bytes]] = field(default_factory=list)
+
+    async def answer(self, request: web.Request) -> web.Response:
+        self.seen.append((request.headers, await request.read()))
+        status = self.statuses.pop(0) if self.statuses else 204
+        return web.Response(status=status, headers={"Location": self.url})
+
+
+@pytest.fixture
+async def receiver(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Receiver]:
+    secret = f"whsec_{base64.b64encode(KEY).decode()}"
+    monkeypatch.setenv("MMCONV_WEBHOOK_SECRET", secret)
+    monkeypatch.setattr(webhooks, "PAUSES", (0.0, 0.0))
+    receiver, app = Receiver(), web.Application()
+    app.router.add_post("/{path:.*}", receiver.answer)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    receiver.url = f"{site.name}/ended"
+    yield receiver
+    await runner.cleanup()
+
+
+async def post(client: httpx2.AsyncClient, url: str) -> httpx2.Response:
+    return await client.post("/v1/runs", json=request(limit=1, webhook=url))
+
+
+async def test_the_end_of_a_run_is_posted_signed_until_it_is_accepted(
+    serve: Serve, receiver: Receiver, tmp_path: Path
+) -> None:
+    served = await serve(data=drawn(tmp_path), webhook_networks=LOOPBACK)
+    receiver.statuses[:] = [500, 302]
+    info = await finished(served.client, limit=1, webhook=receiver.url)
+    await until(lambda: len(receiver.seen) == 3)
+    # readers of the run may not be trusted with the address
+    assert "webhook" not in info["request"]
+    for headers, body in receiver.seen:
+        assert orjson.loads(body) == info
+        assert headers["webhook-id"].startswith(info["id"])
+        signed = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + body
+        digest = hmac.new(KEY, signed, hashlib.sha256).digest()
+        assert headers["webhook-signature"] == f"v1,{base64.b64encode(digest).decode()}"
+    assert len({headers["webhook-id"] for headers, _ in receiver.seen}) == 1
+    # it is the same run with or without
+    assert (await finished(served.client, limit=1))["id"] == info["id"]
+
+
+async def test_a_failure_is_posted_too(serve: Serve, receiver: Receiver, tmp_path: Path) -> None:
+    dead = {"provider": "openai", "model": "x", "base_url": "http://127.0.0.1:9", "attempts": 1}
+    models = {"echo": dead | {"wait_for_server": 0.1}, "judge": dead}
+    served = await serve(data=drawn(tmp_path), models=models, webhook_networks=LOOPBACK)
+    await post(served.client, receiver.url)
+    await until(lambda: bool(receiver.seen), seconds=60)
+    info = orjson.loads(receiver.seen[0][1])
+    assert info["state"] == "failed"
+    assert info["error"]
+
+
+async def test_nothing_is_posted_to_a_private_address(
+    serve: Serve, receiver: Receiver, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    served = await serve(data=drawn(tmp_path))
+    private = receiver.url.replace("http:", "https:")
+    for url, words in (
+        (receiver.url, "must be https"),
+        (private, "not public"),
+        ("https://[::ffff:10.0.0.1]/x", "not public"),
+        ("https://me:secret@example.com/x", "without a password"),
+    ):
+        refused = await post(served.client, url)
+        error = refused.json()["error"]
+        assert (refused.status_code, error["param"]) == (400, "webhook")
+        assert words in error["message"]
+    # a name is resolved when the run has ended
+    assert (await post(served.client, private.replace("127.0.0.1", "localhost"))).is_success
+    await until(lambda: "no attempt is left" in caplog.text)
+    assert caplog.text.count("not public") == 3
+    assert receiver.seen == []
+
+
+async def test_a_server_without_a_key_sends_none(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MMCONV_WEBHOOK_SECRET", raising=False)
+    served = await serve(data=drawn(tmp_path))
+    refused = await post(served.client, "https://example.com/x")
+    assert (refused.status_code, refused.json()["error"]["code"]) == (400, "webhooks_off")
+    monkeypatch.setenv("MMCONV_WEBHOOK_SECRET", "no base64!")
+    with pytest.raises(ConfigError, match="expected whsec_ and base64"):
+        await serve()
