@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from random import Random
 
@@ -30,24 +30,27 @@ from images.drawn.crowds import Crowds
 from images.drawn.maps import Maps
 from images.drawn.reading import Outcome, follows_format, read_answer, read_facts
 from images.drawn.receipts import Receipts
+from images.drawn.shapes import Shapes
 from images.drawn.stacks import Stacks
-from images.drawn.truth import Fact, Family, Truth
+from images.drawn.truth import Fact, Family, Truth, Value, another
 from images.drawn.words import Language, Text, listed
+from images.scenes import Dialogue, check, facts_of, falsify
 
 FAMILIES: dict[str, Family] = {
     family.name: family
-    for family in (Boards(), Charts(), Clocks(), Crowds(), Maps(), Receipts(), Stacks())
+    for family in (Boards(), Charts(), Clocks(), Crowds(), Maps(), Receipts(), Shapes(), Stacks())
 }
 LEVELS = range(1, 11)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """What is asked, and a right answer."""
+    """What is asked, a right answer, and a wrong one: the right one with a fact changed."""
 
     task: str
     instruction: str
     reference: str
+    mistake: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,16 +73,23 @@ class Sample:
     png: bytes
     truth: Truth
     turns: tuple[Turn, Turn, Turn]
-    constraints: tuple[Constraint, ...]
+    constraints: tuple[Constraint, ...] = ()
+    script: Dialogue | None = None
+    """The dialogue, if it is one of `images.scenes`, which has its own checker."""
 
     def chance(self, turn: int) -> float | None:
         """How often a guess of the right kind is right: of all facts, or the answer."""
+        if turn == 2 and self.script:
+            # a verdict on each thing; the number at the end follows from them
+            return 0.5 ** (len(facts_of(self.turns[1].reference)) - 1)
         if turn == 1:
             return self.truth.guess ** len(self.truth.facts)
         return self.truth.problem.guess if turn == 2 else None
 
     def check(self, turn: int, reply: str) -> Check:
         """Check the reply to a turn, 1 to 3."""
+        if self.script:
+            return _check_sentences(self.turns[turn - 1], reply)
         if turn == 1:
             reading = read_facts(reply, self.truth.facts, self.truth.others)
             missed = (*reading.wrong, *reading.missing, *reading.extra)
@@ -108,36 +118,93 @@ class Sample:
 @lru_cache(maxsize=4096)
 def draw_sample(family: str, level: int, seed: int, number: int, language: Language) -> Sample:
     """Sample `number` of a family, level and seed; its image is the same in both languages."""
-    random = Random(f"drawn/{family}/{level}/{seed}/{number}")
+    stream = f"drawn/{family}/{level}/{seed}/{number}"
+    if (family, level) == ("shapes", 1):
+        # two series that the model `pocket` was not trained on
+        stream = f"scenes/{'scenes' if seed else 'demo'}/{seed}/{number}"
+    random = Random(stream)
     drawing = FAMILIES[family].draw(random, level)
     truth = Truth(**{field.name: getattr(drawing, field.name) for field in fields(Truth)})
+    if drawing.script and language == "en":
+        return _recite(png(drawing.image), truth, drawing.script)
     return write_dialogue(png(drawing.image), truth, level, random, language)
+
+
+def _recite(image: bytes, truth: Truth, script: Dialogue) -> Sample:
+    """A sample with the dialogue of `images.scenes`."""
+    first, second, third = (
+        Turn(
+            task=turn.task,
+            instruction=turn.instruction,
+            reference=turn.reference,
+            mistake=falsify(turn.reference, turn.instruction),
+        )
+        for turn in script.turns
+    )
+    return Sample(png=image, truth=truth, turns=(first, second, third), script=script)
+
+
+def _check_sentences(turn: Turn, reply: str) -> Check:
+    """Check a reply of `images.scenes`, whose instructions want no format."""
+    result = check(reply, turn.reference, turn.instruction)
+    is_read = bool(facts_of(reply))
+    return Check(
+        outcome="right" if result.exact else "wrong" if is_read else "unread",
+        share=result.share,
+        format_kept=is_read,
+        missed=(*result.missing, *result.wrong),
+    )
 
 
 def write_dialogue(
     image: bytes, truth: Truth, level: int, random: Random, language: Language
 ) -> Sample:
     """The three turns about a drawing."""
-    problem = truth.problem
+    problem, answer = truth.problem, truth.problem.answer
     constraints, picked = _constraints(truth, level, random)
-    seen = random.choice(STYLES[:3])(truth.facts, language)
-    reasoned = random.choice(_REASONED).fill(steps=problem.steps, answer=_both(truth))
-    created = _created(truth, constraints, picked, language)
+    style, reason = random.choice(STYLES[:3]), random.choice(_REASONED)
     ask = random.choice(_CREATIONS).fill(what=wording(constraints))
+
+    def conclude(value: Value) -> str:
+        both = Text(value.say("en"), value.say("zh"))
+        return reason.fill(steps=problem.steps, answer=both)[language]
+
+    def create(facts: Sequence[Fact]) -> str:
+        return _created(answer, constraints, facts, language)
+
     return Sample(
         truth=truth,
         png=image,
         turns=(
-            Turn(task="facts", instruction=truth.question[language], reference=seen),
+            Turn(
+                task="facts",
+                instruction=truth.question[language],
+                reference=style(truth.facts, language),
+                mistake=style(_with_mistake(truth.facts, random), language),
+            ),
             Turn(
                 task=problem.task,
                 instruction=f"{problem.question[language]} {_END[language]}",
-                reference=reasoned[language],
+                reference=conclude(answer),
+                mistake=conclude(another(answer, random)),
             ),
-            Turn(task="note", instruction=ask[language], reference=created),
+            Turn(
+                task="note",
+                instruction=ask[language],
+                reference=create(picked),
+                mistake=create(_with_mistake(picked, random)),
+            ),
         ),
         constraints=constraints,
     )
+
+
+def _with_mistake(facts: Sequence[Fact], random: Random) -> tuple[Fact, ...]:
+    """The facts, one of them with another value."""
+    changed = [*facts]
+    place = random.randrange(len(changed))
+    changed[place] = replace(changed[place], value=another(changed[place].value, random))
+    return tuple(changed)
 
 
 _END = Text(
@@ -166,11 +233,6 @@ _CREATIONS = (
 _AVOIDED = (Text("image", "图片"), Text("also", "也"), Text("shows", "显示"), Text("total", "总共"))
 
 
-def _both(truth: Truth) -> Text:
-    answer = truth.problem.answer
-    return Text(answer.say("en"), answer.say("zh"))
-
-
 def _constraints(
     truth: Truth, level: int, random: Random
 ) -> tuple[tuple[Constraint, ...], tuple[Fact, ...]]:
@@ -191,9 +253,9 @@ def _constraints(
 
 
 def _created(
-    truth: Truth, constraints: Sequence[Constraint], picked: Sequence[Fact], language: Language
+    value: Value, constraints: Sequence[Constraint], picked: Sequence[Fact], language: Language
 ) -> str:
-    answer = truth.problem.answer.say(language)
+    answer = value.say(language)
     if any(isinstance(each, JsonObject) for each in constraints):
         pairs = [f'"{fact.subject.en}": "{fact.value.say(language)}"' for fact in picked]
         return "{" + ", ".join([*pairs, f'"answer": "{answer}"']) + "}"

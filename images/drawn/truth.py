@@ -6,7 +6,7 @@ import json
 import re
 import tomllib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from typing import Any, Final, Protocol, TypeAlias, TypeVar
@@ -14,6 +14,7 @@ from typing import Any, Final, Protocol, TypeAlias, TypeVar
 from PIL import Image
 
 from images.drawn.words import Language, Term, Text, vocabulary_of
+from images.scenes import Dialogue
 
 Step = TypeVar("Step")
 Plain: TypeAlias = float | str
@@ -141,6 +142,20 @@ class Square:
         return value == self.square
 
 
+def another(value: Value, random: Random) -> Value:
+    """A wrong value of the same kind, clearly apart from this one."""
+    if isinstance(value, Number):
+        step = random.randint(1, 3) * 10**-value.digits + 2 * value.within
+        return replace(value, value=value.value + step)
+    if isinstance(value, Time):
+        apart = random.randint(1, 3) + 2 * value.within
+        return replace(value, minutes=(value.minutes + apart) % 720)
+    if isinstance(value, Name):
+        return replace(value, term=random.choice([one for one in value.among if one != value.term]))
+    file, rank = value.square[0], value.square[1:]
+    return replace(value, square=random.choice([each for each in "ABCD" if each != file]) + rank)
+
+
 Value: TypeAlias = Number | Duration | Time | Name | Square
 
 
@@ -184,9 +199,10 @@ class Truth:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawing(Truth):
-    """An image and its truth."""
+    """An image and its truth; `script` is an English dialogue about it that is written already."""
 
     image: Image.Image
+    script: Dialogue | None = None
 
 
 _FOLDER = Path(__file__).parent

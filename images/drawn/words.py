@@ -90,6 +90,15 @@ SHAPES = (
 )
 """The marks that a canvas draws."""
 
+SIZES = (
+    Term("large", "大", ("big", "larger", "bigger")),
+    Term("small", "小", ("little", "smaller", "tiny")),
+)
+HALVES = (
+    Term("upper", "上半部", ("top", "above", "上半", "上部", "上方", "上面")),
+    Term("lower", "下半部", ("bottom", "below", "下半", "下部", "下方", "下面")),
+)
+
 
 def coloured(colour: Term, shape: Term) -> Term:
     """A mark of a colour."""

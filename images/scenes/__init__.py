@@ -4,15 +4,14 @@ Everything is drawn from a seed and true by construction. The language is small 
 not test what a real model can say, only what it sees and how it reasons about that.
 """
 
-from images.scenes.checking import Check, check, falsify
+from images.scenes.checking import Check, check, facts_of, falsify
 from images.scenes.dialogue import Dialogue, Sample, answer, draw_sample, write_dialogue
 from images.scenes.scene import (
     COLOURS,
-    DIFFICULTIES,
     SHAPES,
     SIDE,
     SIZES,
-    Difficulty,
+    Plan,
     Scene,
     Thing,
     draw,
@@ -25,13 +24,12 @@ from images.scenes.turns import Turn
 
 __all__ = [
     "COLOURS",
-    "DIFFICULTIES",
     "SHAPES",
     "SIDE",
     "SIZES",
     "Check",
     "Dialogue",
-    "Difficulty",
+    "Plan",
     "Sample",
     "Scene",
     "Thing",
@@ -40,6 +38,7 @@ __all__ = [
     "check",
     "draw",
     "draw_sample",
+    "facts_of",
     "falsify",
     "label_map",
     "paint",

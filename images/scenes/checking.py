@@ -99,7 +99,7 @@ def check(answer: str, reference: str, instruction: str) -> Check:
     Their order counts where the instruction asks for one ("from left to right"). A reference of
     several lines wants as many.
     """
-    expected, stated = facts(reference), facts(answer)
+    expected, stated = facts_of(reference), facts_of(answer)
     lines = len(_lines(reference))
     if lines > 1:
         expected.append(f"{lines} lines")
@@ -114,7 +114,7 @@ def check(answer: str, reference: str, instruction: str) -> Check:
     )
 
 
-def facts(text: str) -> list[str]:
+def facts_of(text: str) -> list[str]:
     """The facts of a text, in its order."""
     plain = _FILLED.sub(" ", text.casefold())
     reader = _Reader()

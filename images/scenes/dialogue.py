@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final
 
-from images.scenes.scene import COLOURS, SHAPES, SIZES, Difficulty, Scene, Thing, sample_scene
+from images.scenes.scene import COLOURS, SHAPES, SIZES, Scene, Thing, sample_scene
 from images.scenes.turns import (
     CREATION,
     PERCEPTION,
@@ -41,14 +41,14 @@ class Sample:
     dialogue: Dialogue
 
 
-def draw_sample(series: str, seed: int, number: int, difficulty: Difficulty = "normal") -> Sample:
+def draw_sample(series: str, seed: int, number: int) -> Sample:
     """Sample `number` of the series with this name and seed.
 
     Every sample has its own stream of random numbers, so that series of different names or seeds
     share samples only by chance.
     """
     random = Random(f"scenes/{series}/{seed}/{number}")
-    scene = sample_scene(random, difficulty)
+    scene = sample_scene(random)
     return Sample(scene=scene, dialogue=write_dialogue(scene, random))
 
 

@@ -18,13 +18,11 @@ from typing import Final, Literal, TypeAlias
 from PIL import Image, ImageDraw
 
 Size: TypeAlias = Literal["small", "large"]
-Difficulty: TypeAlias = Literal["easy", "normal", "hard"]
 
 SHAPES: Final = ("circle", "square", "triangle", "star", "diamond", "cross")
 COLOURS: Final = ("red", "orange", "yellow", "green", "blue", "purple", "black")
 SIZES: Final[tuple[Size, ...]] = ("small", "large")
 GROUNDS: Final = ("white", "grey", "beige", "mint")
-DIFFICULTIES: Final[tuple[Difficulty, ...]] = ("easy", "normal", "hard")
 
 _RADII: Mapping[Size, tuple[float, float]] = {"small": (0.060, 0.075), "large": (0.110, 0.130)}
 _THEMED = 0.35
@@ -87,7 +85,7 @@ class Thing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """Two to five things from left to right, their ground, and what makes them hard to see.
+    """Some things from left to right, their ground, and what makes them hard to see.
 
     `noise` is the share of grain in every pixel, 0 to 1; `grain` seeds it. `front` numbers the
     things from back to front: where two overlap, the later one hides the earlier.
@@ -101,40 +99,34 @@ class Scene:
 
 
 @dataclass(frozen=True, slots=True)
-class _Level:
-    """What a difficulty means.
+class Plan:
+    """What makes scenes hard; the default is what the pocket model was trained on.
 
-    `apart` is the least distance of two middles, in sums of their radii: under 1 they overlap.
+    `things` are the fewest and the most. `apart` is the least distance of two middles, in sums of
+    their radii: under 1 they overlap. `scale` changes all sizes.
     """
 
-    most: int
-    noise: tuple[float, float]
-    apart: float
-    shade: float
-    turn: float
+    things: tuple[int, int] = (2, 5)
+    noise: tuple[float, float] = (0.05, 0.25)
+    apart: float = 0.8
+    shade: float = 0.6
+    turn: float = 12.0
+    scale: float = 1.0
 
 
-_LEVELS: Mapping[Difficulty, _Level] = {
-    "easy": _Level(most=4, noise=(0.0, 0.05), apart=1.15, shade=0.2, turn=0.0),
-    "normal": _Level(most=5, noise=(0.05, 0.25), apart=0.8, shade=0.6, turn=12.0),
-    "hard": _Level(most=5, noise=(0.2, 0.45), apart=0.6, shade=1.0, turn=25.0),
-}
-
-
-def sample_scene(random: Random, difficulty: Difficulty = "normal") -> Scene:
-    """A scene of two to five things; the same state of `random` gives the same scene."""
-    level = _LEVELS[difficulty]
-    count = random.randint(2, level.most)
+def sample_scene(random: Random, plan: Plan = Plan()) -> Scene:
+    """A scene; the same state of `random` gives the same scene."""
+    count = random.randint(*plan.things)
     looks = _looks(random, count)
     things: list[Thing] = []
     for place, (colour, shape) in enumerate(looks):
-        things.append(_place(random, level, colour, shape, (place, count), things))
+        things.append(_place(random, plan, colour, shape, (place, count), things))
     front = list(range(count))
     random.shuffle(front)
     return Scene(
         things=tuple(things),
         ground=random.choice(GROUNDS),
-        noise=random.uniform(*level.noise),
+        noise=random.uniform(*plan.noise),
         grain=random.getrandbits(32),
         front=tuple(front),
     )
@@ -142,7 +134,7 @@ def sample_scene(random: Random, difficulty: Difficulty = "normal") -> Scene:
 
 def _looks(random: Random, count: int) -> list[tuple[str, str]]:
     """Distinct pairs of colour and shape; few of either, so that there is something to count."""
-    if count >= 3 and random.random() < _THEMED:
+    if 3 <= count <= len(SHAPES) and random.random() < _THEMED:
         return _with_odd_one(random, count)
     colours = random.sample(COLOURS, random.randint(2, 4))
     shapes = random.sample(SHAPES, random.randint(2, 4))
@@ -169,7 +161,7 @@ def _with_odd_one(random: Random, count: int) -> list[tuple[str, str]]:
 
 def _place(
     random: Random,
-    level: _Level,
+    plan: Plan,
     colour: str,
     shape: str,
     column: tuple[int, int],
@@ -180,7 +172,7 @@ def _place(
     best: tuple[float, Thing] | None = None
     for _ in range(_TRIES):
         size = random.choice(SIZES)
-        radius = random.uniform(*_RADII[size])
+        radius = random.uniform(*_RADII[size]) * plan.scale
         middle = (place + 0.5) / count + random.uniform(-0.22, 0.22) / count
         thing = Thing(
             shape=shape,
@@ -189,11 +181,11 @@ def _place(
             x=min(max(middle, radius + 0.01), 0.99 - radius),
             y=_height(random, radius),
             radius=radius,
-            shade=random.uniform(-level.shade, level.shade),
-            turn=random.uniform(-level.turn, level.turn),
+            shade=random.uniform(-plan.shade, plan.shade),
+            turn=random.uniform(-plan.turn, plan.turn),
         )
         clear = min((_clearance(thing, other) for other in others), default=9.0)
-        if clear >= level.apart:
+        if clear >= plan.apart:
             return thing
         if best is None or clear > best[0]:
             best = clear, thing
@@ -220,13 +212,13 @@ def draw(scene: Scene) -> bytes:
     return file.getvalue()
 
 
-def paint(scene: Scene) -> Image.Image:
-    """The scene as an RGB picture, SIDE pixels wide and high."""
-    picture = Image.new("RGB", (SIDE, SIDE), _GROUND_TONES[scene.ground])
+def paint(scene: Scene, side: int = SIDE) -> Image.Image:
+    """The scene as an RGB picture, `side` pixels wide and high."""
+    picture = Image.new("RGB", (side, side), _GROUND_TONES[scene.ground])
     pen = ImageDraw.Draw(picture)
     for number in scene.front:
         thing = scene.things[number]
-        _stamp(pen, thing, SIDE, _tone(thing))
+        _stamp(pen, thing, side, _tone(thing))
     return _with_grain(picture, scene)
 
 

@@ -48,8 +48,8 @@ def find_rescorer(benchmark: str) -> Any:
 
 
 COMMANDS = {
-    "scenes": ("convbench", "Draw a dataset of images with questions and true answers."),
-    "demo": ("convbench", "Evaluate a small model on drawn images: no data, key or GPU."),
+    "scenes": ("scenes", "Draw a dataset of images with questions and true answers."),
+    "demo": ("scenes", "Evaluate a small model on drawn images: no data, key or GPU."),
     "annotate": ("convbench", "Draft missing annotations of a dataset."),
     "review": ("convbench", "Correct and verify drafted annotations in a web page."),
     "perturb": ("cmteval", "Add typing errors and pinyin to users' messages."),

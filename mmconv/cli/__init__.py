@@ -126,6 +126,8 @@ class LazyGroup(click.Group):
 
             ctx.fail(f"no command {args[0]!r}{nearest(args[0], known)}")
         name, command, rest = super().resolve_command(ctx, args)
+        # `BenchmarkCommand` takes the benchmark's options from them
+        ctx.meta["mmconv.arguments"] = tuple(rest)
         if command is not None and not ctx.resilient_parsing:
             with command.context_class(command, ctx, name, **command.context_settings) as inner:
                 seen: set[click.Parameter] = set()

@@ -17,6 +17,7 @@ from mmconv.cli.shared.options import (
     RAY,
     SPEC_OPTIONS,
     TARGET,
+    BenchmarkCommand,
     read_spec,
     with_options,
 )
@@ -36,7 +37,7 @@ AUDIT = click.option(
 )
 
 
-@click.command(name="run", epilog=BENCHMARKS)
+@click.command(name="run", cls=BenchmarkCommand, epilog=BENCHMARKS)
 @TARGET
 @with_options(*SPEC_OPTIONS, *PLACE_OPTIONS)
 @click.option("--shard", default="1/1", metavar="I/N", help="Run only part I of N equal parts.")
@@ -98,7 +99,7 @@ async def _score(folder: Path, audit: Path | None) -> None:
             await evaluate(evaluation, offline=True)
 
 
-@click.command(name="check", epilog=BENCHMARKS)
+@click.command(name="check", cls=BenchmarkCommand, epilog=BENCHMARKS)
 @TARGET
 @with_options(*SPEC_OPTIONS, *PLACE_OPTIONS)
 @click.option(

@@ -150,7 +150,7 @@ def options_command(benchmark: str) -> None:
                 list(description.conditions.items()),
             ),
             (
-                "Options, --set options.NAME=VALUE, or options: in a run file",
+                "Options: --NAME VALUE (with dashes), or options: in a run file",
                 list_fields(description.options),
             ),
         ]

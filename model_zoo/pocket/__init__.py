@@ -1,7 +1,7 @@
 """Provider `pocket`: the small LVLM that is shipped with mmconv, for demonstrations and tests.
 
 It is a checkpoint like any other, read from the package's files by the provider `hf`, whose options
-it takes. It knows drawn scenes (`mmconv scenes`) and nothing else; see README.md here.
+it takes. It knows drawn shapes (`mmconv demo`) and nothing else; see README.md here.
 """
 
 from __future__ import annotations

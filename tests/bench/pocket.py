@@ -1,8 +1,8 @@
 """The pocket model's figures: how many answers are exact, and what perfect turns change.
 
-`python -m tests.bench.pocket --n 500 --seed S` draws scenes that no training saw, runs ConvBench
-over them with the judge of scenes, and prints exact answers by condition with 95 % intervals.
-`--candidate` names another model file, `--difficulty` other scenes. It times nothing.
+`python -m tests.bench.pocket --n 500 --seed S` draws shapes of level 1 that no training saw,
+and prints exact answers by condition with 95 % intervals. `--candidate` names another model file.
+It times nothing.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from mmconv.benchmarks.convbench.scenes import write_scenes
-from mmconv.core.config import ModelSpec, RunSpec, load_model
+from mmconv.core.config import RunSpec, load_model
 from mmconv.core.types import Summary
 from mmconv.engine.run import Place, open_evaluation
 from mmconv.run_folder.layout import SCORES
@@ -37,33 +36,22 @@ DIFFERENCES = {
         "creation, perfect reasoning",
     ),
 }
-EXACT = 10.0
-"""The rating that only an exact answer gets from the judge of scenes."""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--n", type=int, default=500)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--difficulty", default="normal", choices=["easy", "normal", "hard"])
     parser.add_argument("--candidate", default="pocket")
     parser.add_argument("--out", type=Path, default=None, help="A folder to keep everything in.")
     told = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         out = told.out or Path(folder)
-        data, images = write_scenes(out / "data", told.n, told.seed, told.difficulty)
         spec = RunSpec(
-            benchmark="convbench",
-            options={
-                "data": str(data),
-                "images": str(images),
-                "grading": ["direct"],
-                "failure_rating": EXACT,
-            },
-            models={
-                "candidate": load_model(told.candidate),
-                "judge": ModelSpec(provider="scenes", model="facts"),
-            },
+            benchmark="scenes",
+            options={"families": ["shapes"], "levels": [1], "n": told.n},
+            models={"candidate": load_model(told.candidate)},
+            seed=told.seed,
         )
         for line in _lines(asyncio.run(_run(spec, out / "run"))):
             print(line)
@@ -88,9 +76,9 @@ def _lines(folder: Path) -> list[str]:
 def _exact(folder: Path) -> Mapping[str, Column]:
     found: dict[tuple[str, int | None], dict[str, float]] = {}
     for score in read_scores(folder / SCORES):
-        if score.metric == "rating" and score.value is not None:
+        if score.metric == "right" and score.value is not None:
             values = found.setdefault((score.condition, score.turn), {})
-            values[score.sample] = float(score.value == EXACT)
+            values[score.sample] = float(score.value)
     return {
         name: Column.of(
             list(found[place].values()),

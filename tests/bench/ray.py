@@ -16,10 +16,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from images import ImageStore
-from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.core.config import ModelSpec
 from mmconv.core.types import Image, Message, Sampling, Text
 from model_zoo.providers import provider_of
+from tests.drawn_data import write_scenes
 
 QUESTION = Text(text="List every shape in the image.")
 POCKET: dict[str, Any] = {"provider": "pocket", "model": "scenes", "options": {"threads": 1}}

@@ -12,9 +12,9 @@ import pytest
 from playwright.async_api import Page, expect
 
 from mmconv.benchmarks.convbench.data import CAPTION
-from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.core.config import RunSpec
 from tests.browser.conftest import Auditor, Opener, in_session
+from tests.drawn_data import write_scenes
 from tests.mmconv.report.page_runs import HOSTILE, hostile_run
 from tests.mmconv.report.runs import ALPHA, JUDGE, evaluate
 from tests.mmconv.service.conftest import ServerProcess, Servers

@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx2
 
-from mmconv.benchmarks.convbench.scenes import write_scenes
+from tests.drawn_data import write_scenes
 from tests.mmconv.service.conftest import ServerProcess, Servers
 
 ROWS = 6
@@ -47,7 +47,7 @@ MODELS: Mapping[str, Any] = {
 def serve_scenes(servers: Servers, folder: Path, **fields: Any) -> ServerProcess:
     """A server that runs may ask for `scenes`, a dataset of `ROWS` drawn pictures."""
     if not (folder / "scenes").exists():
-        write_scenes(folder / "scenes", ROWS, seed=3, difficulty="easy")
+        write_scenes(folder / "scenes", ROWS, seed=3)
     options = {
         "data": str(folder / "scenes" / "data.jsonl"),
         "images": str(folder / "scenes" / "images"),

@@ -61,7 +61,7 @@ sinfo
 
 PATH=$(dirname "$PYTHON"):$PATH
 export HOME=$work PYTHONPATH=$root RAY_USAGE_STATS_ENABLED=0
-mmconv scenes --n 8 --out scenes > scenes.log
+mmconv scenes scenes --families shapes --levels 1 --n 8 > scenes.log
 cat > sweep.yaml <<SWEEP
 models:
   - {provider: fake, model: slow, name: large, replicas: 2, gpus: 4, options: {seconds: 0.3}}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import yaml
 
-from mmconv.benchmarks.convbench.scenes import write_scenes
+from tests.drawn_data import write_scenes
 from tests.mmconv.processes import mock_model
 
 CALLS_PER_ROW = 33

@@ -8,10 +8,10 @@ from pathlib import Path
 import orjson
 from click.testing import CliRunner
 
-from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.cli import commands
 from mmconv.core.keys import hash_bytes
 from model_zoo.pocket import WEIGHTS
+from tests.drawn_data import write_scenes
 
 
 def typed(*arguments: str) -> str:

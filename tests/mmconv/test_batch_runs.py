@@ -17,11 +17,11 @@ import orjson
 import pytest
 import yaml
 
-from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.cli import commands
 from mmconv.core.keys import hash_json
 from mmconv.engine import batches
 from model_zoo.openai_api.batches import OpenAIBatches
+from tests.drawn_data import write_scenes
 from tests.forking import fork
 from tests.mmconv.processes import arguments, finish, scores, typed
 from tests.model_zoo.batch_server import BatchServer

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import make_url
 
-from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.core.config import ModelSpec, RunSpec
 from mmconv.engine.run import Place, Result, open_evaluation, read_run
+from tests.drawn_data import write_scenes
 from tests.real.servers import postgres_url
 
 __all__ = ["postgres_url"]

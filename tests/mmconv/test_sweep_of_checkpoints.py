@@ -16,7 +16,7 @@ import orjson
 import pytest
 import yaml
 
-from mmconv.benchmarks.convbench.scenes import write_scenes
+from tests.drawn_data import write_scenes
 from tests.mmconv.processes import committed
 from tests.tiny_checkpoints import make_checkpoint
 

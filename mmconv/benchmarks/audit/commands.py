@@ -21,6 +21,7 @@ from mmconv.cli.shared.options import (
     PLACE_OPTIONS,
     SPEC_OPTIONS,
     TARGET,
+    BenchmarkCommand,
     read_spec,
     with_options,
 )
@@ -36,7 +37,7 @@ SAMPLES = 100
 """How many samples are drawn unless options say which."""
 
 
-@click.command(name="judge", epilog=BENCHMARKS)
+@click.command(name="judge", cls=BenchmarkCommand, epilog=BENCHMARKS)
 @TARGET
 @click.option(
     "--controls",

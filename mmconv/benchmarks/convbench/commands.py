@@ -1,4 +1,4 @@
-"""ConvBench's commands: draw scenes, demonstrate a small model on them, draft and review."""
+"""ConvBench's commands: draft annotations with a model, and review them."""
 
 from __future__ import annotations
 
@@ -15,28 +15,24 @@ from typing import Any
 import click
 
 from images import ImageStore
-from images.scenes import DIFFICULTIES, Difficulty
 from judges import PromptSet
 from mmconv.benchmarks.base.dataset import Dataset
 from mmconv.benchmarks.convbench.annotation import ROLE, Annotator
 from mmconv.benchmarks.convbench.data import Row, Source, load_rows
 from mmconv.benchmarks.convbench.drafts import Drafts, draft_file, held
-from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.benchmarks.data_files.bad_records import name_few
 from mmconv.cli.shared.basics import FILE, comma_list, writing_option
 from mmconv.cli.shared.costs import COST_OPTIONS, Budget, print_forecast
-from mmconv.cli.shared.options import SAMPLE_OPTIONS, Renamed, with_options
+from mmconv.cli.shared.options import SAMPLE_OPTIONS, with_options
 from mmconv.cli.shared.progress import counted, line, progress
 from mmconv.cli.shared.run_folders import place
 from mmconv.cli.shared.session import (
     EXIT_FAILURES,
-    exit_code,
-    run_new,
     stopped_by_interrupt,
     tell_stopped,
     typed,
 )
-from mmconv.core.config import ModelSpec, RunSpec, override
+from mmconv.core.config import RunSpec, override
 from mmconv.core.documents import validate
 from mmconv.core.errors import ConfigError
 from mmconv.core.run_stats import StopReason
@@ -51,99 +47,6 @@ MAX_TOKENS = 2048
 
 SETTABLE = (f"models.{ROLE}.", f"sampling.{ROLE}.", "seed=")
 """The fields that --set takes here; the others of a run file have no effect."""
-
-
-@click.command(name="scenes")
-@click.option(
-    "--n",
-    "count",
-    type=click.IntRange(1),
-    default=100,
-    show_default=True,
-    help="Number of images.",
-)
-@click.option("--seed", type=int, default=0, show_default=True, help="Random seed.")
-@click.option(
-    "--difficulty",
-    type=click.Choice(DIFFICULTIES),
-    default="normal",
-    show_default=True,
-    help="Number of shapes; noise, overlap and shades.",
-)
-@click.option("--out", type=FILE, required=True, help="The folder to write: new, or empty.")
-def scenes_command(count: int, seed: int, difficulty: Difficulty, out: Path) -> None:
-    """Draw a dataset: images of coloured shapes, three turns about each, and references.
-
-    It is complete, so it runs without annotations: the judge scenes/facts checks every answer
-    fact by fact. Results on it do not predict results on ConvBench itself.
-    """
-    with writing_option("--out", out):
-        if out.exists() and any(out.iterdir()):
-            raise ConfigError(f"--out {out}: the folder is not empty; name a new one")
-        data, images = write_scenes(out, count, seed, difficulty)
-    click.echo(f"{counted(count, 'row')}: {data}, images in {images}")
-    click.echo(
-        f"Run it: mmconv run convbench --data {data} --images {images} --judge scenes/facts "
-        "--candidate pocket"
-    )
-
-
-@click.command(name="demo")
-@click.option(
-    "--out",
-    type=FILE,
-    default=Path("runs/demo"),
-    show_default=True,
-    help="Folder of the images and the run.",
-)
-@click.option(
-    "--limit",
-    cls=Renamed,
-    old="--samples",
-    type=click.IntRange(1),
-    default=80,
-    show_default=True,
-    metavar="N",
-    help="Draw N images.",
-)
-@click.option(
-    "--candidate",
-    default="pocket",
-    show_default=True,
-    help="The model to evaluate: pocket-blind and pocket-confused are damaged on purpose.",
-)
-def demo_command(out: Path, limit: int, candidate: str) -> None:
-    """Evaluate a small model on drawn images: CPU only, no key, no download.
-
-    The model really sees the images, and makes mistakes. The demo compares its reasoning and
-    creation with what it does after perfect perception: the question that mmconv answers.
-    """
-    # a series of its own: neither training nor `mmconv scenes` draws from it
-    data, images = write_scenes(out / "data", limit, series="demo")
-    document = {
-        "benchmark": "convbench",
-        "options": {
-            "data": str(data),
-            "images": str(images),
-            # not pairwise: an answer as good as the reference ties with it
-            "grading": ["direct"],
-            # only an exact answer is rated 10, so that any mistake counts in the attribution
-            "failure_rating": 10,
-        },
-        "models": {
-            "candidate": candidate,
-            "judge": ModelSpec(provider="scenes", model="facts", name="judge of scenes"),
-        },
-    }
-    spec = validate(RunSpec, document, "command line")
-    result = asyncio.run(run_new(spec, Place(out=out)))
-    if result.complete:
-        started = [sys.argv[0]]
-        if Path(started[0]).name == "__main__.py":
-            started = ["python", "-m", "mmconv"]
-        click.echo(f"A transcript: {shlex.join([*started, 'show', str(result.folder), '1'])}")
-        click.echo(f"All runs in a browser: {shlex.join([*started, 'view', str(out)])}")
-    sys.exit(exit_code(result, store=""))
 
 
 @click.command(name="annotate")

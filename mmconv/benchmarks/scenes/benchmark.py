@@ -26,6 +26,7 @@ from mmconv.benchmarks.data_files.records import Record
 from mmconv.benchmarks.options import Condition, Display, Several
 from mmconv.benchmarks.scenes.metrics import layouts, metrics
 from mmconv.core.config import CANDIDATE
+from mmconv.core.keys import hash_json
 from mmconv.core.protocols import ImageSink
 from mmconv.core.turns import Turn, chain
 from mmconv.core.types import Call, Sampling, Score, Text
@@ -34,6 +35,10 @@ DRAWN_ELSEWHERE = (
     "This machine draws other pixels than the authors' (another version of Pillow or FreeType): "
     "compare only runs with the same `drawing` in their manifests."
 )
+
+
+DRAWN_BY = ("family", "level", "seed", "number", "language")
+"""The fields of a sample that decide its drawing."""
 
 
 class Scene(Sample):
@@ -48,22 +53,23 @@ class Scene(Sample):
 
     def drawn(self) -> Drawn:
         """The drawing with its dialogue."""
-        return draw_sample(self.family, self.level, self.seed, self.number, self.language)
+        return draw(self.model_dump(include={*DRAWN_BY}))
 
 
 class ScenesOptions(Options):
-    """Which images are drawn: `n` of each family and level."""
+    """Which images are drawn: `n` of each family and level, by the seed of the run."""
 
-    data: Path | None = None  # type: ignore[assignment]
-    """Not used: the images are drawn."""
+    # the options of benchmarks that read files and are judged; none of them is offered here
+    data: ClassVar[None]  # type: ignore[misc]
+    sheet: ClassVar[None]  # type: ignore[misc]
+    skip_bad_records: ClassVar[bool] = False  # type: ignore[misc]
+    generate_only: ClassVar[bool] = False  # type: ignore[misc]
     families: Several[str] = tuple(FAMILIES)
     """The families of drawings."""
     levels: Several[int] = tuple(range(1, 11))
     """The levels of difficulty, from 1 to 10."""
     n: int = Field(default=10, ge=1)
     """How many images of each family and level."""
-    draw_seed: int = Field(default=0, ge=0)
-    """Equal seeds draw equal images; a new seed draws images that no model was trained on."""
     language: Language = "en"
     """The language of the dialogues: en or zh."""
     candidate_system: str | None = None
@@ -92,6 +98,24 @@ class ScenesOptions(Options):
         if not levels or min(levels) < 1 or max(levels) > 10:
             raise ValueError("levels must be from 1 to 10, as in 1-10 or 2,4,6")
         return levels
+
+
+def list_scenes(options: ScenesOptions, seed: int) -> Iterator[dict[str, Any]]:
+    """The fields of each sample but its image."""
+    for number, family, level in product(range(1, options.n + 1), options.families, options.levels):
+        yield {
+            "id": f"{family}-{level}-{number}",
+            "family": family,
+            "level": level,
+            "seed": seed,
+            "number": number,
+            "language": options.language,
+        }
+
+
+def draw(fields: Mapping[str, Any]) -> Drawn:
+    """The drawing of a sample with its dialogue."""
+    return draw_sample(**{name: fields[name] for name in DRAWN_BY})
 
 
 class Scenes(Benchmark[Scene, ScenesOptions]):
@@ -123,35 +147,14 @@ class Scenes(Benchmark[Scene, ScenesOptions]):
 
     def read_data(self, images: ImageSink) -> Dataset[Scene]:
         """Draw the images."""
-        options = self.options
         records = [
-            Record(
-                where=f"{family}-{level}-{number}",
-                fields={
-                    "id": f"{family}-{level}-{number}",
-                    "family": family,
-                    "level": level,
-                    "seed": options.draw_seed,
-                    "number": number,
-                    "language": options.language,
-                },
-            )
-            for number, family, level in product(
-                range(1, options.n + 1), options.families, options.levels
-            )
+            Record(where=fields["id"], fields=fields)
+            for fields in list_scenes(self.options, self.spec.seed)
         ]
 
         def read(record: Record) -> Scene:
-            fields = record.fields
-            drawn = draw_sample(
-                fields["family"],
-                fields["level"],
-                options.draw_seed,
-                fields["number"],
-                options.language,
-            )
-            image = images.add_bytes(drawn.png, record.where)
-            return Scene.model_validate({**fields, "image": image})
+            image = images.add_bytes(draw(record.fields).png, record.where)
+            return Scene.model_validate({**record.fields, "image": image})
 
         return choose_samples(records, read, self.spec, "the drawings", advice=lambda: ())
 
@@ -162,8 +165,10 @@ class Scenes(Benchmark[Scene, ScenesOptions]):
 
     @property
     def provenance(self) -> dict[str, Any]:
-        """Also the hash of a test card: equal hashes mean equal pixels."""
-        return {**super().provenance, "drawing": fingerprint()}
+        """The data are what is drawn; `drawing` is the hash of a test card, by pixels."""
+        drawing, options = fingerprint(), self.options
+        data = hash_json([self.spec.seed, options.language, drawing])
+        return {**super().provenance, "data": {"drawings": data}, "drawing": drawing}
 
     def remarks(self) -> Iterator[str]:
         """Whether the pixels are those of other machines."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import reduce
+from functools import cache, reduce
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import click
 
+from mmconv.benchmarks.options import describe
 from mmconv.benchmarks.registry import TITLES
 from mmconv.cli.shared.basics import FILE, Command, comma_list
 from mmconv.core.config import YAML_FILES, RunSpec, accept_seats, override, set_field, use_ray
@@ -46,6 +47,48 @@ SHORT_FORMS = {
 """Option -> the field of a run file that it sets."""
 
 LISTS = ("grading", "conditions", "sample_id")
+
+
+ARGUMENTS = "mmconv.arguments"
+"""Where the context keeps the arguments of the command."""
+
+OWN = "own_"
+"""What the parameters of a benchmark's own options begin with."""
+
+
+@cache
+def own_options(benchmark: str) -> tuple[click.Option, ...]:
+    """An option for each option of a shipped benchmark that has no short form for all."""
+    return tuple(
+        click.Option(
+            [f"--{name.replace('_', '-')}", f"{OWN}{name}"],
+            metavar="VALUE",
+            help=(field.description or "").partition("\n")[0],
+        )
+        for name, field in describe(benchmark).options.model_fields.items()
+        if f"options.{name}" not in SHORT_FORMS.values()
+    )
+
+
+def read_own(values: Mapping[str, Any]) -> dict[str, str]:
+    """The values of `own_options` that are given, by the names of the benchmark's options."""
+    return {
+        name.removeprefix(OWN): value
+        for name, value in values.items()
+        if name.startswith(OWN) and value is not None
+    }
+
+
+class BenchmarkCommand(click.Command):
+    """A command whose first argument may be a benchmark, whose own options it then has too."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """The options of the command, then those of the benchmark that the arguments name."""
+        params = super().get_params(ctx)
+        target = next((each for each in ctx.meta.get(ARGUMENTS, ()) if each in TITLES), None)
+        taken = {name for each in params for name in each.opts}
+        own = own_options(target) if target else ()
+        return [*params, *(each for each in own if taken.isdisjoint(each.opts))]
 
 
 class Renamed(click.Option):
@@ -191,7 +234,8 @@ def _with_values(document: dict[str, Any], values: Mapping[str, Any]) -> dict[st
             elif isinstance(value, Path):
                 value = str(value)
             set_field(document, field, value, option)
-    document = spread_judges(override(document, values.get("overrides") or ()))
+    own = [f"options.{name}={value}" for name, value in read_own(values).items()]
+    document = spread_judges(override(document, [*own, *(values.get("overrides") or ())]))
     models = document["models"]
     for name in comma_list(batch, "--batch") if (batch := values.get("batch")) else ():
         roles = [role for role in models if name in (role, base_role(role))]

@@ -2,15 +2,35 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import pairwise, product
 from random import Random
 
 import pytest
 
-from images.drawn import FAMILIES, draw_sample
+from images.decode import Limits, decode
+from images.drawn import FAMILIES, LANGUAGES, draw_sample
 from images.drawn.canvas import FINGERPRINT, fingerprint
+from images.drawn.words import Language
+from images.scenes import draw_sample as old_sample
+from images.scenes import paint
 
 SOME_LEVELS = (1, 4, 7, 10)
+
+
+@pytest.mark.parametrize(("family", "language"), list(product(FAMILIES, LANGUAGES)))
+def test_a_reference_with_a_fact_changed_is_wrong(family: str, language: Language) -> None:
+    for level, number in product(SOME_LEVELS, range(4)):
+        sample = draw_sample(family, level, 0, number, language)
+        for place, turn in enumerate(sample.turns, start=1):
+            assert sample.check(place, turn.mistake).outcome == "wrong", turn
+
+
+def test_shapes_of_level_1_are_the_scenes_of_the_demo() -> None:
+    for number in range(1, 4):
+        old, new = old_sample("demo", 0, number), draw_sample("shapes", 1, 0, number, "en")
+        assert decode(new.png, Limits(), "scene").tobytes() == paint(old.scene).tobytes()
+        for before, now in zip(old.dialogue.turns, new.turns, strict=True):
+            assert (before.instruction, before.reference) == (now.instruction, now.reference)
 
 
 @pytest.mark.parametrize("family", list(FAMILIES))

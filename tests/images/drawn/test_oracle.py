@@ -73,6 +73,8 @@ def test_an_oracle_is_right_in_every_phrasing(family: str, language: Language) -
         sample = draw_sample(family, level, 0, number, language)
         for place, turn in enumerate(sample.turns, start=1):
             assert sample.check(place, turn.reference).outcome == "right", turn
+        if sample.script:  # its sentences have one phrasing
+            continue
         for style in (*STYLES, *MORE_STYLES):
             reply = style(sample.truth.facts, language)
             assert sample.check(1, reply).share == 1.0, reply
@@ -89,6 +91,8 @@ def test_the_creation_turn_needs_only_the_dialogue_before_it(
     """The note is written from the text of the turns, without the image or the truth."""
     for level, number in product(LEVELS, range(FEW)):
         sample = draw_sample(family, level, 0, number, language)
+        if sample.script:  # its third turn asks for all that the first two name
+            continue
         seen, reasoned, note = sample.turns
         reply = write_note(seen.reference, reasoned.reference, note.instruction, language)
         assert sample.check(3, reply).outcome == "right", (note.instruction, reply)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from images.scenes import COLOURS, SHAPES, SIZES, check, draw_sample, falsify
-from images.scenes.checking import facts
+from images.scenes.checking import facts_of
 
 LIST = "List the objects from left to right."
 SIZE = "Count and name the large and the small objects."
@@ -60,8 +60,8 @@ def test_things_belong_to_the_group_that_they_are_told_in() -> None:
 def test_a_size_before_a_thing_is_its_group() -> None:
     reference = "In the upper half: a red circle. In the lower half: nothing."
     assert check("Top: the red circle. Bottom: none.", reference, "").exact
-    assert facts("a big red circle") == ["red circle, large"]
-    assert facts("the large ones and 2 more") == ["large", "2"]
+    assert facts_of("a big red circle") == ["red circle, large"]
+    assert facts_of("the large ones and 2 more") == ["large", "2"]
 
 
 def test_numbers_are_read_as_words_too() -> None:
@@ -81,7 +81,7 @@ def test_a_verdict_belongs_to_its_thing() -> None:
 
 
 def test_a_pronoun_is_no_number() -> None:
-    assert facts("The red one, a star.") == ["red", "star, red"]
+    assert facts_of("The red one, a star.") == ["red", "star, red"]
 
 
 def test_a_story_has_as_many_lines_as_its_reference() -> None:

@@ -9,12 +9,12 @@ from random import Random
 import pytest
 
 from images.decode import Limits, decode
+from images.drawn.truth import step
 from images.scenes import (
     COLOURS,
-    DIFFICULTIES,
     SHAPES,
     SIDE,
-    Difficulty,
+    Plan,
     Scene,
     draw,
     label_map,
@@ -27,13 +27,15 @@ from images.scenes.scene import GROUNDS
 SCENES = [sample_scene(Random(seed)) for seed in range(40)]
 
 
-def scenes(difficulty: Difficulty, count: int = 300) -> list[Scene]:
-    return [sample_scene(Random(seed), difficulty) for seed in range(count)]
+HARD = step(Plan, "shapes", 10)
 
 
-@pytest.mark.parametrize("difficulty", DIFFICULTIES)
-def test_what_the_questions_ask_is_never_in_doubt(difficulty: Difficulty) -> None:
-    for scene in scenes(difficulty):
+def scenes(plan: Plan, count: int = 300) -> list[Scene]:
+    return [sample_scene(Random(seed), plan) for seed in range(count)]
+
+
+def test_what_the_questions_ask_is_never_in_doubt() -> None:
+    for scene in scenes(Plan()):
         things = scene.things
         assert 2 <= len(things) <= 5
         assert len({thing.name for thing in things}) == len(things)
@@ -48,7 +50,7 @@ def test_what_the_questions_ask_is_never_in_doubt(difficulty: Difficulty) -> Non
 
 
 def test_scenes_vary() -> None:
-    drawn = scenes("normal")
+    drawn = scenes(Plan())
     assert {len(scene.things) for scene in drawn} == {2, 3, 4, 5}
     assert {scene.ground for scene in drawn} == set(GROUNDS)
     assert {thing.shape for scene in drawn for thing in scene.things} == set(SHAPES)
@@ -60,25 +62,24 @@ def overlaps(scene: Scene) -> bool:
     return any((a.x - b.x) ** 2 + (a.y - b.y) ** 2 < (a.radius + b.radius) ** 2 for a, b in pairs)
 
 
-def test_difficulty_means_noise_and_overlap() -> None:
-    easy, normal, hard = (scenes(difficulty) for difficulty in DIFFICULTIES)
-    noise = [sum(scene.noise for scene in drawn) for drawn in (easy, normal, hard)]
-    assert noise[0] < noise[1] < noise[2]
-    covered = [sum(overlaps(scene) for scene in drawn) for drawn in (easy, normal, hard)]
-    assert covered[0] <= 15 < covered[1] < covered[2]
+def test_levels_mean_noise_overlap_and_more_things() -> None:
+    easy, normal, hard = (scenes(step(Plan, "shapes", level)) for level in (2, 6, 10))
+    for measure in (lambda scene: scene.noise, overlaps, lambda scene: len(scene.things)):
+        sums = [sum(map(measure, drawn)) for drawn in (easy, normal, hard)]
+        assert sums[0] < sums[1] < sums[2]
 
 
 def test_some_scenes_have_an_odd_one() -> None:
     odd = 0
-    for scene in scenes("normal"):
+    for scene in scenes(Plan()):
         shapes = [thing.shape for thing in scene.things]
         odd += len(shapes) > 2 and sorted(map(shapes.count, shapes))[-1] == len(shapes) - 1
     assert odd > 30
 
 
 def test_the_same_state_draws_the_same_scene() -> None:
-    assert sample_scene(Random(5), "hard") == sample_scene(Random(5), "hard")
-    assert sample_scene(Random(5), "hard") != sample_scene(Random(6), "hard")
+    assert sample_scene(Random(5), HARD) == sample_scene(Random(5), HARD)
+    assert sample_scene(Random(5), HARD) != sample_scene(Random(6), HARD)
 
 
 @pytest.mark.parametrize("scene", SCENES[:10])

@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from mmconv.benchmarks.convbench.scenes import write_scenes
+from tests.drawn_data import write_scenes
 from tests.mmconv.benchmarks.botchat import samples as botchat
 from tests.mmconv.benchmarks.cmteval import dialogues as cmteval
 from tests.mmconv.benchmarks.fbbench import samples as fbbench

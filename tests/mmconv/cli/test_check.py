@@ -11,10 +11,10 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.cli.evaluating import check_command as command
 from mmconv.core.errors import ConfigError
 from model_zoo.pocket import WEIGHTS
+from tests.drawn_data import write_scenes
 from tests.mock_server import Behaviour, mock_server
 
 NOBODY = "http://127.0.0.1:9/v1"

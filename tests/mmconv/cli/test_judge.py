@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.cli import commands
 from mmconv.core.errors import ConfigError
+from tests.drawn_data import write_scenes
 
 
 def judge(*arguments: str) -> str:

@@ -17,9 +17,9 @@ from click.testing import CliRunner
 
 import mmconv
 from mmconv import cli
-from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.cli import commands, evaluating, main
 from mmconv.cli.shared import basics
+from tests.drawn_data import write_scenes
 from tests.mock_server import Behaviour, mock_server
 
 HOME = Path(mmconv.__file__).parents[1]

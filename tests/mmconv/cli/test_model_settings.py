@@ -8,9 +8,9 @@ import orjson
 import pytest
 from click.testing import CliRunner, Result
 
-from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.cli import commands
 from mmconv.core.errors import ConfigError
+from tests.drawn_data import write_scenes
 
 
 @pytest.fixture(autouse=True)

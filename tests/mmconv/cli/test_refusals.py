@@ -12,10 +12,10 @@ from pathlib import Path
 import orjson
 import pytest
 
-from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.cli import commands, main
 from mmconv.core.errors import ConfigError, StoreError
 from mmconv.report.writing import OrderedLines
+from tests.drawn_data import write_scenes
 from tests.mmconv.benchmarks.few_records import DATA as RECORDS
 from tests.mmconv.processes import typed
 from tests.mmconv.store.conftest import small_disk

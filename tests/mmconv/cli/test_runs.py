@@ -12,8 +12,8 @@ import orjson
 import pytest
 from click.testing import Result
 
-from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.core.errors import ConfigError, DataError, StoreError
+from tests.drawn_data import write_scenes
 from tests.mmconv.benchmarks.mtbench101 import dialogues as mtbench101
 from tests.mmconv.processes import typed
 

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.cli.show import as_raw, transcript
 from mmconv.core.errors import DataError, Refused
 from mmconv.core.plans import Finished, Plan, ResolvedCall
@@ -27,6 +26,7 @@ from mmconv.core.types import (
     SeenImage,
     Text,
 )
+from tests.drawn_data import write_scenes
 from tests.mmconv.processes import typed
 
 PICTURE = Image(sha256="ab" * 32, media_type="image/png", width=1000, height=750)

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import orjson
 import pytest
 
-from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.cli import main
+from tests.drawn_data import write_scenes
 
 RUN = (
     *("run", "convbench", "--data", "data/data.jsonl", "--images", "data/images"),

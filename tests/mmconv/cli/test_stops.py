@@ -13,7 +13,6 @@ import orjson
 import pytest
 from click.testing import CliRunner, Result
 
-from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.cli import commands
 from mmconv.cli.shared.costs import Budget
 from mmconv.cli.shared.session import tell_stopped
@@ -22,6 +21,7 @@ from mmconv.core.errors import ConfigError, FailureKind, Transient
 from mmconv.core.run_stats import ModelStats, RunStats, StopReason
 from mmconv.core.types import Failure
 from model_zoo.simulated import fake
+from tests.drawn_data import write_scenes
 from tests.mock_server import mock_server
 
 ROWS = 8

@@ -17,7 +17,6 @@ import pytest
 import yaml
 from rich.console import Console
 
-from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.cli.sweeping import Progress, sweep_command
 from mmconv.core.errors import ConfigError
 from mmconv.core.run_stats import ModelStats, RunStats
@@ -25,6 +24,7 @@ from mmconv.engine.matrix import SweepSpec, read_sweep
 from mmconv.engine.run import Place
 from mmconv.engine.sweep import Sweep
 from tests.doc_pages import ROOT, blocks
+from tests.drawn_data import write_scenes
 from tests.mmconv.processes import (
     committed,
     kill,

@@ -17,7 +17,6 @@ import orjson
 import pytest
 
 import mmconv.client
-from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.client import (
     AsyncClient,
     AsyncDialogue,
@@ -33,6 +32,7 @@ from mmconv.client import (
 )
 from mmconv.core.types import Score
 from mmconv.run_folder.transcripts import score_record
+from tests.drawn_data import write_scenes
 from tests.images.pictures import encode, halves
 from tests.mmconv.service.conftest import Servers
 from tests.mmconv.service.dialogue_samples import TURNS

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mmconv.benchmarks.convbench.scenes import write_scenes
+from tests.drawn_data import write_scenes
 from tests.mmconv.service.conftest import Servers
 
 ROOT = Path(__file__).parents[3]
@@ -26,13 +26,13 @@ def test_the_examples_do_what_they_say(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    data, images = write_scenes(Path("scenes"), 2)
+    write_scenes(Path("scenes"), 2)
     server = start(
-        models={name: {"provider": "fake", "model": "judge"} for name in ("pocket", "judge")},
+        models={name: {"provider": "fake", "model": "judge"} for name in ("pocket",)},
         data={
             "scenes": {
-                "benchmark": "convbench",
-                "options": {"data": str(data.absolute()), "images": str(images.absolute())},
+                "benchmark": "scenes",
+                "options": {"families": "shapes", "levels": 1, "n": 2},
             }
         },
     )

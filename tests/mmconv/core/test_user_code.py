@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.cli import commands
 from mmconv.core.config import ModelSpec
 from mmconv.core.errors import Refused, Transient, UserCodeError
@@ -19,6 +18,7 @@ from mmconv.core.types import Message, Reply, Sampling, Text
 from mmconv.core.user_code import check_provider, user_traceback
 from mmconv.engine.setup import find_benchmark
 from model_zoo.providers import find_provider
+from tests.drawn_data import write_scenes
 
 SPEC = ModelSpec(provider="mine.parrot", model="loud", api_key_env="PARROT_KEY")
 MESSAGES = (Message(role="user", parts=(Text(text="Hi"),)),)

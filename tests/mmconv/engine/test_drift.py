@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.core.config import ModelSpec, RunSpec
 from mmconv.core.errors import ConfigError
 from mmconv.engine.drift import SENTINELS, Drift, check_drift
 from mmconv.engine.run import open_evaluation, read_run
+from tests.drawn_data import write_scenes
 from tests.mmconv.benchmarks.audit import planted_judge
 from tests.mmconv.report.runs import ALPHA, evaluate
 

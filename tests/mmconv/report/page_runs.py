@@ -7,8 +7,8 @@ from pathlib import Path
 import orjson
 
 from mmconv.benchmarks.convbench.data import CATEGORIES
-from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.core.config import ModelSpec, RunSpec
+from tests.drawn_data import write_scenes
 from tests.mmconv.report.runs import evaluate, make_run
 
 SIZE = 12

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.core.config import ModelSpec, RunSpec
 from mmconv.engine.run import Place, Result, open_evaluation
 from mmconv.run_folder.layout import WHOLE, Shard
+from tests.drawn_data import write_scenes
 from tests.mmconv.benchmarks.botchat import samples as botchat
 from tests.mmconv.benchmarks.cmteval import dialogues as cmteval
 from tests.mmconv.benchmarks.fbbench import samples as fbbench

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.benchmarks.registry import AUDIT
 from mmconv.core.config import ModelSpec, RunSpec
 from mmconv.core.errors import ConfigError
 from mmconv.engine.run import Place, Result, open_evaluation, read_run
 from mmconv.report.audits import CARD, CITED
+from tests.drawn_data import write_scenes
 from tests.mmconv.report.runs import ALPHA, evaluate
 
 PLANTED = "tests.mmconv.benchmarks.audit.planted_judge"

@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx2
 
-from mmconv.benchmarks.convbench.scenes import write_scenes
+from tests.drawn_data import write_scenes
 
 ROWS = 3
 

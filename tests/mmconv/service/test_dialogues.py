@@ -13,9 +13,9 @@ import orjson
 import pytest
 
 from mmconv.benchmarks.convbench.data import CAPTION, FOCUS_POINTS, INSTRUCTIONS, REFERENCES
-from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.core.types import Reply
 from model_zoo.simulated.fake import FakeBackend
+from tests.drawn_data import write_scenes
 from tests.images.pictures import encode, halves
 from tests.mmconv.service.conftest import Serve, Served
 from tests.mmconv.service.dialogue_samples import TURNS

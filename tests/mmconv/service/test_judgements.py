@@ -11,9 +11,9 @@ import orjson
 import pytest
 
 from mmconv.benchmarks.convbench.data import CAPTION, FOCUS_POINTS, INSTRUCTIONS, REFERENCES
-from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.benchmarks.registry import CLASSES
 from mmconv.run_folder.transcripts import score_of
+from tests.drawn_data import write_scenes
 from tests.images.pictures import encode, halves
 from tests.mmconv.benchmarks.botchat import samples as botchat
 from tests.mmconv.benchmarks.cmteval import dialogues as cmteval

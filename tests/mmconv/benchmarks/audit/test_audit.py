@@ -10,7 +10,6 @@ import pytest
 from images import ImageStore
 from mmconv.benchmarks.audit import Audit
 from mmconv.benchmarks.audit.controls import are_right
-from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.benchmarks.registry import AUDIT
 from mmconv.core.config import ModelSpec, RunSpec
 from mmconv.core.errors import ConfigError
@@ -18,6 +17,7 @@ from mmconv.core.graph import check, resolve
 from mmconv.core.types import Cell, Ref, Reply, Table
 from mmconv.engine.run import Result
 from mmconv.engine.setup import build_benchmark
+from tests.drawn_data import write_scenes
 from tests.mmconv.benchmarks.fbbench.samples import correction
 from tests.mmconv.benchmarks.fbbench.samples import write as write_records
 from tests.mmconv.benchmarks.mtbench101.dialogues import write

@@ -12,13 +12,13 @@ from click.testing import CliRunner
 
 from images import ImageStore
 from mmconv.benchmarks.base import Benchmark
-from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.cli import commands
 from mmconv.core.config import ModelSpec, RunSpec
 from mmconv.core.errors import ConfigError, DataError
 from mmconv.engine.run import Place, open_evaluation
 from mmconv.engine.setup import build_benchmark
 from mmconv.run_folder.layout import Shard
+from tests.drawn_data import write_scenes
 from tests.mmconv.benchmarks.botchat import samples as botchat
 from tests.mmconv.benchmarks.cmteval import dialogues as cmteval
 from tests.mmconv.benchmarks.fbbench import samples as fbbench

@@ -9,13 +9,13 @@ import pytest
 from click.testing import CliRunner
 
 from mmconv.benchmarks.base.judges import average
-from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.cli import commands
 from mmconv.core.config import ModelSpec, RunSpec
 from mmconv.core.errors import ConfigError
 from mmconv.core.types import Score
 from mmconv.report.comparison.differences import compare
 from mmconv.run_folder.saved_run import read_lines
+from tests.drawn_data import write_scenes
 from tests.mmconv.report.runs import evaluate
 
 CANDIDATE = {"provider": "simulated", "model": "candidate", "options": {"perception": 0.4}}

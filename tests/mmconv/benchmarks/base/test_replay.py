@@ -9,11 +9,11 @@ import pytest
 from click.testing import CliRunner
 
 from mmconv.benchmarks.base.replay import Rescoring, as_published
-from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.cli import commands
 from mmconv.core.errors import ConfigError
 from mmconv.core.types import Cell, Table
 from mmconv.stats import INTERVALS
+from tests.drawn_data import write_scenes
 from tests.mmconv.benchmarks.base.own import write
 
 

@@ -13,11 +13,11 @@ from click.testing import CliRunner
 
 from images import ImageStore
 from mmconv.benchmarks.convbench.quantities import OFFICIAL, PAIRWISE
-from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.cli import commands
 from mmconv.core.config import ModelSpec, RunSpec
 from mmconv.core.errors import DataError
 from mmconv.engine.setup import build_benchmark
+from tests.drawn_data import write_scenes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -141,11 +141,11 @@ class TestDemo:
     def test_with_failed_calls(self, tmp_path: Path) -> None:
         (tmp_path / "broken.yaml").write_text(
             "provider: fake\nmodel: failing\nattempts: 1\n"
-            "options: {rate: 0.5, kinds: [malformed]}\n"
+            "options: {rate: 0.3, kinds: [malformed]}\n"
         )
         result = demo(tmp_path, "--candidate", str(tmp_path / "broken.yaml"))
         assert result.exit_code == 1
-        assert "ConvBench scores of broken, judged by" in result.stdout
+        assert "Scenes, answered by broken" in result.stdout
         assert "% of the calls failed or were skipped (allowed: 1.0%)" in result.stderr
 
     def test_interrupted(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,11 +18,11 @@ from pathlib import Path
 
 import pytest
 
-from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.cli import commands
 from mmconv.cli.shared.table_output import show_tables
 from mmconv.core.types import Cell, Table
 from mmconv.run_folder.saved_run import read_tables
+from tests.drawn_data import write_scenes
 from tests.forking import fork
 
 CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")

@@ -13,10 +13,10 @@ from fastapi import FastAPI
 
 from images import ImageStore
 from mmconv.benchmarks.convbench.data import DRAFTED, ID, REQUIRED, Row, Source, load_rows
-from mmconv.benchmarks.convbench.scenes import write_scenes
 from mmconv.core.config import RunSpec
 from mmconv.service.settings import Settings
 from mmconv.service.web.label import open_label, open_task
+from tests.drawn_data import write_scenes
 
 SETTINGS = Settings.model_construct(models={}, out=Path("unused"))
 
