@@ -13,6 +13,7 @@ import orjson
 
 from images.drawn import Language
 from images.drawn import Sample as Drawn
+from images.drawn.checks import wording
 from mmconv.benchmarks.scenes.benchmark import ScenesOptions, draw, list_scenes
 
 Row: TypeAlias = dict[str, Any]
@@ -67,7 +68,7 @@ def _describe(drawn: Drawn, language: Language) -> Row:
         for fact in drawn.truth.facts
     ]
     caption = "\n".join(f"{fact['subject']}: {fact['value']}" for fact in facts)
-    points = [each.wording[language] for each in drawn.constraints]
+    points = [wording((each,))[language] for each in drawn.constraints]
     answer = drawn.truth.problem.answer.say(language)
     if drawn.script:
         caption, points = drawn.script.caption, [*drawn.script.focus_points]
