@@ -60,7 +60,10 @@ class BatchDialogue(DialogueContent):
 
 
 class BatchRequest(DialogueSettings):
-    """Dialogues to be held and judged in the same way, as one run."""
+    """Dialogues to be held and judged in the same way, as one run.
+
+    The other fields are those of a `DialogueRequest`.
+    """
 
     dialogues: tuple[BatchDialogue, ...] = Field(min_length=1)
 

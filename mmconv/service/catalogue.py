@@ -91,8 +91,8 @@ async def add_data(
     With `generate_only` the data need nothing that only a judge reads. An equal file is the same
     dataset. Only its token and admins see it and the runs of it.
     """
-    if benchmark not in CLASSES:
-        message = f"benchmark: there are {', '.join(CLASSES)}"
+    if benchmark not in _with_data():
+        message = f"benchmark: there are {', '.join(_with_data())}"
         raise Problem(400, message, param="benchmark")
     if request.headers.get("content-type", "").startswith("multipart/"):
         raise Problem(415, "send the file as the body, not as a form (curl --data-binary @FILE)")
@@ -128,6 +128,14 @@ async def remove_data(data: DataName, shared: Shared, caller: RunStarter) -> Res
                 raise Problem(409, message, param="data", code="data_in_use")
     await asyncio.to_thread(shared.datasets.remove, data)
     return Response(status_code=204)
+
+
+@cache
+def _with_data() -> tuple[str, ...]:
+    """The benchmarks that read data; others make their own."""
+    return tuple(
+        name for name in CLASSES if description(name).options.model_fields["data"].is_required()
+    )
 
 
 def _no_data() -> Problem:

@@ -68,12 +68,7 @@ class DialogueTurn(BaseModel):
 
 
 class DialogueSettings(BaseModel):
-    """How dialogues are held with `model` under each condition, and judged by `judge`.
-
-    `gradings` are `direct` (1-10) and `pairwise` (against the references; `order` is the model's
-    side, or both in turn). `prompts` "convbench" judges by ConvBench's own prompts, which need
-    three turns, one image with turn 1, a caption and all references.
-    """
+    """How dialogues are held and judged. See `DialogueRequest`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -115,11 +110,7 @@ class DialogueSettings(BaseModel):
 
 
 class DialogueContent(BaseModel):
-    """The turns of a dialogue.
-
-    `images` (`image:<id>` or data URIs) are shown with the first turn, before its own. `caption`
-    describes them to a judge that does not see them.
-    """
+    """What is said and shown. See `DialogueRequest`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -254,7 +254,7 @@ async def test_a_token_sends_one_dataset_at_a_time(served: Served) -> None:
     assert (await sending).status_code == 201
 
 
-@pytest.mark.parametrize("name", ["tests.example_benchmark:Doubts", "os", ""])
+@pytest.mark.parametrize("name", ["tests.example_benchmark:Doubts", "os", "scenes", ""])
 async def test_only_shipped_benchmarks_read_a_clients_data(served: Served, name: str) -> None:
     refused = await send(served.client, LINE, benchmark=name)
     assert refused.status_code == 400
