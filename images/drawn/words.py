@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
-from typing import Literal, TypeAlias, get_args
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 from images.drawn.canvas import Colour
 
@@ -66,29 +68,23 @@ def listed(names: Sequence[str], language: Language) -> str:
     return ", ".join(names[:-1]) + (" and " if len(names) > 1 else "") + names[-1]
 
 
-COLOURS: dict[Term, Colour] = {
-    Term("red", "红色", ("红",)): (208, 46, 48),
-    Term("blue", "蓝色", ("蓝",)): (44, 96, 190),
-    Term("green", "绿色", ("绿",)): (46, 148, 74),
-    Term("orange", "橙色", ("橙", "橘色", "橘黄色")): (240, 138, 28),
-    Term("purple", "紫色", ("紫", "violet")): (128, 62, 160),
-    Term("yellow", "黄色", ("黄",)): (240, 200, 40),
-    Term("brown", "棕色", ("棕", "褐色")): (126, 82, 48),
-    Term("pink", "粉色", ("粉红色", "粉红")): (240, 128, 172),
-    Term("black", "黑色", ("黑",)): (36, 36, 40),
-    Term("grey", "灰色", ("gray", "灰")): (140, 144, 150),
+_WORDS: Final[dict[str, dict[str, Any]]] = tomllib.loads(
+    Path(__file__).with_name("words.toml").read_text("utf-8")
+)
+
+
+def _terms(kind: str) -> tuple[Term, ...]:
+    return tuple(Term(en, zh, tuple(also)) for en, (zh, *also) in _WORDS[kind].items())
+
+
+COLOURS: Final[dict[Term, Colour]] = {
+    term: tuple(_WORDS["paints"][term.en]) for term in _terms("colours")
 }
 """Colours that people name alike on a light ground."""
-
-SHAPES = (
-    Term("circle", "圆形", ("圆圈", "圆", "disc", "dot")),
-    Term("square", "方块", ("正方形", "方形")),
-    Term("triangle", "三角形", ("三角",)),
-    Term("diamond", "菱形", ("rhombus",)),
-    Term("star", "星形", ("五角星", "星星", "星")),
-    Term("cross", "十字", ("十字形", "plus sign", "plus")),
-)
+SHAPES: Final = _terms("shapes")
 """The marks that a canvas draws."""
+MONTHS: Final = _terms("months")
+GOODS: Final = _terms("goods")
 
 SIZES = (
     Term("large", "大", ("big", "larger", "bigger")),
@@ -110,39 +106,10 @@ def road(one: Term, other: Term) -> Term:
     return latin("-".join(sorted((one.en, other.en))))
 
 
-_MONTHS = "January February March April May June July August September October November December"
-_CHINESE_NUMBERS = "一 二 三 四 五 六 七 八 九 十 十一 十二"
 _PLACES = "Oslo Lima Cairo Delhi Quito Paris Milan Kyoto Tunis Accra Perth Dakar"
 _PEOPLE = "Anna Boris Chloe David Emma Felix Grace Henry Irene Jonas Karin Leo"
-MONTHS = tuple(
-    Term(name[:3], f"{number}月", (name, f"{zh}月", f"{name[:3]}."))
-    for number, (name, zh) in enumerate(
-        zip(_MONTHS.split(), _CHINESE_NUMBERS.split(), strict=True), start=1
-    )
-)
 PLACES = tuple(latin(name) for name in _PLACES.split())
 PEOPLE = tuple(latin(name) for name in _PEOPLE.split())
-GOODS = tuple(
-    Term(en, zh)
-    for en, zh in (
-        ("Apple", "苹果"),
-        ("Bread", "面包"),
-        ("Cheese", "奶酪"),
-        ("Lemon", "柠檬"),
-        ("Coffee", "咖啡"),
-        ("Honey", "蜂蜜"),
-        ("Butter", "黄油"),
-        ("Tomato", "番茄"),
-        ("Onion", "洋葱"),
-        ("Pepper", "辣椒"),
-        ("Carrot", "胡萝卜"),
-        ("Yogurt", "酸奶"),
-        ("Pasta", "意面"),
-        ("Olives", "橄榄"),
-    )
-)
-
-
 PUMPS = tuple(latin(f"P{number}", f"pump {number}", f"P-{number}") for number in range(1, 10))
 
 TOWERS = tuple(Term(f"Tower {name}", f"{name}塔", (f"塔{name}", name)) for name in "ABCDEFGHK")
