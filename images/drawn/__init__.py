@@ -1,13 +1,14 @@
 """Drawn images whose whole truth is known: families of pictures on a ladder of ten levels.
 
-A *family* is one file with one class. It declares `draw(random, level)`, which returns a `Drawing`:
+A *family* is one file with a function `draw(random, level)`, which returns a `Drawing`:
 the image, the question of the perception turn, the facts that answer it, and a problem whose answer
 follows from these facts. Facts and answers are data (`truth`): a subject and a value. All else is
 common to the families. `dialogue` writes references of several styles, and a creation turn
 that needs only the facts and the answer. `reading` compares a reply with the truth, in English
 and Chinese. `checks` are the constraints of creation turns.
 
-To add a family, write its file and name it in `FAMILIES`.
+Sentences are in `texts.toml`, words in `words.toml`, and what the levels mean in `ladder.toml`.
+To add a family, write its file, its sentences and its ladder, and name it in `FAMILIES`.
 """
 
 from images.drawn.canvas import FINGERPRINT, fingerprint

@@ -45,36 +45,29 @@ class Step:
     all_sides: bool
 
 
-class Boards:
-    """The family of boards; no two pieces are alike."""
-
-    name = "boards"
-
-    def draw(self, random: Random, level: int) -> Drawing:
-        """A board with pieces; the facts are their squares."""
-        plan = step(Step, "boards", level)
-        colours = random.sample(_PIECES, plan.colours)
-        shapes = random.sample(SHAPES, plan.shapes)
-        kinds = [*product(colours, shapes)]
-        random.shuffle(kinds)
-        squares = random.sample([*product(range(plan.side), range(plan.side))], plan.pieces)
-        pieces = dict(zip(squares, kinds, strict=False))
-        facts = tuple(
-            Fact(coloured(*kind), Square(_name(square))) for square, kind in pieces.items()
-        )
-        canvas = _board(random, plan)
-        cell = (canvas.width - 80) / plan.side
-        for (column, row), (colour, shape) in pieces.items():
-            centre = 40 + cell * (column + 0.5), canvas.height - 40 - cell * (row + 0.5)
-            canvas.mark(shape.en, centre, cell * 0.3, COLOURS[colour], INK)
-        return Drawing(
-            image=canvas.finish(),
-            question=question("boards", random),
-            facts=facts,
-            problem=_problem(random, level, [*pieces], facts),
-            guess=1 / plan.side**2,
-            others=tuple(coloured(*kind) for kind in kinds[plan.pieces :]),
-        )
+def draw(random: Random, level: int) -> Drawing:
+    """A board with pieces; the facts are their squares."""
+    plan = step(Step, "boards", level)
+    colours = random.sample(_PIECES, plan.colours)
+    shapes = random.sample(SHAPES, plan.shapes)
+    kinds = [*product(colours, shapes)]
+    random.shuffle(kinds)
+    squares = random.sample([*product(range(plan.side), range(plan.side))], plan.pieces)
+    pieces = dict(zip(squares, kinds, strict=False))
+    facts = tuple(Fact(coloured(*kind), Square(_name(square))) for square, kind in pieces.items())
+    canvas = _board(random, plan)
+    cell = (canvas.width - 80) / plan.side
+    for (column, row), (colour, shape) in pieces.items():
+        centre = 40 + cell * (column + 0.5), canvas.height - 40 - cell * (row + 0.5)
+        canvas.mark(shape.en, centre, cell * 0.3, COLOURS[colour], INK)
+    return Drawing(
+        image=canvas.finish(),
+        question=question("boards", random),
+        facts=facts,
+        problem=_problem(random, level, [*pieces], facts),
+        guess=1 / plan.side**2,
+        others=tuple(coloured(*kind) for kind in kinds[plan.pieces :]),
+    )
 
 
 def _name(square: tuple[int, int]) -> str:

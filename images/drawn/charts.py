@@ -57,41 +57,36 @@ class Step:
     size: float
 
 
-class Charts:
-    """The family of charts."""
-
-    name = "charts"
-
-    def draw(self, random: Random, level: int) -> Drawing:
-        """A chart of one to three series; the question is about one of them."""
-        kind = random.choice(("bars", "lines", "pie"))
-        plan = step(Step, "charts", level)
-        pool = random.choice((MONTHS, PLACES, PEOPLE))
-        first = random.randint(0, len(pool) - plan.count) if pool is MONTHS else 0
-        picked = pool[first:] if pool is MONTHS else random.sample(pool, len(pool))
-        labels, others = picked[: plan.count], (*picked[plan.count :], *pool[:first])
-        topic = random.choice(_TOPICS)
-        if kind == "pie":
-            return _pie(random, level, labels, tuple(others), topic)
-        colours = random.sample(_STRONG, plan.series)
-        values = [_values(random, plan) for _ in colours]
-        asked = random.randrange(plan.series)
-        image = _axes_chart(random, plan, kind, topic, labels, colours, values)
-        facts = tuple(
-            Fact(label, Number(value, within=plan.within))
-            for label, value in zip(labels, values[asked], strict=True)
-        )
-        series = text("charts", "series").fill(colour=colours[asked])
-        which = series if plan.series > 1 else NO_UNIT
-        asking = question("charts", random, which=which)
-        return Drawing(
-            image=image,
-            question=asking,
-            facts=facts,
-            problem=_problem(random, level, facts, which),
-            guess=max(plan.multiple, 2 * plan.within + 1) / 95,
-            others=tuple(others),
-        )
+def draw(random: Random, level: int) -> Drawing:
+    """A chart of one to three series; the question is about one of them."""
+    kind = random.choice(("bars", "lines", "pie"))
+    plan = step(Step, "charts", level)
+    pool = random.choice((MONTHS, PLACES, PEOPLE))
+    first = random.randint(0, len(pool) - plan.count) if pool is MONTHS else 0
+    picked = pool[first:] if pool is MONTHS else random.sample(pool, len(pool))
+    labels, others = picked[: plan.count], (*picked[plan.count :], *pool[:first])
+    topic = random.choice(_TOPICS)
+    if kind == "pie":
+        return _pie(random, level, labels, tuple(others), topic)
+    colours = random.sample(_STRONG, plan.series)
+    values = [_values(random, plan) for _ in colours]
+    asked = random.randrange(plan.series)
+    image = _axes_chart(random, plan, kind, topic, labels, colours, values)
+    facts = tuple(
+        Fact(label, Number(value, within=plan.within))
+        for label, value in zip(labels, values[asked], strict=True)
+    )
+    series = text("charts", "series").fill(colour=colours[asked])
+    which = series if plan.series > 1 else NO_UNIT
+    asking = question("charts", random, which=which)
+    return Drawing(
+        image=image,
+        question=asking,
+        facts=facts,
+        problem=_problem(random, level, facts, which),
+        guess=max(plan.multiple, 2 * plan.within + 1) / 95,
+        others=tuple(others),
+    )
 
 
 def _values(random: Random, plan: Step) -> list[int]:

@@ -47,41 +47,34 @@ class Step:
         return 0 if self.multiple == 5 else 1
 
 
-class Clocks:
-    """The family of dials."""
-
-    name = "clocks"
-
-    def draw(self, random: Random, level: int) -> Drawing:
-        """Some clocks or some gauges, each with a name below."""
-        plan = step(Step, "clocks", level)
-        is_clock = random.random() < 0.6
-        names = random.sample(PLACES if is_clock else PUMPS, plan.count)
-        canvas, places, radius = _board(random, plan.count)
-        style = random.randrange(3), random.choice(_ACCENTS)
-        values = _times(random, plan) if is_clock else _loads(random, plan)
-        for place, name, value in zip(places, names, values, strict=True):
-            tilt = random.uniform(-plan.tilt, plan.tilt)
-            if is_clock:
-                _clock(canvas, place, radius, plan, style, value, random.randrange(60), tilt)
-            else:
-                _gauge(canvas, place, radius, plan, style, value, tilt)
-            size = max(11, radius * 0.2)
-            canvas.text((place[0], place[1] + radius * 1.22), name.en, size, face="bold")
-        wrap = (
-            (lambda v: Time(v, plan.within))
-            if is_clock
-            else (lambda v: Number(v, within=_off(plan)))
-        )
-        facts = tuple(Fact(name, wrap(value)) for name, value in zip(names, values, strict=True))
-        return Drawing(
-            image=canvas.finish(),
-            question=question("clocks", random, "questions" if is_clock else "readings"),
-            facts=facts,
-            problem=(_time_problem if is_clock else _load_problem)(random, level, facts, values),
-            guess=max(plan.multiple, 2 * plan.within + 1) / 720 if is_clock else 0.05,
-            others=tuple(name for name in (PLACES if is_clock else PUMPS) if name not in names),
-        )
+def draw(random: Random, level: int) -> Drawing:
+    """Some clocks or some gauges, each with a name below."""
+    plan = step(Step, "clocks", level)
+    is_clock = random.random() < 0.6
+    names = random.sample(PLACES if is_clock else PUMPS, plan.count)
+    canvas, places, radius = _board(random, plan.count)
+    style = random.randrange(3), random.choice(_ACCENTS)
+    values = _times(random, plan) if is_clock else _loads(random, plan)
+    for place, name, value in zip(places, names, values, strict=True):
+        tilt = random.uniform(-plan.tilt, plan.tilt)
+        if is_clock:
+            _clock(canvas, place, radius, plan, style, value, random.randrange(60), tilt)
+        else:
+            _gauge(canvas, place, radius, plan, style, value, tilt)
+        size = max(11, radius * 0.2)
+        canvas.text((place[0], place[1] + radius * 1.22), name.en, size, face="bold")
+    wrap = (
+        (lambda v: Time(v, plan.within)) if is_clock else (lambda v: Number(v, within=_off(plan)))
+    )
+    facts = tuple(Fact(name, wrap(value)) for name, value in zip(names, values, strict=True))
+    return Drawing(
+        image=canvas.finish(),
+        question=question("clocks", random, "questions" if is_clock else "readings"),
+        facts=facts,
+        problem=(_time_problem if is_clock else _load_problem)(random, level, facts, values),
+        guess=max(plan.multiple, 2 * plan.within + 1) / 720 if is_clock else 0.05,
+        others=tuple(name for name in (PLACES if is_clock else PUMPS) if name not in names),
+    )
 
 
 def _off(plan: Step) -> float:

@@ -28,38 +28,33 @@ class Step:
     overlap: float
 
 
-class Crowds:
-    """The family of crowds."""
-
-    name = "crowds"
-
-    def draw(self, random: Random, level: int) -> Drawing:
-        """Marks of some colours and shapes; the facts are how many there are of each kind."""
-        plan = step(Step, "crowds", level)
-        colours = random.sample(_PAINTS, min(3, plan.kinds))
-        shapes = random.sample(SHAPES, min(3, plan.kinds))
-        every = [*product(colours, shapes)]
-        kinds = random.sample(every, plan.kinds)
-        counts = [random.randint(plan.least, plan.most) for _ in kinds]
-        ground = random.choice(_GROUNDS)
-        canvas = Canvas(random.choice((640, 720, 800)), random.choice((520, 600)), ground)
-        marks = [kind for kind, count in zip(kinds, counts, strict=True) for _ in range(count)]
-        random.shuffle(marks)
-        places = _places(random, canvas, len(marks), plan)
-        for place, (colour, shape) in zip(places, marks, strict=True):
-            radius = plan.radius * random.uniform(0.8, 1.0)
-            canvas.mark(shape.en, place, radius * 0.8, COLOURS[colour], INK)
-        facts = tuple(
-            Fact(coloured(*kind), Number(count)) for kind, count in zip(kinds, counts, strict=True)
-        )
-        return Drawing(
-            image=canvas.finish(),
-            question=question("crowds", random),
-            facts=facts,
-            problem=_problem(random, level, kinds, counts, facts),
-            guess=1 / (plan.most - plan.least + 1),
-            others=tuple(coloured(*kind) for kind in every if kind not in kinds),
-        )
+def draw(random: Random, level: int) -> Drawing:
+    """Marks of some colours and shapes; the facts are how many there are of each kind."""
+    plan = step(Step, "crowds", level)
+    colours = random.sample(_PAINTS, min(3, plan.kinds))
+    shapes = random.sample(SHAPES, min(3, plan.kinds))
+    every = [*product(colours, shapes)]
+    kinds = random.sample(every, plan.kinds)
+    counts = [random.randint(plan.least, plan.most) for _ in kinds]
+    ground = random.choice(_GROUNDS)
+    canvas = Canvas(random.choice((640, 720, 800)), random.choice((520, 600)), ground)
+    marks = [kind for kind, count in zip(kinds, counts, strict=True) for _ in range(count)]
+    random.shuffle(marks)
+    places = _places(random, canvas, len(marks), plan)
+    for place, (colour, shape) in zip(places, marks, strict=True):
+        radius = plan.radius * random.uniform(0.8, 1.0)
+        canvas.mark(shape.en, place, radius * 0.8, COLOURS[colour], INK)
+    facts = tuple(
+        Fact(coloured(*kind), Number(count)) for kind, count in zip(kinds, counts, strict=True)
+    )
+    return Drawing(
+        image=canvas.finish(),
+        question=question("crowds", random),
+        facts=facts,
+        problem=_problem(random, level, kinds, counts, facts),
+        guess=1 / (plan.most - plan.least + 1),
+        others=tuple(coloured(*kind) for kind in every if kind not in kinds),
+    )
 
 
 def _places(random: Random, canvas: Canvas, count: int, plan: Step) -> list[Point]:

@@ -7,14 +7,13 @@ three conditions of ConvBench are nested.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from random import Random
 
-from images.drawn.boards import Boards
+from images.drawn import boards, charts, clocks, crowds, maps, receipts, shapes, stacks
 from images.drawn.canvas import png
-from images.drawn.charts import Charts
 from images.drawn.checks import (
     Avoids,
     Constraint,
@@ -25,20 +24,20 @@ from images.drawn.checks import (
     States,
     wording,
 )
-from images.drawn.clocks import Clocks
-from images.drawn.crowds import Crowds
-from images.drawn.maps import Maps
 from images.drawn.reading import Outcome, follows_format, read_answer, read_facts
-from images.drawn.receipts import Receipts
-from images.drawn.shapes import Shapes
-from images.drawn.stacks import Stacks
-from images.drawn.truth import Fact, Family, Truth, Value, another
+from images.drawn.truth import NO_UNIT, Fact, Family, Truth, Value, another, text, texts
 from images.drawn.words import Language, Text, listed
 from images.scenes import Dialogue, check, facts_of, falsify
 
 FAMILIES: dict[str, Family] = {
-    family.name: family
-    for family in (Boards(), Charts(), Clocks(), Crowds(), Maps(), Receipts(), Shapes(), Stacks())
+    "boards": boards.draw,
+    "charts": charts.draw,
+    "clocks": clocks.draw,
+    "crowds": crowds.draw,
+    "maps": maps.draw,
+    "receipts": receipts.draw,
+    "shapes": shapes.draw,
+    "stacks": stacks.draw,
 }
 LEVELS = range(1, 11)
 
@@ -123,7 +122,7 @@ def draw_sample(family: str, level: int, seed: int, number: int, language: Langu
         # two series that the model `pocket` was not trained on
         stream = f"scenes/{'scenes' if seed else 'demo'}/{seed}/{number}"
     random = Random(stream)
-    drawing = FAMILIES[family].draw(random, level)
+    drawing = FAMILIES[family](random, level)
     truth = Truth(**{field.name: getattr(drawing, field.name) for field in fields(Truth)})
     if drawing.script and language == "en":
         return _recite(png(drawing.image), truth, drawing.script)
@@ -162,12 +161,11 @@ def write_dialogue(
     """The three turns about a drawing."""
     problem, answer = truth.problem, truth.problem.answer
     constraints, picked = _constraints(truth, level, random)
-    style, reason = random.choice(STYLES[:3]), random.choice(_REASONED)
-    ask = random.choice(_CREATIONS).fill(what=wording(constraints))
+    style, reason = random.choice(STYLES), random.choice(texts("dialogue", "reasoned"))
+    ask = random.choice(texts("dialogue", "creations")).fill(what=wording(constraints))
 
     def conclude(value: Value) -> str:
-        both = Text(value.say("en"), value.say("zh"))
-        return reason.fill(steps=problem.steps, answer=both)[language]
+        return reason.fill(steps=problem.steps, answer=_both(value))[language]
 
     def create(facts: Sequence[Fact]) -> str:
         return _created(answer, constraints, facts, language)
@@ -184,7 +182,7 @@ def write_dialogue(
             ),
             Turn(
                 task=problem.task,
-                instruction=f"{problem.question[language]} {_END[language]}",
+                instruction=f"{problem.question[language]} {text('dialogue', 'end')[language]}",
                 reference=conclude(answer),
                 mistake=conclude(another(answer, random)),
             ),
@@ -207,32 +205,6 @@ def _with_mistake(facts: Sequence[Fact], random: Random) -> tuple[Fact, ...]:
     return tuple(changed)
 
 
-_END = Text(
-    "Explain in at most three sentences and end with a line “Answer: ...”.",
-    "请用不超过三句话说明，最后一行写“答案: ...”。",
-)
-_REASONED = (
-    Text("{steps}\nAnswer: {answer}", "{steps}\n答案: {answer}"),
-    Text(
-        "{steps} Therefore it is {answer}.\nAnswer: {answer}",
-        "{steps}因此是{answer}。\n答案: {answer}",
-    ),
-    Text(
-        "Going through what I noted: {steps}\nAnswer: {answer}",
-        "根据前面的记录：{steps}\n答案: {answer}",
-    ),
-)
-_CREATIONS = (
-    Text(
-        "Write a short note on this for a colleague. {what}", "请就此给同事写一段简短的留言。{what}"
-    ),
-    Text(
-        "Now write a brief message that sums this up. {what}", "现在写一段简短的消息作总结。{what}"
-    ),
-)
-_AVOIDED = (Text("image", "图片"), Text("also", "也"), Text("shows", "显示"), Text("total", "总共"))
-
-
 def _constraints(
     truth: Truth, level: int, random: Random
 ) -> tuple[tuple[Constraint, ...], tuple[Fact, ...]]:
@@ -240,7 +212,10 @@ def _constraints(
     count = min(len(truth.facts), 1 + level // 3)
     picked = tuple(random.sample(truth.facts, count))
     content: list[Constraint] = [States(picked), Gives(truth.problem.answer)]
-    is_json, avoided = level >= 3 and random.random() < 0.25, random.choice(_AVOIDED)
+    is_json, avoided = (
+        level >= 3 and random.random() < 0.25,
+        random.choice(texts("dialogue", "avoided")),
+    )
     if is_json:
         keys = (*(fact.subject.en for fact in picked), "answer")
         return (*content, JsonObject(keys)), picked
@@ -261,57 +236,30 @@ def _created(
         return "{" + ", ".join([*pairs, f'"answer": "{answer}"']) + "}"
     facts = listed([_stated(fact, language) for fact in picked], language)
     count = next(each.count for each in constraints if isinstance(each, Sentences))
-    first = Text("I noted {facts}.", "我记下了{facts}。").fill(facts=facts)
-    second = Text("My conclusion is {answer}.", "我的结论是{answer}。").fill(answer=answer)
-    sentences = [first, second, *_FILLERS][:count]
+    slots = {"facts": facts, "answer": answer}
+    sentences = [sentence.fill(**slots) for sentence in texts("dialogue", "note")[:count]]
     return ("" if language == "zh" else " ").join(each[language] for each in sentences)
 
 
-_FILLERS = (
-    Text("Please keep this message.", "请保存这条消息。"),
-    Text("I will check again tomorrow.", "我明天再核对一次。"),
-    Text("Call me if anything is unclear.", "如有不清楚请给我打电话。"),
-)
-
-
 def _stated(fact: Fact, language: Language) -> str:
-    if language == "zh":
-        return f"{fact.subject.zh}为{fact.value.say(language)}"
-    return f"{fact.subject.en} at {fact.value.say(language)}"
+    words = text("dialogue", "fact").fill(name=fact.subject, value=_both(fact.value))
+    return words[language]
 
 
-def _lines(facts: Sequence[Fact], language: Language) -> str:
-    return "\n".join(f"{fact.subject[language]}: {fact.value.say(language)}" for fact in facts)
+def _both(value: Value) -> Text:
+    return Text(value.say("en"), value.say("zh"))
 
 
-def _bullets(facts: Sequence[Fact], language: Language) -> str:
-    return "\n".join(
-        f"- **{fact.subject[language]}**: {fact.value.say(language)}" for fact in facts
-    )
+def _rows(facts: Sequence[Fact], language: Language, row: str, head: Text = NO_UNIT) -> str:
+    rows = (row.format(fact.subject[language], fact.value.say(language)) for fact in facts)
+    return head[language] + "\n".join(rows)
 
 
-def _table(facts: Sequence[Fact], language: Language) -> str:
-    head = (
-        "| 名称 | 值 |\n| --- | --- |\n"
-        if language == "zh"
-        else "| name | value |\n| --- | --- |\n"
-    )
-    return head + "\n".join(
-        f"| {fact.subject[language]} | {fact.value.say(language)} |" for fact in facts
-    )
-
-
-def _prose(facts: Sequence[Fact], language: Language) -> str:
-    end = "。" if language == "zh" else "."
-    return f"{listed([_stated(fact, language) for fact in facts], language)}{end}"
-
-
-def _announced(facts: Sequence[Fact], language: Language) -> str:
-    first = "我从图中读出：" if language == "zh" else "This is what I read:"
-    return f"{first}\n\n{_lines(facts, language)}"
-
-
-STYLES = (_lines, _bullets, _announced, _table, _prose)
-"""How a reply can state facts; references are in one of the first three."""
+STYLES: tuple[Callable[[Sequence[Fact], Language], str], ...] = (
+    partial(_rows, row="{}: {}"),
+    partial(_rows, row="- **{}**: {}"),
+    partial(_rows, row="{}: {}", head=text("dialogue", "head")),
+)
+"""How references state facts."""
 _LISTED = re.compile(r"^.*[^:：\n][:：]\**[^\S\n]*\S.*$", re.MULTILINE)
 """A line "label: value"."""

@@ -34,31 +34,26 @@ class Step:
 Road = tuple[int, int]
 
 
-class Maps:
-    """The family of maps."""
-
-    name = "maps"
-
-    def draw(self, random: Random, level: int) -> Drawing:
-        """Places with roads; the facts are the lengths of the roads."""
-        plan = step(Step, "maps", level)
-        names = random.sample(PLACES, plan.places)
-        width, height = random.choice(((640, 520), (760, 600), (820, 560)))
-        points = _points(random, plan.places, width, height)
-        roads = _roads(random, points, plan)
-        lengths = dict(zip(roads, random.sample(range(3, 60), len(roads)), strict=True))
-        image = _paint(random, plan, names, points, lengths, (width, height))
-        terms = {each: road(names[each[0]], names[each[1]]) for each in roads}
-        facts = tuple(Fact(terms[each], Number(lengths[each])) for each in roads)
-        every = combinations(range(plan.places), 2)
-        return Drawing(
-            image=image,
-            question=question("maps", random),
-            facts=facts,
-            problem=_problem(random, level, names, lengths),
-            guess=1 / 57,
-            others=tuple(road(names[a], names[b]) for a, b in every if (a, b) not in lengths),
-        )
+def draw(random: Random, level: int) -> Drawing:
+    """Places with roads; the facts are the lengths of the roads."""
+    plan = step(Step, "maps", level)
+    names = random.sample(PLACES, plan.places)
+    width, height = random.choice(((640, 520), (760, 600), (820, 560)))
+    points = _points(random, plan.places, width, height)
+    roads = _roads(random, points, plan)
+    lengths = dict(zip(roads, random.sample(range(3, 60), len(roads)), strict=True))
+    image = _paint(random, plan, names, points, lengths, (width, height))
+    terms = {each: road(names[each[0]], names[each[1]]) for each in roads}
+    facts = tuple(Fact(terms[each], Number(lengths[each])) for each in roads)
+    every = combinations(range(plan.places), 2)
+    return Drawing(
+        image=image,
+        question=question("maps", random),
+        facts=facts,
+        problem=_problem(random, level, names, lengths),
+        guess=1 / 57,
+        others=tuple(road(names[a], names[b]) for a, b in every if (a, b) not in lengths),
+    )
 
 
 def _points(random: Random, count: int, width: int, height: int) -> list[Point]:

@@ -44,30 +44,25 @@ class _Row:
         return self.pieces * self.unit
 
 
-class Receipts:
-    """The family of receipts."""
-
-    name = "receipts"
-
-    def draw(self, random: Random, level: int) -> Drawing:
-        """A receipt; the facts are the totals of its rows."""
-        plan = step(Step, "receipts", level)
-        goods = random.sample(GOODS, plan.rows)
-        rows: list[_Row] = []
-        while len({row.cents for row in rows}) < plan.rows:
-            rows = [
-                _Row(good, random.randint(1, plan.most), random.randint(40, 990), _code(random))
-                for good in goods
-            ]
-        facts = tuple(Fact(row.good, _money(row.cents)) for row in rows)
-        return Drawing(
-            image=_paint(random, plan, rows),
-            question=question("receipts", random),
-            facts=facts,
-            problem=_problem(random, level, rows),
-            guess=0.001,
-            others=tuple(good for good in GOODS if good not in goods),
-        )
+def draw(random: Random, level: int) -> Drawing:
+    """A receipt; the facts are the totals of its rows."""
+    plan = step(Step, "receipts", level)
+    goods = random.sample(GOODS, plan.rows)
+    rows: list[_Row] = []
+    while len({row.cents for row in rows}) < plan.rows:
+        rows = [
+            _Row(good, random.randint(1, plan.most), random.randint(40, 990), _code(random))
+            for good in goods
+        ]
+    facts = tuple(Fact(row.good, _money(row.cents)) for row in rows)
+    return Drawing(
+        image=_paint(random, plan, rows),
+        question=question("receipts", random),
+        facts=facts,
+        problem=_problem(random, level, rows),
+        guess=0.001,
+        others=tuple(good for good in GOODS if good not in goods),
+    )
 
 
 def _code(random: Random) -> int:

@@ -30,26 +30,21 @@ _SHAPES = {term.en: term for term in SHAPES}
 _EVERY = tuple(coloured(colour, shape) for colour in COLOURS for shape in SHAPES)
 
 
-class Shapes:
-    """The family of shapes."""
-
-    name = "shapes"
-
-    def draw(self, random: Random, level: int) -> Drawing:
-        """Things whose colours and shapes differ; the facts are the half or the size of each."""
-        scene = sample_scene(random, step(Plan, "shapes", level))
-        script = write_dialogue(scene, random) if level == 1 else None
-        asked = random.choice(("sizes", "halves"))
-        facts = tuple(_fact(thing, asked) for thing in scene.things)
-        return Drawing(
-            image=paint(scene) if level == 1 else paint(scene, 2 * _SIDE).reduce(2),
-            question=question("shapes", random, asked),
-            facts=facts,
-            problem=_problem(random, level, scene.things, facts),
-            guess=1 / (2 * len(_EVERY)),
-            others=tuple(term for term in _EVERY if term not in [fact.subject for fact in facts]),
-            script=script,
-        )
+def draw(random: Random, level: int) -> Drawing:
+    """Things whose colours and shapes differ; the facts are the half or the size of each."""
+    scene = sample_scene(random, step(Plan, "shapes", level))
+    script = write_dialogue(scene, random) if level == 1 else None
+    asked = random.choice(("sizes", "halves"))
+    facts = tuple(_fact(thing, asked) for thing in scene.things)
+    return Drawing(
+        image=paint(scene) if level == 1 else paint(scene, 2 * _SIDE).reduce(2),
+        question=question("shapes", random, asked),
+        facts=facts,
+        problem=_problem(random, level, scene.things, facts),
+        guess=1 / (2 * len(_EVERY)),
+        others=tuple(term for term in _EVERY if term not in [fact.subject for fact in facts]),
+        script=script,
+    )
 
 
 def _fact(thing: Thing, asked: str) -> Fact:

@@ -29,33 +29,26 @@ class Step:
     one_colour: bool
 
 
-class Stacks:
-    """The family of stacks."""
-
-    name = "stacks"
-
-    def draw(self, random: Random, level: int) -> Drawing:
-        """Towers in one to three rows; the facts are their numbers of blocks."""
-        plan = step(Step, "stacks", level)
-        columns = -(-plan.towers // plan.rows)
-        names = TOWERS[: plan.towers]
-        heights: list[int] = []
-        for place in range(plan.towers):
-            # a tower behind another one is at least one block higher: its name stays visible
-            before = heights[place - columns] if place >= columns else 0
-            left = plan.rows - 1 - place // columns
-            heights.append(random.randint(before + 1, max(before + 1, plan.most - 2 * left)))
-        facts = tuple(
-            Fact(name, Number(height)) for name, height in zip(names, heights, strict=True)
-        )
-        return Drawing(
-            image=_paint(random, plan, columns, names, heights),
-            question=question("stacks", random),
-            facts=facts,
-            problem=_problem(random, level, facts, heights),
-            guess=1 / plan.most,
-            others=TOWERS[plan.towers :],
-        )
+def draw(random: Random, level: int) -> Drawing:
+    """Towers in one to three rows; the facts are their numbers of blocks."""
+    plan = step(Step, "stacks", level)
+    columns = -(-plan.towers // plan.rows)
+    names = TOWERS[: plan.towers]
+    heights: list[int] = []
+    for place in range(plan.towers):
+        # a tower behind another one is at least one block higher: its name stays visible
+        before = heights[place - columns] if place >= columns else 0
+        left = plan.rows - 1 - place // columns
+        heights.append(random.randint(before + 1, max(before + 1, plan.most - 2 * left)))
+    facts = tuple(Fact(name, Number(height)) for name, height in zip(names, heights, strict=True))
+    return Drawing(
+        image=_paint(random, plan, columns, names, heights),
+        question=question("stacks", random),
+        facts=facts,
+        problem=_problem(random, level, facts, heights),
+        guess=1 / plan.most,
+        others=TOWERS[plan.towers :],
+    )
 
 
 def _paint(

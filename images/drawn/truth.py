@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
-from typing import Any, Final, Protocol, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from PIL import Image
 
@@ -222,15 +222,24 @@ def step(kind: type[Step], family: str, level: int) -> Step:
 
 def text(*keys: str | int) -> Text:
     """A sentence of `texts.toml`."""
+    return Text(*_entry(keys))
+
+
+def texts(*keys: str) -> list[Text]:
+    """Sentences of `texts.toml`, one of which is drawn."""
+    return [Text(*each) for each in _entry(keys)]
+
+
+def _entry(keys: Sequence[str | int]) -> Any:
     found: Any = _TEXTS
     for key in keys:
         found = found[key]
-    return Text(*found)
+    return found
 
 
 def question(family: str, random: Random, key: str = "questions", **slots: Text) -> Text:
     """One of the questions of the first turn."""
-    return Text(*random.choice(_TEXTS[family][key])).fill(**slots)
+    return random.choice(texts(family, key)).fill(**slots)
 
 
 def guess_rate(family: str, task: str, level: int) -> float:
@@ -261,17 +270,8 @@ def shown(fact: Fact) -> Term:
     return Term(f"{subject.en} ({value.say('en')})", f"{subject.zh} ({value.say('zh')})")
 
 
-class Family(Protocol):
-    """What draws images of one kind."""
-
-    @property
-    def name(self) -> str:
-        """The name by which runs choose it."""
-        ...
-
-    def draw(self, random: Random, level: int) -> Drawing:
-        """Draw an image of a level from 1 to 10."""
-        ...
+Family: TypeAlias = Callable[[Random, int], Drawing]
+"""What draws an image of a level from 1 to 10."""
 
 
 def find_terms(terms: Sequence[Term], text: str) -> Iterator[Mention]:

@@ -85,15 +85,8 @@ SHAPES: Final = _terms("shapes")
 """The marks that a canvas draws."""
 MONTHS: Final = _terms("months")
 GOODS: Final = _terms("goods")
-
-SIZES = (
-    Term("large", "大", ("big", "larger", "bigger")),
-    Term("small", "小", ("little", "smaller", "tiny")),
-)
-HALVES = (
-    Term("upper", "上半部", ("top", "above", "上半", "上部", "上方", "上面")),
-    Term("lower", "下半部", ("bottom", "below", "下半", "下部", "下方", "下面")),
-)
+SIZES: Final = _terms("sizes")
+HALVES: Final = _terms("halves")
 
 
 def coloured(colour: Term, shape: Term) -> Term:

@@ -103,21 +103,21 @@ def always(rates: tuple[float, float, float], _: int) -> tuple[float, float, flo
 
 def guess(n: int, *, write: bool) -> None:
     """Print the stated rates, and those of a model that states what is true of another drawing."""
-    for name in ("box", "disc", "line", "polygon", "text"):
-        setattr(Canvas, name, lambda *_, **__: None)  # only the truth is wanted
+    for method in ("box", "disc", "line", "polygon", "text"):
+        setattr(Canvas, method, lambda *_, **__: None)  # only the truth is wanted
     rates: dict[str, dict[str, dict[str, float]]] = {}
     print(f"| family | task | {' | '.join(map(str, LEVELS))} |")
-    for family in FAMILIES.values():
+    for name, family in FAMILIES.items():
         tasks: defaultdict[str, dict[int, tuple[float, float]]] = defaultdict(dict)
         for level in LEVELS:
-            drawings = [family.draw(Random(f"blind/{level}/{each}"), level) for each in range(n)]
+            drawings = [family(Random(f"blind/{level}/{each}"), level) for each in range(n)]
             for task, stated, measured in guesses(drawings):
                 tasks[task][level] = stated, measured
         for task, levels in tasks.items():
             cells = (levels.get(level) for level in LEVELS)
             row = (f"{100 * cell[0]:.1f} ({100 * cell[1]:.1f})" if cell else "" for cell in cells)
-            print(f"| {family.name} | {task} | {' | '.join(row)} |")
-        rates[family.name] = {
+            print(f"| {name} | {task} | {' | '.join(row)} |")
+        rates[name] = {
             task: {str(level): round(measured, 3) for level, (_, measured) in levels.items()}
             for task, levels in tasks.items()
             if not task.startswith("facts,")

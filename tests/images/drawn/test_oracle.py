@@ -14,7 +14,7 @@ import pytest
 from images.drawn import FAMILIES, LANGUAGES, LEVELS, draw_sample
 from images.drawn.dialogue import STYLES
 from images.drawn.truth import Fact
-from images.drawn.words import Language
+from images.drawn.words import Language, listed
 
 FEW = 2
 """Samples of each family, level and language."""
@@ -38,8 +38,15 @@ def as_records(facts: Sequence[Fact], language: Language) -> str:
     )
 
 
+def prose(facts: Sequence[Fact], language: Language) -> str:
+    at = "{}为{}" if language == "zh" else "{} at {}"
+    stated = [at.format(fact.subject[language], fact.value.say(language)) for fact in facts]
+    return f"{listed(stated, language)}{'。' if language == 'zh' else '.'}"
+
+
 Style: TypeAlias = Callable[[Sequence[Fact], Language], str]
 MORE_STYLES: tuple[Style, ...] = (
+    prose,
     as_json,
     as_records,
     partial(

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+from images.drawn import FAMILIES
 from images.drawn.checks import Avoids, Gives, JsonObject, Ordered, Sentences, States
 from images.drawn.reading import read_facts
 from images.drawn.truth import Number
 from images.drawn.words import Text
-from tests.images.drawn.replies import CHART, CHART_OTHERS, QUESTIONS, replies
+from tests.images.drawn.replies import CHART, CHART_OTHERS, replies
 
 JAN, FEB, MAY = CHART
 
 
-@pytest.mark.parametrize("family", list(QUESTIONS))
+@pytest.mark.parametrize("family", list(FAMILIES))
 def test_replies_of_models_are_read_as_they_are_meant(family: str) -> None:
     meant = list(replies(family))
     assert len(meant) >= 40

@@ -20,11 +20,13 @@ from images.drawn.truth import Duration, Fact, Name, Number, Square, Time, Value
 from images.drawn.words import (
     COLOURS,
     GOODS,
+    HALVES,
     MONTHS,
     PEOPLE,
     PLACES,
     PUMPS,
     SHAPES,
+    SIZES,
     TOWERS,
     Term,
     Text,
@@ -91,6 +93,17 @@ BILL = tuple(
 )
 CROWD = Fact(RED, Number(12)), Fact(BLUE, Number(7)), Fact(CROSS, Number(3))
 ROADS = tuple(Fact(way, Number(length)) for way, length in zip(WAYS, (24, 9, 41), strict=True))
+THINGS = tuple(
+    Fact(thing, Name(HALVES[place], HALVES)) for thing, place in ((RED, 0), (BLUE, 1), (GREEN, 1))
+)
+SIZED = tuple(
+    Fact(thing, Name(SIZES[place], SIZES)) for thing, place in ((RED, 0), (BLUE, 1), (GREEN, 1))
+)
+OTHER_THINGS = tuple(
+    term
+    for term in (coloured(colour, shape) for colour in COLOURS for shape in SHAPES)
+    if term not in (RED, BLUE, GREEN)
+)
 STACK = tuple(Fact(tower, Number(n)) for tower, n in zip(TOWERS, (3, 5, 1), strict=False))
 
 QUESTIONS: dict[str, dict[str, Checker]] = {
@@ -144,6 +157,14 @@ QUESTIONS: dict[str, dict[str, Checker]] = {
         "paid": answer(Number(20.55, digits=2)),
         "rank": answer(Name(BREAD, (COFFEE, BREAD, TOMATO))),
         "note": note(States(BILL[:2]), Gives(Number(14.89, digits=2)), Sentences(3)),
+    },
+    "shapes": {
+        "facts": facts(THINGS, *OTHER_THINGS),
+        "sizes": facts(SIZED, *OTHER_THINGS),
+        "price": answer(Number(8)),
+        "twice": answer(Number(4)),
+        "gap": answer(Number(1)),
+        "note": note(States((THINGS[0], THINGS[2])), Gives(Number(8)), Sentences(3)),
     },
     "stacks": {
         "facts": facts(STACK, *TOWERS[3:]),
