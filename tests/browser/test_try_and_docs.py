@@ -39,14 +39,16 @@ async def test_a_dialogue_is_tried_with_a_picture(
     assert all(below <= above + 1 for above, below in pairwise(levels))
 
 
-async def test_a_judge_of_scenes_grades_a_dialogue_and_an_error_leaves_no_old_answer(
-    url: str, opened: Opener, tmp_path_factory: pytest.TempPathFactory
+async def test_a_judge_of_scenes_grades_dialogues_and_an_error_leaves_no_old_answer(
+    url: str, opened: Opener, audit: Auditor, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folder = next(iter(tmp_path_factory.getbasetemp().glob("web*/scenes")))
     row = orjson.loads((folder / "data.jsonl").read_bytes().splitlines()[0])
     page = await opened(f"{url}/try", expected="status of 400")
     await page.wait_for_selector("html[data-ready]")
-    await page.select_option("select[name=model]", "slow")
+    await page.select_option("select[name=model]", "careful")
+    await page.get_by_role("button", name="Add a model").click()
+    await page.locator("select[name=model]").nth(1).select_option("blurred")
     await page.set_input_files("input[type=file]", str(folder / "images" / row["image_id"]))
     for turn, number in enumerate(("first", "second", "third")):
         asked, right = row[f"The_{number}_turn_instruction"], row[f"{number}_turn_answer"]
@@ -60,6 +62,13 @@ async def test_a_judge_of_scenes_grades_a_dialogue_and_an_error_leaves_no_old_an
     await page.get_by_role("button", name="Ask").click()
     verdicts = page.locator("#dialogue details.verdict b")
     await expect(verdicts.first).to_be_visible()
+    await expect(page.locator("#answer-note")).to_have_text("careful answered. blurred answered.")
+    # three conditions of two models scroll within the page
+    await expect(page.locator("#dialogue .turn").first.locator(".column")).to_have_count(6)
+    assert await page.evaluate("document.documentElement.scrollWidth") == 1280
+    await page.locator("#changes > summary").click()
+    await expect(page.locator("#deltas li")).to_have_count(14)
+    await audit(page)
     # another question, which is refused: what stood under the old one goes
     await page.fill("textarea[name=caption]", "")
     await page.get_by_role("button", name="Ask").click()

@@ -136,8 +136,10 @@
       if (box) box.open = true;
     }
     const ids = asked.images.map((name) => name.replace("image:", ""));
-    images = await Promise.all(ids.map(async (id) => ({ id, address: await api.picture(`/v1/images/${id}`) })));
+    const known = await Promise.all(ids.map(async (id) => ({ id, address: await api.picture(`/v1/images/${id}`) })));
+    images = known.filter((each) => each.address);
     showImages();
+    if (images.length < known.length) throw new api.Problem(404, { message: "an image of this link is gone from the server" });
   }
 
   /* ConvBench's prompts need more than a dialogue has to have; some judges read no others. */
@@ -171,8 +173,9 @@
           drawSoon();
         }
       } catch (error) {
-        if (!at || !(error instanceof api.Problem)) throw error;
         Object.assign(answer, { problem: error.message, waits: false });
+        drawSoon();
+        if (!at || !(error instanceof api.Problem)) throw error;
         return;
       }
       answer.problem = null;
@@ -273,7 +276,7 @@
 
   /* Clear the previous answer: an answer must not appear under another question. */
   function clearAnswer() {
-    byId("answer").hidden = true;
+    byId("answer").hidden = byId("changes").hidden = true;
     for (const id of ["answer-note", "deltas", "dialogue"]) byId(id).replaceChildren();
   }
 
@@ -295,6 +298,8 @@
       const result = await hold({ model, ...body }, signal);
       last.columns.push(...result.conditions.map((each) => column(model, each)));
       byId("deltas").append(...deltas(result, last.models.length > 1));
+      byId("changes").hidden = !byId("deltas").children.length;
+      byId("changes").open = last.models.length === 1;
     }
     draw();
   }
