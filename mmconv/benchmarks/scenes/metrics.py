@@ -67,6 +67,9 @@ def metrics() -> Iterator[Metric]:
         compute = partial(breaking_level, condition=condition, turn=turn)
         yield Official(f"{name}, {meaning}", compute=compute, group=BREAKS, table="breaks")
     yield from endings_metrics("answers")
+    for name in ("S1", "S2"):
+        guessed = Select("chance", condition="free", turn=int(name[1]))
+        yield Mean(name, of=guessed, group=share("guessed (%)"), table="guesses", compare=None)
 
 
 def layouts(levels: Sequence[int]) -> Iterator[Layout]:
@@ -106,6 +109,16 @@ def layouts(levels: Sequence[int]) -> Iterator[Layout]:
         rows={"condition": ("free", "perception", "reasoning"), "turn": None},
         row_label="{condition}, turn {turn}",
         columns="name",
+        detail=True,
+    )
+    yield Layout(
+        "guesses",
+        "How often guesses are right, by family and level (%)",
+        rows={"family": None},
+        row_label="{family}, {name}",
+        columns={"level": tuple(map(str, levels))},
+        column_label="level {level}",
+        digits=1,
         detail=True,
     )
 
