@@ -189,7 +189,7 @@ def test_the_shipped_sweep_and_the_page_are_valid() -> None:
 
 
 def test_the_recipes_have_what_their_systems_need() -> None:
-    """KubeRay's own schema was applied by hand: it is larger than this project's code."""
+    """`tests/interop/test_recipes.py` reads them with KubeRay's schema and SkyPilot itself."""
     job = yaml.safe_load((SWEEPS / "rayjob.yaml").read_text(encoding="utf-8"))
     assert (job["apiVersion"], job["kind"]) == ("ray.io/v1", "RayJob")
     cluster = job["spec"]["rayClusterSpec"]
