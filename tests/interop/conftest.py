@@ -69,6 +69,11 @@ def lmms(tmp_path: Path) -> Python:
 
 
 @pytest.fixture
+def vlmevalkit(tmp_path: Path) -> Python:
+    return interpreter("MMCONV_TEST_VLMEVALKIT_PYTHON", tmp_path)
+
+
+@pytest.fixture
 def inspect(tmp_path: Path) -> Python:
     return interpreter("MMCONV_TEST_INSPECT_PYTHON", tmp_path)
 

@@ -1,17 +1,18 @@
-"""lmms-eval, FastChat, pandas as VLMEvalKit calls it, Inspect and Every Eval Ever.
-
-VLMEvalKit itself is not on PyPI: that it reads its files so was checked in its source.
-"""
+"""lmms-eval, FastChat, VLMEvalKit, Inspect and Every Eval Ever."""
 
 from __future__ import annotations
 
 import asyncio
+import base64
+import csv
+import io
 import shutil
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
+from PIL import Image
 
 from mmconv.core.config import ModelSpec, RunSpec
 from mmconv.run_folder.saved_run import read_tables
@@ -40,15 +41,40 @@ for line in open(path, encoding="utf-8"):
 tracker.save_results_samples("task", samples)
 """
 
-READ_SHEETS = """
+SCORE_SHEETS = """
 import json, pathlib, sys
-import pandas
+from vlmeval.dataset.utils.mmdu import mmdu_score
+from vlmeval.smp import load
+asked = []
+class Judge:
+    def generate(self, prompt):
+        asked.append(prompt)
+        return "{'Overall Score': 7}"
 rows = {}
 for path in sorted(pathlib.Path(sys.argv[1]).iterdir()):
-    data = pandas.read_excel(path)
-    rows[path.stem] = [[str(i), eval(q), eval(p)]
-        for i, q, p in zip(data["index"], data["question"], data["prediction"])]
+    data = load(str(path))
+    data["answer"] = data["question"]
+    for _, line in data.iterrows():
+        judged = mmdu_score(Judge(), line)["res"]
+        assert (judged["Overall Score"] == 7).all(), judged
+        # what it asked about: question, reference and answer of each turn
+        rows.setdefault(path.stem, []).append(asked)
+        asked = []
 print(json.dumps(rows))
+"""
+
+PREDICT = """
+from vlmeval.dataset.image_mt import MMDUDataset
+from vlmeval.inference_mt import infer_data_job_mt
+class Model:
+    is_api = True
+    def chat_inner(self, messages, dataset=None): ...
+    def chat(self, messages, dataset=None):
+        asked = messages[-1]["content"][-1]["value"]
+        if asked == "Ask 1.1?":
+            raise RuntimeError("away")
+        return f"To {asked!r}: no, \\"yes\\"\\nafter {len(messages) - 1} messages."
+infer_data_job_mt(Model(), "work", "gamma", MMDUDataset("Asked"))
 """
 
 INSPECT = """
@@ -149,20 +175,47 @@ def test_fastchat_shows_the_means_of_the_run(run: Path, trackers: Python, tmp_pa
         assert means[model] == pytest.approx(scores.rows[row]["direct (1-10)"].value, abs=1e-5)
 
 
-def test_pandas_reads_the_sheets_as_vlmevalkit_does(
-    run: Path, trackers: Python, tmp_path: Path
-) -> None:
+def test_vlmevalkit_scores_the_sheets(run: Path, vlmevalkit: Python, tmp_path: Path) -> None:
     out = export(run, "vlmevalkit", tmp_path / "out")
-    sheets = orjson.loads(trackers("-c", READ_SHEETS, out))
+    sheets = orjson.loads(vlmevalkit("-c", SCORE_SHEETS, out).splitlines()[-1])
     assert len(sheets) == 3
-    free = sheets["gamma_mmconv_convbench_free"]
     texts = replayed_texts(run)
-    assert all(len(questions) == len(texts) == 3 for _, questions, texts in free)
-    assert free[0][1][0].startswith("<ImageHere>")
-    replies = [text for sheet in sheets.values() for _, _, row in sheet for text in row]
-    failed = [text for text in replies if text.startswith("Failed to obtain answer via API.")]
-    assert len(failed) == texts.count(None) > 0
-    assert sorted(text for text in replies if text not in failed) == sorted(filter(None, texts))
+    free = sheets["gamma_mmconv_convbench_free"]
+    assert all(len(prompts) == 3 for prompts in free)
+    assert all("<ImageHere>" in prompts[0] for prompts in free)
+    prompts = "".join(prompt for sheet in sheets.values() for row in sheet for prompt in row)
+    assert prompts.count("Failed to obtain answer via API.") == texts.count(None) > 0
+    assert all(text in prompts for text in texts if text is not None)
+
+
+@pytest.mark.parametrize("form", ["xlsx", "tsv"])
+def test_predictions_of_vlmevalkit_are_judged(
+    vlmevalkit: Python, tmp_path: Path, form: str
+) -> None:
+    """Its own inference asks three turns of three dialogues; one answer fails, so none follows."""
+    data = write_dialogues(tmp_path / "records.jsonl", turns=3)
+    picture = io.BytesIO()
+    Image.effect_noise((32, 32), 50).save(picture, "PNG")
+    image = base64.b64encode(picture.getvalue()).decode()
+    with (tmp_path / "Asked.tsv").open("w", encoding="utf-8", newline="") as file:
+        table = csv.writer(file, delimiter="\t")
+        table.writerow(["index", "image", "question"])
+        for n in range(3):
+            asked = [f"{'<ImageHere>' * (t == 0)}Ask {n}.{t}?" for t in range(3)]
+            table.writerow([f"s{n}", image, repr(asked)])
+    (tmp_path / "work").mkdir()
+    vlmevalkit("-c", PREDICT, LMUData=str(tmp_path), PRED_FORMAT=form)
+    again = replay(
+        tmp_path / "work" / f"gamma_Asked.{form}",
+        "dialogue",
+        {"data": str(data)},
+        tmp_path / "runs",
+    )
+    assert replayed_texts(again) == [
+        None if n == 1 and t > 0 else f"To 'Ask {n}.{t}?': no, \"yes\"\nafter {2 * t} messages."
+        for n in range(3)
+        for t in range(3)
+    ]
 
 
 def test_a_log_of_a_multi_turn_task_of_inspect_is_judged(inspect: Python, tmp_path: Path) -> None:
