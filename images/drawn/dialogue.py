@@ -44,10 +44,11 @@ LEVELS = range(1, 11)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """What is asked, a right answer, and a wrong one: the right one with a fact changed."""
+    """What is asked, the truth about it, a right answer, and one with a fact changed."""
 
     task: str
     instruction: str
+    truth: str
     reference: str
     mistake: str
 
@@ -135,6 +136,7 @@ def _recite(image: bytes, truth: Truth, script: Dialogue) -> Sample:
         Turn(
             task=turn.task,
             instruction=turn.instruction,
+            truth=turn.reference,
             reference=turn.reference,
             mistake=falsify(turn.reference, turn.instruction),
         )
@@ -177,18 +179,21 @@ def write_dialogue(
             Turn(
                 task="facts",
                 instruction=truth.question[language],
+                truth=STYLES[0](truth.facts, language),
                 reference=style(truth.facts, language),
                 mistake=style(_with_mistake(truth.facts, random), language),
             ),
             Turn(
                 task=problem.task,
                 instruction=f"{problem.question[language]} {text('dialogue', 'end')[language]}",
+                truth=answer.say(language),
                 reference=conclude(answer),
                 mistake=conclude(another(answer, random)),
             ),
             Turn(
                 task="note",
                 instruction=ask[language],
+                truth=f"{STYLES[0](picked, language)}\n{answer.say(language)}",
                 reference=create(picked),
                 mistake=create(_with_mistake(picked, random)),
             ),

@@ -23,6 +23,10 @@ AUDIT = "mmconv.benchmarks.audit:Audit"
 """The benchmark of known answers, whose candidate is a judge; `mmconv judge` runs it."""
 
 
+JUDGED = {"scenes": "mmconv.benchmarks.scenes.judged:JudgedScenes"}
+"""The classes that `mmconv judge` takes for benchmarks without a judge."""
+
+
 def title_of(benchmark: str) -> str:
     """How people call a benchmark; one of a user's own has the name of its class."""
     return {**TITLES, AUDIT: "known answers"}.get(benchmark, benchmark)

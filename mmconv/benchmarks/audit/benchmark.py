@@ -77,6 +77,7 @@ class AuditOptions(ImageOptions):
 
     model_config = ConfigDict(extra="allow")
 
+    data: Path | None = None  # type: ignore[assignment]
     of: str
     """The benchmark whose judge is audited."""
 

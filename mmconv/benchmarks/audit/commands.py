@@ -13,7 +13,7 @@ import click
 from mmconv.benchmarks.audit.benchmark import PARAPHRASER
 from mmconv.benchmarks.audit.controls import CONTROLS, SECOND
 from mmconv.benchmarks.options import as_new
-from mmconv.benchmarks.registry import AUDIT
+from mmconv.benchmarks.registry import AUDIT, JUDGED
 from mmconv.cli.shared.basics import comma_list
 from mmconv.cli.shared.costs import COST_OPTIONS, Budget, print_forecast
 from mmconv.cli.shared.options import (
@@ -68,7 +68,8 @@ def judge_command(target: str, out: Path, store: str, *, check_drift: bool, **va
     named = values["controls"]
     controls = comma_list(named, "--controls") if named else None
     others = {role: values[role] for role in (SECOND, PARAPHRASER) if values[role]}
-    spec, where = audit_spec(read_spec(target, values), controls, others), place(out, store)
+    spec = audit_spec(read_spec(JUDGED.get(target, target), values), controls, others)
+    where = place(out, store)
     budget = None if values["max_cost"] is None else Budget(values["max_cost"], spec)
     if values["dry_run"]:
         asyncio.run(_forecast(spec, where))

@@ -20,7 +20,7 @@ from mmconv.benchmarks.base.benchmark import Benchmark, Options
 from mmconv.benchmarks.base.dataset import Dataset, choose_samples
 from mmconv.benchmarks.base.layouts import Build, Layout
 from mmconv.benchmarks.base.metrics import Metric
-from mmconv.benchmarks.base.results import Results
+from mmconv.benchmarks.base.results import Results, Scale
 from mmconv.benchmarks.base.sample import ImageFile, Sample
 from mmconv.benchmarks.data_files.records import Record
 from mmconv.benchmarks.options import Condition, Display, Several
@@ -128,7 +128,7 @@ class Scenes(Benchmark[Scene, ScenesOptions]):
         Condition("reasoning", "Perfect perception and reasoning: the first two turns are true."),
     )
     roles: ClassVar[Mapping[str, str]] = {CANDIDATE: "The model that is evaluated."}
-    scale = (0.0, 1.0)
+    scale: ClassVar[Scale] = (0.0, 1.0)
     display = Display(
         turns=LEVELS,
         labels={

@@ -1,0 +1,47 @@
+"""A judge of drawn scenes that knows the truth: it asks the program that checks replies."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from images.drawn import Sample
+from mmconv.benchmarks.scenes.benchmark import ScenesOptions, draw, list_scenes
+from mmconv.core.config import ModelSpec
+from mmconv.core.keys import hash_json
+from mmconv.core.protocols import ImageSource
+from mmconv.core.types import Message, Reply, Sampling
+from model_zoo.simulated.common import Offline
+
+MARKED = re.compile(r"⟦(instruction|truth|answer)⟧\n(.*?)\n⟦end of \1⟧", re.DOTALL)
+CONTENT = {"facts", "answer"}
+
+
+def fingerprint(spec: ModelSpec) -> str:
+    return hash_json(["exact judge", dict(spec.options)])
+
+
+async def open_backend(spec: ModelSpec, images: ImageSource) -> ExactJudge:
+    return ExactJudge(ScenesOptions.model_validate(spec.options))
+
+
+class ExactJudge(Offline):
+    """Its options are those of the run."""
+
+    max_concurrency = 64
+
+    def __init__(self, options: ScenesOptions) -> None:
+        self.turns: dict[tuple[str, str], list[tuple[Sample, int]]] = {}
+        for fields in list_scenes(options, 0):
+            sample = draw(fields)
+            for n, turn in enumerate(sample.turns, start=1):
+                self.turns.setdefault((turn.instruction, turn.truth), []).append((sample, n))
+
+    async def generate(
+        self, messages: Sequence[Message], sampling: Sampling, *, affinity: str
+    ) -> Reply:
+        texts = dict(MARKED.findall(messages[-1].text))
+        sample, n = self.turns[texts["instruction"], texts["truth"]][0]
+        check = sample.check(n, texts["answer"])
+        failed = {*check.missed} & CONTENT if n == 3 and not sample.script else {*check.missed}
+        return Reply(text=f"Rating: {1 if failed else 10}")
