@@ -20,6 +20,7 @@ from starlette.responses import Response
 from judges import PromptSet
 from mmconv.api import BenchmarkName, DataSet, JudgingInfo, OptionInfo
 from mmconv.benchmarks.base import Options
+from mmconv.benchmarks.options import file_options
 from mmconv.benchmarks.registry import CLASSES, TITLES, find_class
 from mmconv.service.access import Asker, Caller, Reader, RunStarter, Shared
 from mmconv.service.datasets import NewDataset, OwnDataset
@@ -133,9 +134,7 @@ async def remove_data(data: DataName, shared: Shared, caller: RunStarter) -> Res
 @cache
 def _with_data() -> tuple[str, ...]:
     """The benchmarks that read data; others make their own."""
-    return tuple(
-        name for name in CLASSES if description(name).options.model_fields["data"].is_required()
-    )
+    return tuple(name for name in CLASSES if "data" in file_options(description(name).options))
 
 
 def _no_data() -> Problem:
