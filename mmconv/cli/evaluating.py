@@ -12,6 +12,7 @@ import click
 from mmconv.cli.shared.basics import FILE, writing
 from mmconv.cli.shared.costs import COST_OPTIONS, Budget, print_forecast
 from mmconv.cli.shared.options import (
+    AUDIT,
     BENCHMARKS,
     PLACE_OPTIONS,
     RAY,
@@ -31,10 +32,6 @@ from mmconv.engine.run import Place
 from mmconv.engine.setup import about_models, check_ready, is_served
 from mmconv.run_folder.layout import Shard
 from model_zoo.providers import provider_of
-
-AUDIT = click.option(
-    "--audit", type=FILE, help="An audit of the judge (mmconv judge) that corrects the numbers."
-)
 
 
 @click.command(name="run", cls=BenchmarkCommand, epilog=BENCHMARKS)
@@ -88,10 +85,11 @@ def score_command(run: Path, audit: Path | None) -> None:
 
     No request is sent.
     """
-    asyncio.run(_score(run.absolute(), audit and audit.absolute()))
+    asyncio.run(score_run(run.absolute(), audit and audit.absolute()))
 
 
-async def _score(folder: Path, audit: Path | None) -> None:
+async def score_run(folder: Path, audit: Path | None) -> None:
+    """Score the run in the folder again, corrected by an audit if one is named."""
     async with open_existing(folder) as evaluation:
         with writing(folder):
             if audit is not None:

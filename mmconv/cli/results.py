@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mmconv.cli.shared.basics import FILE, writing
+from mmconv.cli.shared.options import AUDIT
 from mmconv.cli.shared.run_folders import data_of, open_existing
 from mmconv.core.errors import ConfigError, StoreError
 from mmconv.core.imports import find_named
@@ -31,13 +32,19 @@ if TYPE_CHECKING:
 
 @click.command(name="report")
 @click.argument("run", type=FILE)
-def report_command(run: Path) -> None:
+@AUDIT
+def report_command(run: Path, audit: Path | None) -> None:
     """Write the page of RUN (the folder of a finished run) and print its path.
 
     Images and references come from the run's data. If the data are gone or have changed, a new
-    page does without them, and an existing page is not replaced.
+    page does without them, and an existing page is not replaced. With --audit the run is scored
+    again first.
     """
     folder = run.absolute()
+    if audit is not None:
+        from mmconv.cli.evaluating import score_run
+
+        asyncio.run(score_run(folder, audit.absolute()))
     with writing(folder):
         click.echo(asyncio.run(_report(folder)))
 

@@ -195,6 +195,10 @@ RAY = click.option(
     help="Ray's cluster for models with replicas.  [default: RAY_ADDRESS, or Ray on this machine]",
 )
 
+AUDIT = click.option(
+    "--audit", type=FILE, help="An audit of the judge (mmconv judge) that corrects the numbers."
+)
+
 TARGET = click.argument("target", metavar="RUN.yaml|BENCHMARK|MODULE:CLASS")
 
 

@@ -48,6 +48,7 @@ from mmconv.service.settings import Settings
 from mmconv.service.state import Serving
 from mmconv.service.web.folder import absolute_spec
 from mmconv.service.web.pages import page_routes, render_page
+from mmconv.stats import ScoreFrame
 
 router = APIRouter(route_class=JsonRoute, include_in_schema=False)
 
@@ -180,7 +181,10 @@ def open_task(  # noqa: PLR0913 - the runs, the file, and what is drawn
     benchmarks = {name: _read_data(run.folder, images) for name, run in runs.items()}
     first = benchmarks[names[0]]
     scores = {name: [*run.scores()] for name, run in runs.items()}
-    metric = _choose_metric(first, scores[names[0]], metric)
+    # means of several judges are not values that people give
+    judged = next(iter(runs[names[0]].judges().values()), None)
+    rated = scores[names[0]] if judged is None else [*ScoreFrame(judged)]
+    metric = _choose_metric(first, rated, metric)
     pairwise = any(SIDE in s.tags for each in scores.values() for s in each if s.metric == metric)
     drawn = draw_items(scores, metric, samples=samples, double=double, seed=seed)
     chosen = {item.sample for item in drawn}

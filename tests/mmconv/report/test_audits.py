@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from mmconv.benchmarks.registry import AUDIT
+from mmconv.cli import commands
 from mmconv.core.config import ModelSpec, RunSpec
 from mmconv.core.errors import ConfigError
 from mmconv.engine.run import Place, Result, open_evaluation, read_run
@@ -91,3 +94,14 @@ async def test_nothing_is_corrected_by_a_judge_with_halo(tmp_path: Path) -> None
     assert "attribution_corrected" not in {table.name for table in result.tables}
     warnings = [note for note in result.tables[0].notes if note.startswith("WARNING: the audit")]
     assert "kinder after right turns in rating" in warnings[0]
+
+
+def test_the_report_of_a_finished_run_takes_an_audit(tmp_path: Path) -> None:
+    model = judge(fails_right=0.2)
+    card = asyncio.run(audit(tmp_path, model))
+    models = {"candidate": ALPHA, "judge": model}
+    spec = RunSpec(benchmark="convbench", options=options_of(tmp_path), models=models)
+    folder = asyncio.run(evaluate(spec, tmp_path / "runs")).folder
+    done = CliRunner().invoke(commands, ["report", str(folder), "--audit", str(card)])
+    assert done.exit_code == 0, done.output
+    assert "by controls, not by people" in (folder / "report.html").read_text(encoding="utf-8")

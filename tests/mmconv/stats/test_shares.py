@@ -160,7 +160,9 @@ def test_rare_events_in_clusters_are_covered(share: float) -> None:
         random = np.random.default_rng([17, seed])
         alike = (random.random(30) < 0.3)[:, None]
         numbers = np.where(alike, random.random((30, 1)), random.random((30, 6)))
-        summary = summarise_share(Column.of((numbers < share).ravel() * 1.0, clusters=labels))
+        summary = summarise_share(
+            Column.of((numbers < share).ravel().astype(float).tolist(), clusters=labels)
+        )
         assert summary.low is not None and summary.high is not None
         held += summary.low <= share <= summary.high
     assert 0.93 <= held / runs <= 0.99

@@ -20,7 +20,8 @@ from mmconv.report.agreement.files import read_ratings
 from mmconv.report.labels import choices
 from mmconv.run_folder.layout import SCORES
 from mmconv.run_folder.saved_run import read_scores
-from tests.mmconv.report.runs import ALPHA, BETA, FAILING, make_run
+from tests.mmconv.benchmarks.base.test_judges import FAIR, HARSH, spec
+from tests.mmconv.report.runs import ALPHA, BETA, FAILING, evaluate, make_run
 from tests.mmconv.service.web.people import label
 
 CONDITIONS = {"free", "perception", "reasoning"}
@@ -108,6 +109,16 @@ async def test_ratings_reach_all_runs_and_conditions_and_agree_reads_them(
     for run in runs:
         agreement = tables[f"{run.name}-agreement-rating"]["agreement"]["judge and person"]
         assert (agreement["n"], agreement["missing"]) == (27, {})
+
+
+async def test_answers_that_two_judges_rated_are_rated_on_their_scale(
+    tmp_path: Path, stack: AsyncExitStack
+) -> None:
+    run = (await evaluate(spec(tmp_path, [FAIR, HARSH]), tmp_path / "runs")).folder
+    out = tmp_path / "labels.csv"
+    client = await label(stack, [run], out, samples=1)
+    assert await rate_all(client, "Ann", "7") == 9
+    assert {row["metric"] for row in read(out)} == {"rating"}
 
 
 async def test_a_share_goes_to_every_rater_and_the_rest_is_divided(
