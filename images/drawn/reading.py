@@ -118,7 +118,7 @@ def plain(reply: str) -> str:
         text = re.sub(r"(?<![\d,])(\d{1,3}),(\d\d)(?![\d,])", r"\1.\2", text)
     text = re.sub(r"[^\S\n]+", " ", _worded(text))
     text = re.sub(
-        rf"{_ADDEND}(?:\s*[-+x\u00d7*/]\s*{_ADDEND})+\s*(?:=|\u2248)\s*(?=-?\d)", " ", text
+        rf"{_ADDEND}(?:\s*[-+x\u00d7*/]\s*{_ADDEND}){{1,40}}\s*(?:=|\u2248)\s*(?=-?\d)", " ", text
     )
     return re.sub(r"\b\d+\s*[x\u00d7@]\s*\d+\.\d+(?=\D*\d)", " ", text)
 
@@ -130,7 +130,7 @@ def unfolded(text: str) -> str:
         place = match.start()
         try:
             value, end = json.JSONDecoder().raw_decode(text, place)
-        except ValueError:
+        except (ValueError, RecursionError):
             place += 1
             continue
         lines = "\n".join(_members(value))
@@ -206,12 +206,13 @@ def _settled(text: str, kind: Value) -> list[Mention]:
     values: list[Mention] = []
     for mention in kind.find(text):
         gap = text[values[-1].end if values else 0 : mention.start]
-        if values and _opens(text[: values[-1].start], gap):
+        before = text[max(0, mention.start - 30) : mention.start]
+        if values and _opens(text[max(0, values[-1].start - 30) : values[-1].start], gap):
             if values[-1].value != mention.value:
                 values[-1] = Mention(values[-1].start, mention.end, HEDGED)
-        elif _BOUND.search(text[: mention.start]) or _MORE.match(text, mention.end):
+        elif _BOUND.search(before) or _MORE.match(text, mention.end):
             values.append(Mention(mention.start, mention.end, HEDGED))
-        elif not _DENIED.search(text[: mention.start]):
+        elif not _DENIED.search(before):
             start = text.rfind("\x00", 0, mention.start)
             if _CORRECTED.search(gap):
                 values = [each for each in values if each.end <= start]
@@ -344,7 +345,7 @@ _MARKUP = [
             r"\\[a-zA-Z]+|\\[()\[\],;! ]|\$(?!\d)|(?<=\d)\$|[*`#{}>]|(?<!\w)_|_(?!\w)",
             " ",
         ),
-        (r"^\s*\|?[\s:|-]*-{3,}[\s:|-]*$|^[^\S\n]*\|", ""),
+        (r"^(?=.*---)[ \t:|-]+$|^[^\S\n]*\|", ""),
         (r"(?<=\d),(?=\d{3}(?!\d))", ""),
         (r"(?<![A-Za-z])x(?=\d)", "x "),
         (r"\b(\w+) is (\d+)(?: [a-z]+)*? (?:from|to) (\w+)", r"\1-\3: \2"),

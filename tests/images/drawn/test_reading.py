@@ -78,3 +78,9 @@ def test_other_constraints() -> None:
     assert not order.holds("Jan had 34, May 58.")
     assert JsonObject(("Jan", "answer")).holds('{"answer": 46, "Jan": 34}')
     assert not JsonObject(("Jan", "answer")).holds('{"answer": 46}')
+
+
+@pytest.mark.parametrize("loop", ["-", "\n", "[", "1 + ", "Jan 34, ", "12 or ", "| "])
+def test_a_reply_that_repeats_itself_is_read_at_once(loop: str) -> None:
+    """Models loop until their longest reply; a pattern that backtracks would never end."""
+    assert read_facts(loop * 500, CHART, CHART_OTHERS).outcome != "right"
