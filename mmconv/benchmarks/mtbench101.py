@@ -37,7 +37,7 @@ from mmconv.benchmarks.base.sample import Fields, Sample
 from mmconv.benchmarks.options import Condition, Display, Ratings
 from mmconv.core.errors import Unparsed
 from mmconv.core.turns import Turn, chain
-from mmconv.core.types import UNPARSED, Call, Cell, Part, Ref, Sampling, Score, Table, Text
+from mmconv.core.types import UNPARSED, Axis, Call, Cell, Part, Ref, Sampling, Score, Table, Text
 from mmconv.stats import Column, Kind, ScoreFrame
 
 LOWEST, HIGHEST = 1, 10
@@ -317,7 +317,8 @@ class MTBench101(Benchmark[Dialogue, MTBench101Options]):
                 notes=(CONVENTION,),
                 detail=True,
             )
-        by_turn = partial(Layout, columns={"turn": None}, column_label="turn {turn}")
+        axis = Axis(title="turn")
+        by_turn = partial(Layout, columns={"turn": None}, column_label="turn {turn}", axis=axis)
         turns = by_turn("turns", "Mean rating by turn", of="turns", row_label="{task}")
         yield from _by_history(turns)
         yield by_turn(

@@ -82,13 +82,13 @@ def word_verdict(call: str, label: str | None, scores: Mapping[str, float]) -> s
 class Display:
     """How a benchmark's results are shown to readers. Everything has a default.
 
-    `turns` names turns (0: the whole conversation), `labels` conditions and metrics. `rows` maps
-    rows of the first tables to their condition and turn: a picture has a place for each turn and a
-    colour for each condition. `maps` are tables whose rows are the values of a tag in one turn:
-    they become heat maps. `ratings` become histograms. `lists` are tags with several values, with
-    their separator. The list of samples shows `metric`, by default the first one. `given` labels an
-    answer that the model did not give. `marks` reads from the tables what they say about single
-    samples, `verdict` words a verdict from the call's id, its label and its scores.
+    `turns` names turns (0: the whole conversation), `labels` conditions, metrics and rows. `rows`
+    maps rows of the first tables to their condition and turn: a picture has a place for each turn
+    and a colour for each condition. `maps` are tables whose rows are the values of a tag in one
+    turn: they become heat maps. `ratings` become histograms. `lists` are tags with several values,
+    with their separator. The list of samples shows `metric`, by default the first one. `given`
+    labels an answer that the model did not give. `marks` reads from the tables what they say about
+    single samples, `verdict` words a verdict from the call's id, its label and its scores.
     """
 
     turns: Mapping[int, str] = field(default_factory=dict)
@@ -103,10 +103,10 @@ class Display:
     verdict: Callable[[str, str | None, Mapping[str, float]], str] = word_verdict
 
     def place_of(self, row: str) -> tuple[str, str]:
-        """The turn and the condition of a row in words; other rows have no turn."""
+        """The turn and the condition of a row in words; other rows have their label, if any."""
         first = next((condition for condition, _ in self.rows.values()), "")
         condition, turn = self.rows.get(row, (first, None))
-        name = "" if turn is None else self.turns.get(turn, f"turn {turn}")
+        name = self.labels.get(row, "") if turn is None else self.turns.get(turn, f"turn {turn}")
         return name, self.labels.get(condition, condition)
 
     def name_row(self, row: str) -> str:

@@ -308,7 +308,8 @@ class Cell:
     95 % interval where there is one. A cell of text (a label, an authors' convention) has no n.
     Positive numbers of a `signed` cell, a change, have their sign. With `to`, the number is only
     known to be between `value` and `to`; `low` and `high` then are the limits of these two. Readers
-    see the `digits` of the table, or fewer ones of the cell.
+    see the `digits` of the table, or fewer ones of the cell, and of numbers outside the `ends` only
+    that they are.
     """
 
     value: float | str | None
@@ -319,6 +320,26 @@ class Cell:
     signed: bool = False
     to: float | None = None
     digits: int | None = None
+    ends: tuple[float, float] | None = None
+
+    def outside(self, number: float) -> str:
+        """The words for a number outside the ends, as in `>10`; empty for others."""
+        if self.ends is None or self.ends[0] <= number <= self.ends[1]:
+            return ""
+        return f"<{self.ends[0]:g}" if number < self.ends[0] else f">{self.ends[1]:g}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Axis:
+    """The columns of a table as places on an axis, so that each row is a curve.
+
+    Their names end in their numbers. A `line` is drawn across all curves. The column `mark` is not
+    a place: it says where on the axis each curve falls below the line.
+    """
+
+    title: str
+    line: float | None = None
+    mark: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -328,7 +349,7 @@ class Table:
     `name` is a file name without suffix; numbers are printed with `digits` decimals; `notes` say
     what a reader must know (conventions, drafts, records left out). `findings` are short sentences
     with one number and its interval each, the most important first. In a `signed` table every
-    cell is; a `detail` table is written to files and not printed.
+    cell is; a `detail` table is written to files and not printed. With an `axis` rows are curves.
     """
 
     name: str
@@ -340,3 +361,4 @@ class Table:
     signed: bool = False
     detail: bool = False
     findings: tuple[str, ...] = ()
+    axis: Axis | None = None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import compress, groupby
 from pathlib import Path
@@ -23,7 +23,7 @@ from mmconv.core.errors import ConfigError, DataError
 from mmconv.core.judges import list_judges
 from mmconv.core.plans import read_trial
 from mmconv.core.score_rows import ABSENT, CLUSTER, PLAIN, RESERVED, ScoreRows
-from mmconv.core.types import UNASKED, Cell, Score, Table
+from mmconv.core.types import UNASKED, Axis, Cell, Score, Table
 from mmconv.run_folder.layout import (
     JUDGED,
     LABELS,
@@ -321,14 +321,21 @@ def read_table(path: Path) -> Table:
     document = read_json(path)
     try:
         rows = {
-            name: {column: Cell(**cell) for column, cell in row.items()}
+            name: {column: _cell(**cell) for column, cell in row.items()}
             for name, row in document.pop("rows").items()
         }
         columns, notes = tuple(document.pop("columns")), tuple(document.pop("notes"))
         findings = tuple(document.pop("findings", ()))
-        return Table(**document, columns=columns, notes=notes, findings=findings, rows=rows)
+        axis = Axis(**document.pop("axis")) if "axis" in document else None
+        return Table(
+            **document, columns=columns, notes=notes, findings=findings, axis=axis, rows=rows
+        )
     except (AttributeError, KeyError, TypeError) as error:
         raise DataError(str(path), [f"not a table of mmconv: {error}"]) from error
+
+
+def _cell(ends: Sequence[float] | None = None, **fields: Any) -> Cell:
+    return Cell(**fields, ends=None if ends is None else (ends[0], ends[1]))
 
 
 def read_json(path: Path) -> Any:

@@ -10,13 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import product
+from itertools import filterfalse, product
 from statistics import fmean
 from typing import Literal, TypeAlias
 
 from mmconv.benchmarks.base.corrections import CORRECTED, corrected
 from mmconv.benchmarks.base.metrics import Delta, Mean, MeanOf, Metric
-from mmconv.core.types import Cell, Table
+from mmconv.core.types import Axis, Cell, Table
 from mmconv.stats import ScoreFrame
 
 
@@ -78,7 +78,8 @@ class Layout:
     `{group}` of the metric. `remarks` gives notes that depend on the rows, `findings` short
     sentences about the numbers. Of a leaderboard's table `rank` names the metric that it is sorted
     by, and `names` may map metrics to the names of their columns. A title may contain {candidate}
-    and {judge}.
+    and {judge}. With an `axis` a table that is split by columns has a picture of each row as a
+    curve; its `mark` is the title of a group of any table, which is not split.
     """
 
     name: str
@@ -96,6 +97,11 @@ class Layout:
     digits: int = 2
     detail: bool = False
     rank: str = ""
+    axis: Axis | None = None
+
+    def is_mark(self, metric: Metric) -> bool:
+        """Whether a metric says where a curve falls below the line of the axis."""
+        return self.axis is not None and metric.group.title == self.axis.mark
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +125,8 @@ def write_estimate(cell: Cell, *, unit: str = "", signed: bool = False, most: in
     digits = supported_digits(cell.low, cell.high, most)
 
     def write(number: float | None) -> str:
-        return f"{round(number or 0.0, digits) + 0.0:,.{digits}f}".replace("-", "\N{MINUS SIGN}")
+        rounded = f"{round(number or 0.0, digits) + 0.0:,.{digits}f}"
+        return cell.outside(number or 0.0) or rounded.replace("-", "\N{MINUS SIGN}")
 
     sign = "+" if signed and isinstance(cell.value, float) and cell.value > 0 else ""
     value = write(cell.value) if isinstance(cell.value, float) else str(cell.value)
@@ -194,6 +201,7 @@ def _make(
         signed=bool(chosen) and all(isinstance(each, Delta) for each in chosen),
         detail=layout.detail,
         findings=tuple(layout.findings(rows)) if layout.findings is not None else (),
+        axis=layout.axis,
     )
 
 
@@ -210,8 +218,11 @@ def _cells(
 ) -> Iterator[tuple[str, str, Metric, Cell]]:
     """Each cell with its row, its column and its metric."""
     for row, part in _split(layout.rows, frame):
+        for mark in filter(layout.is_mark, chosen):
+            if (cell := mark.measure(part)) is not None:
+                yield _row(layout, mark, row, candidate), mark.group.title, mark, cell
         for column, cut in _split(layout.columns, part):
-            for metric in chosen:
+            for metric in filterfalse(layout.is_mark, chosen):
                 cell = metric.measure(cut)
                 if cell is not None:
                     names = _row(layout, metric, row, candidate), _column(layout, metric, column)
@@ -253,7 +264,7 @@ def _choose(layout: Layout, metrics: Sequence[Metric]) -> list[Metric]:
         chosen = [each for each in metrics if each.name in places]
         chosen.sort(key=lambda each: places[each.name])
     else:
-        chosen = [each for each in metrics if each.table == of]
+        chosen = [each for each in metrics if each.table == of or layout.is_mark(each)]
     return [each for each in chosen if not layout.groups or each.group.title in layout.groups]
 
 
@@ -282,13 +293,12 @@ def _label(label: str, metric: Metric, values: Values) -> str:
 
 def _column_names(layout: Layout, chosen: Sequence[Metric], frame: ScoreFrame) -> Iterator[str]:
     """The columns in the layout's order, whether any row has them or not."""
+    yield from (metric.group.title for metric in filter(layout.is_mark, chosen))
     parts = [{}] if isinstance(layout.columns, str) else _combinations(layout.columns, frame)
-    return (
-        f"{_column(layout, metric, values)}{end}"
-        for values in parts
-        for metric in chosen
-        for end in ("", IF_MISSING, CORRECTED)
-    )
+    for values in parts:
+        for metric in filterfalse(layout.is_mark, chosen):
+            column = _column(layout, metric, values)
+            yield from (column, f"{column}{IF_MISSING}", f"{column}{CORRECTED}")
 
 
 def _split(split: str | Split | Parts, frame: ScoreFrame) -> Iterator[tuple[Values, ScoreFrame]]:

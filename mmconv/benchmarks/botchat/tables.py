@@ -45,7 +45,7 @@ from mmconv.benchmarks.botchat.metrics import (
     named,
     table_of,
 )
-from mmconv.core.types import Cell, Table
+from mmconv.core.types import Axis, Cell, Table
 from mmconv.stats import FEWEST_CLUSTERS, ScoreFrame
 
 Matches: TypeAlias = Mapping[str, Mapping[str, Mapping[str, str]]]
@@ -210,6 +210,7 @@ def _dialogues(rows: Parts, loops: str) -> Iterator[Layout]:
         rows=rows,
         columns={"turn": None},
         column_label="utterance {turn}",
+        axis=Axis(title="utterance"),
         notes=(HUMAN_NOTE,),
         digits=1,
         detail=True,

@@ -15,7 +15,7 @@ from pydantic import Field, field_validator
 
 from images.drawn import FAMILIES, FINGERPRINT, Language, draw_sample, fingerprint
 from images.drawn import Sample as Drawn
-from mmconv.benchmarks.ablations.quantities import GIVEN, LEVELS, QUANTITIES, own_turns
+from mmconv.benchmarks.ablations.quantities import DELTAS, GIVEN, LEVELS, QUANTITIES, own_turns
 from mmconv.benchmarks.base.benchmark import Benchmark, Options
 from mmconv.benchmarks.base.dataset import Dataset, choose_samples
 from mmconv.benchmarks.base.layouts import Build, Layout
@@ -24,7 +24,7 @@ from mmconv.benchmarks.base.results import Results, Scale
 from mmconv.benchmarks.base.sample import ImageFile, Sample
 from mmconv.benchmarks.data_files.records import Record
 from mmconv.benchmarks.options import Condition, Display, Several
-from mmconv.benchmarks.scenes.metrics import layouts, metrics
+from mmconv.benchmarks.scenes.metrics import TURNS, boards, layouts, metrics
 from mmconv.core.config import CANDIDATE
 from mmconv.core.keys import hash_json
 from mmconv.core.protocols import ImageSink
@@ -140,8 +140,9 @@ class Scenes(Benchmark[Scene, ScenesOptions]):
             "format": "format kept",
             "read": "readable",
             "chance": "right by guessing",
+            "R2": "mean of the turns",
         },
-        rows={name: place for name, place in QUANTITIES.items() if place[1]},
+        rows={**TURNS, **{name: QUANTITIES[goal] for name, (_, goal) in DELTAS.items()}},
         metric="right",
     )
 
@@ -228,6 +229,10 @@ class Scenes(Benchmark[Scene, ScenesOptions]):
     def metrics(self) -> Iterator[Metric]:
         """See `mmconv.benchmarks.scenes.metrics`."""
         return metrics()
+
+    def leaderboard(self) -> Iterable[Layout]:
+        """See `mmconv.benchmarks.scenes.metrics`."""
+        return boards()
 
     def layouts(self) -> Iterable[Layout | Build]:
         """See `mmconv.benchmarks.scenes.metrics`."""

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
-
-import numpy as np
-from numpy.typing import NDArray
 
 from mmconv.benchmarks.ablations.findings import causes, largest_gain
 from mmconv.benchmarks.ablations.metrics import ladder
-from mmconv.benchmarks.ablations.quantities import MEANINGS, QUANTITIES, Grading
-from mmconv.benchmarks.base.layouts import Layout, Rows, write_estimate
+from mmconv.benchmarks.ablations.quantities import DELTAS, DUE, MEANINGS, QUANTITIES, Grading
+from mmconv.benchmarks.base.layouts import CONTROL, Layout, Rows, write_estimate
 from mmconv.benchmarks.base.metrics import (
     Group,
     Mean,
@@ -21,51 +19,59 @@ from mmconv.benchmarks.base.metrics import (
     endings_metrics,
     share,
 )
-from mmconv.core.types import Cell
+from mmconv.core.types import Axis, Cell
 from mmconv.stats import ScoreFrame
+from mmconv.stats.curves import CurvePoint, find_fall
 
 CHECKED = Grading(
     name="checked", metric="right", group=share("right (%)"), threshold=1.0, exact=True
 )
 OTHERS = {
     "share": ("scores", share("share right (%)")),
-    "chance": ("scores", share("by guessing (%)")),
+    "chance": ("scores", share(f"{CONTROL}, by guessing (%)")),
     "format": ("replies", share("format kept (%)")),
     "read": ("replies", share("readable (%)")),
 }
 """Score -> the table and the column that show it."""
-BREAKS = Group(title="below one half at level", lowest=1.0, highest=10.0)
-NEVER = ">10"
+TURNS = {name: place for name, place in QUANTITIES.items() if place[1]}
+BREAKS = Group(title="below one half at level")
+AXIS = Axis(title="level", line=50.0, mark=BREAKS.title)
 
 RIGHT = (
     "Right: all facts of perception, the answer of reasoning, all rules of creation. Share right: "
     "of the facts or rules. An unreadable reply is not right."
 )
 BROKEN = (
-    "The level at which the curve falls below one half. The curve is the best one that never rises "
-    "with the level; the interval is from 1,000 resamples within levels."
+    "The level at which right answers fall below one half: the curve is the closest one that never "
+    "rises, with straight lines between levels. The interval is from where the curve of the lower "
+    "ends of the levels' intervals falls below one half to where that of the upper ends does."
+)
+NAMES = (
+    "S1: perception. S2: reasoning. S3: creation. R2: their mean. _hat: the truth is given as turn "
+    "1, _tilde: as turns 1 and 2."
 )
 EXACT = "A program checks every reply against the truth, so no judge errs."
-SEED = 20_240_901
 
 
 def metrics() -> Iterator[Metric]:
     """All metrics of a run."""
     yield from ladder(CHECKED)
-    for name, (condition, turn) in QUANTITIES.items():
-        if not turn:
-            continue
+    for name, (condition, turn) in TURNS.items():
+        meaning = MEANINGS[name]
         for score, (table, group) in OTHERS.items():
             of = Select(score, condition=condition, turn=turn)
-            yield Mean(name, of=of, group=group, table=table, meaning=MEANINGS[name], compare=None)
-        right = Select("right", condition=condition, turn=turn)
-        meaning = MEANINGS[name]
-        for table in ("levels", "families"):
-            yield Mean(
-                f"{name}, {meaning}", of=right, group=CHECKED.group, table=table, compare=None
-            )
-        compute = partial(breaking_level, condition=condition, turn=turn)
-        yield Official(f"{name}, {meaning}", compute=compute, group=BREAKS, table="breaks")
+            yield Mean(name, of=of, group=group, table=table, meaning=meaning, compare=None)
+        right = Mean(
+            name,
+            of=CHECKED.select(condition, turn),
+            group=CHECKED.group,
+            table="levels",
+            meaning=meaning,
+            compare=None,
+        )
+        yield right
+        compute = partial(breaking_level, right=right)
+        yield Official(name, compute=compute, group=BREAKS, table="breaks", meaning=meaning)
     yield from endings_metrics("answers")
     for name in ("S1", "S2"):
         guessed = Select("chance", condition="free", turn=int(name[1]))
@@ -75,20 +81,14 @@ def metrics() -> Iterator[Metric]:
 def layouts(levels: Sequence[int]) -> Iterator[Layout]:
     """The tables in their order."""
     yield Layout("scores", "Scenes, answered by {candidate}", notes=(RIGHT, EXACT), digits=1)
-    yield Layout("breaks", "Where {candidate} breaks", notes=(BROKEN,), findings=_breaks, digits=1)
     yield Layout(
-        "levels",
-        "Right answers by level (%)",
-        columns={"level": tuple(map(str, levels))},
-        column_label="level {level}",
-        digits=0,
+        "breaks",
+        "Where right answers of {candidate} fall below one half",
+        notes=(BROKEN,),
+        findings=_breaks,
+        digits=1,
     )
-    yield Layout(
-        "families",
-        "Right answers by family (%)",
-        columns={"family": None},
-        digits=0,
-    )
+    yield from _splits(levels)
     yield Layout("deltas", "What perfect earlier turns change", findings=largest_gain, digits=1)
     yield Layout(
         "attribution_net",
@@ -123,68 +123,85 @@ def layouts(levels: Sequence[int]) -> Iterator[Layout]:
     )
 
 
-def breaking_level(frame: ScoreFrame, *, condition: str, turn: int) -> Cell | None:
-    """The level at which right answers fall below one half, with a 95 % interval.
+def _splits(levels: Sequence[int]) -> Iterator[Layout]:
+    """Right answers by level and family."""
+    by_level = partial(
+        Layout,
+        of="levels",
+        columns={"level": tuple(map(str, levels))},
+        column_label="level {level}",
+        digits=1,
+        detail=True,
+    )
+    yield by_level("levels", "Right answers by level (%)", notes=(BROKEN,), axis=AXIS)
+    yield by_level(
+        "families_by_level",
+        "Right answers by family and level (%)",
+        rows={"family": None},
+        row_label="{family}, {name}",
+    )
+    yield Layout(
+        "families",
+        "Right answers by family (%)",
+        of="levels",
+        columns={"family": None},
+        digits=1,
+        detail=True,
+    )
 
-    None for fewer than two levels. A model that never falls below is at `NEVER`.
-    """
-    by_level = {
-        int(level): [
-            value
-            for value in frame.select(
-                metric="right", condition=condition, turn=turn, level=level
-            ).values
-            if value is not None
-        ]
+
+def boards() -> Iterator[Layout]:
+    """The tables of a leaderboard: right answers, where they break, deltas, causes."""
+    board = partial(Layout, groups=(CHECKED.group.title,), rank="R2")
+    right = board("right", "Scenes: right answers (%)", of="scores", names=("R2", *TURNS))
+    yield replace(right, notes=(NAMES,))
+    yield board(
+        "right_breaks",
+        "The level at which right answers fall below one half",
+        of="breaks",
+        names={name: f"{name} breaks" for name in TURNS},
+        groups=(BREAKS.title,),
+    )
+    yield board(
+        "right_deltas", "What perfect earlier turns change (%)", of="deltas", names=tuple(DELTAS)
+    )
+    yield board(
+        "right_attribution",
+        "Which level fixed failures in creation come from (%)",
+        of="attribution_net",
+        names={f"creation{DUE}{level}": level for level in ("perception", "reasoning")},
+        groups=(CHECKED.fixed.title,),
+    )
+
+
+def breaking_level(frame: ScoreFrame, *, right: Mean) -> Cell | None:
+    """The level at which right answers fall below one half; None for fewer than two levels."""
+    cells = {
+        float(level): right.measure(frame.only(turn=None, level=level))
         for level in frame.distinct("level")
     }
-    levels = np.array(sorted(level for level, values in by_level.items() if values), dtype=float)
-    if len(levels) < 2:
+    points = [
+        CurvePoint(level, cell.value, cell.low, cell.high, cell.n)
+        for level, cell in sorted(cells.items())
+        if cell and isinstance(cell.value, float) and cell.n
+        if cell.low is not None and cell.high is not None
+    ]
+    if len(points) < 2:
         return None
-    counts = np.array([len(by_level[int(level)]) for level in levels])
-    right = np.array([sum(by_level[int(level)]) for level in levels])
-    draws = np.random.default_rng(SEED).binomial(counts, right / counts, (1000, len(levels)))
-    crossings = [_crossing(levels, draw / counts, counts) for draw in draws]
-    low, high = np.quantile(crossings, (0.025, 0.975))
-    value = _crossing(levels, right / counts, counts)
-    if value > levels[-1]:
-        return Cell(value=NEVER, n=int(counts.sum()))
-    return Cell(value=value, n=int(counts.sum()), low=float(low), high=min(float(high), 10.0))
-
-
-def _crossing(
-    levels: NDArray[np.float64], shares: NDArray[np.float64], weights: NDArray[np.int64]
-) -> float:
-    """Where the falling curve crosses one half; beyond the last level if it never does."""
-    curve = _falling(shares, weights)
-    if curve[0] < 0.5:
-        return float(levels[0])
-    below = np.flatnonzero(curve < 0.5)
-    if not len(below):
-        return float(levels[-1]) + 1.0
-    at = int(below[0])
-    part = (curve[at - 1] - 0.5) / (curve[at - 1] - curve[at])
-    return float(levels[at - 1] + part * (levels[at] - levels[at - 1]))
-
-
-def _falling(shares: NDArray[np.float64], weights: NDArray[np.int64]) -> NDArray[np.float64]:
-    """The closest curve that never rises: neighbours that rise are pooled."""
-    pools: list[list[float]] = []
-    for share_, weight in zip(shares.tolist(), weights.tolist(), strict=True):
-        pools.append([share_, weight, 1])
-        while len(pools) > 1 and pools[-2][0] < pools[-1][0]:
-            (one, heavy, some), (other, light, more) = pools[-2:]
-            total = heavy + light
-            pools[-2:] = [[(one * heavy + other * light) / total, total, some + more]]
-    return np.repeat([pool[0] for pool in pools], [int(pool[2]) for pool in pools])
+    fall = find_fall(points, 50.0)
+    is_sure = fall.low == fall.high
+    return Cell(
+        value=fall.place,
+        n=sum(point.n for point in points),
+        low=None if is_sure else fall.low,
+        high=None if is_sure else fall.high,
+        ends=(points[0].place, points[-1].place),
+    )
 
 
 def _breaks(rows: Rows) -> Iterator[str]:
     """Where each turn of the free condition breaks."""
-    cells = {
-        MEANINGS[name]: rows.get(f"{name}, {MEANINGS[name]}", {}).get(BREAKS.title)
-        for name in ("S1", "S2", "S3")
-    }
+    cells = {MEANINGS[name]: rows.get(name, {}).get(BREAKS.title) for name in ("S1", "S2", "S3")}
     levels = [f"{name} {write_estimate(cell, most=1)}" for name, cell in cells.items() if cell]
     if levels:
         yield f"Level at which right answers fall below one half: {', '.join(levels)}."

@@ -45,11 +45,12 @@ _LEAST = frozenset({"lose", MISSING})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leaderboard:
-    """The tables, and the warnings that each table's notes have too.
+    """The runs, the tables, and the warnings that each table's notes have too.
 
     `brief` are the warnings with one line for each run.
     """
 
+    runs: tuple[FinishedRun, ...]
     warnings: tuple[str, ...]
     brief: tuple[str, ...]
     tables: tuple[Table, ...]
@@ -127,6 +128,7 @@ def make_leaderboard(
             brief.append(f"{start}{'; '.join(notable.short for notable in entry.notable)}.")
     tables = [_choose(table, columns) for table in _tables(entries, sort, columns)]
     return Leaderboard(
+        runs=runs,
         warnings=tuple(warnings),
         brief=tuple(brief),
         tables=tuple(

@@ -147,14 +147,14 @@ class Chart:
             return left + (WIDTH - left - 8) * (value - low) / (high - low)
 
         drawn = []
-        for tick, text in _ticks(low, high):
+        for tick, text in number_ticks(low, high):
             at = f'x1="{x(tick):.1f}" x2="{x(tick):.1f}" y2="{bottom}"'
             drawn.append(f'<line class="{"zero" if zero and tick == 0 else "grid"}" {at}/>')
-            drawn.append(_text(x(tick), bottom + 13, text, "middle"))
+            drawn.append(draw_text(x(tick), bottom + 13, text, "middle"))
         top = 0.0
         for place, lines, height in zip(self.places, labels, heights, strict=True):
             for y, line in _spread(lines, top + height / 2, LINE):
-                drawn.append(_text(left - 8, y + 3.5, line, "end"))
+                drawn.append(draw_text(left - 8, y + 3.5, line, "end"))
             names = [name for name in series if (place, name) in points]
             for y, name in _spread(names, top + height / 2, step):
                 drawn.append(_dot(points[place, name], x, y, self.colours[name]))
@@ -169,12 +169,12 @@ class Chart:
         wide = (WIDTH - left) / len(self.places)
         bar = 0.8 * wide / len(self.series)
         drawn = []
-        for tick, text in _ticks(0.0, highest or 1.0):
+        for tick, text in number_ticks(0.0, highest or 1.0):
             y = height - height * tick / full
             drawn.append(f'<line class="grid" x1="{left}" x2="{WIDTH}" y1="{y:.1f}" y2="{y:.1f}"/>')
-            drawn.append(_text(left - 5, y + 3.5, text, "end"))
+            drawn.append(draw_text(left - 5, y + 3.5, text, "end"))
         for at, place in enumerate(self.places):
-            drawn.append(_text(left + (at + 0.5) * wide, height + 13, place, "middle"))
+            drawn.append(draw_text(left + (at + 0.5) * wide, height + 13, place, "middle"))
             for number, name in enumerate(self.series):
                 tall = height * points[place, name].value / full
                 drawn.append(
@@ -219,7 +219,7 @@ def _dot(point: Point, x: Callable[[float], float], y: float, colour: str) -> st
     )
 
 
-def _ticks(low: float, high: float) -> Iterator[tuple[float, str]]:
+def number_ticks(low: float, high: float) -> Iterator[tuple[float, str]]:
     """Round numbers in a range, at most six, with their texts."""
     rough = (high - low) / 5
     power = 10.0 ** math.floor(math.log10(rough))
@@ -229,7 +229,8 @@ def _ticks(low: float, high: float) -> Iterator[tuple[float, str]]:
         yield number * step, f"{number * step:.{digits}f}".replace("-", "\N{MINUS SIGN}")
 
 
-def _text(x: float, y: float, text: str, anchor: str) -> str:
+def draw_text(x: float, y: float, text: str, anchor: str) -> str:
+    """A text of a picture; `anchor` says which part of it is at x."""
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
 
 

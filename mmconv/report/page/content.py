@@ -23,6 +23,7 @@ from mmconv.report.data_quality import DataQuality, quality_tables, summarise_qu
 from mmconv.report.findings import WARNING, comparison_findings, run_findings, run_warnings
 from mmconv.report.notes import ALIKE
 from mmconv.report.page.charts import Chart, Plot, colours_of, comparison_charts, run_charts
+from mmconv.report.page.curves import MOST, Curves, curves_of_runs, run_curves
 from mmconv.report.page.grids import Grid, grid, heat_map, why_missing
 from mmconv.report.tables.cells import shared_notes
 from mmconv.run_folder.layout import ModelSummary
@@ -63,6 +64,7 @@ class Content:
     findings: tuple[str, ...]
     charts: Sequence[Chart]
     about: About
+    curves: Sequence[Curves] = ()
     cautions: tuple[str, ...] = ()
     marks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -97,13 +99,24 @@ class Content:
         firsts = {chart.table.name: chart for chart in reversed(charts)}
         is_open = [len(self.runs) == 1 or chart in firsts.values() for chart in charts]
         pairs = [*zip(charts, is_open, strict=True)]
+        dots = (chart.dots() for chart in charts if chart.is_drawn)
         return Section(
             id="headline",
             title="Headline numbers",
-            plots=tuple(chart.dots() for chart in charts if chart.is_drawn),
+            plots=(*(each.plot() for each in self._curves(in_overview=True)), *dots),
             grids=tuple(chart.grid() for chart, is_first in pairs if is_first),
             folded=tuple(chart.grid() for chart, is_first in pairs if not is_first),
         )
+
+    @property
+    def other_curves(self) -> Section:
+        """The curves of tables that have too many for the overview."""
+        plots = tuple(each.plot() for each in self._curves(in_overview=False))
+        return Section(id="curves", title="Curves", plots=plots)
+
+    def _curves(self, *, in_overview: bool) -> Iterator[Curves]:
+        count = Counter(each.table.name for each in self.curves)
+        return (each for each in self.curves if (count[each.table.name] <= MOST) == in_overview)
 
     def prefix(self, run: FinishedRun) -> str:
         """The label before a name that belongs to one of several runs."""
@@ -122,6 +135,7 @@ def run_content(folder: Path, about: About) -> Content:
         findings=run_findings(run.tables),
         charts=run_charts(run.tables, display, run.candidate),
         about=about,
+        curves=run_curves(run.tables, display),
         marks=display.marks(run.tables) if display.marks else {},
     )
 
@@ -138,12 +152,15 @@ def comparison_content(comparison: Comparison, about: About) -> Content:
         findings=comparison_findings(comparison, display),
         charts=comparison_charts(comparison, display),
         about=about,
+        curves=curves_of_runs(comparison.runs, display),
         cautions=comparison.warnings,
     )
 
 
 def detail_sections(content: Content, quality: Mapping[str, DataQuality]) -> Iterator[Section]:
     """Everything behind the overview; `quality` of each run by its prefix."""
+    if content.other_curves.plots:
+        yield content.other_curves
     if len(content.runs) == 1:
         yield from rating_sections(content)
         yield from _map_sections(content)

@@ -152,18 +152,21 @@ def cell_parts(
         return "", "", ""
     digits = table.digits if cell.digits is None else min(cell.digits, table.digits)
     table = replace(table, signed=table.signed or cell.signed, digits=digits)
+
+    def write(number: float) -> str:
+        return cell.outside(number) or round_number(number, table, grouped=True)
+
     if cell.value is None:
         value = NONE
     elif isinstance(cell.value, str):
         value = one_line(cell.value)
     else:
-        value = round_number(cell.value, table, grouped=True)
-        to = value if cell.to is None else round_number(cell.to, table, grouped=True)
+        value = write(cell.value)
+        to = value if cell.to is None else write(cell.to)
         value += f" to {to}" if to != value else ""
     brackets = ""
     if cell.low is not None and cell.high is not None:
-        ends = (round_number(end, table, grouped=True) for end in (cell.low, cell.high))
-        brackets = interval.format(*ends)
+        brackets = interval.format(write(cell.low), write(cell.high))
     counts = [] if cell.n is None else [size.format(cell.n)]
     if missing := sum(cell.missing.values()):
         counts.append(f"{missing} missing")

@@ -9,7 +9,7 @@ import csv
 import io
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -142,7 +142,8 @@ def to_json(table: Table) -> str:
     """One object: the table's own fields, and rows -> row -> column -> cell.
 
     A cell has value, n, missing (reason -> count), low and high; a change in a table that is not
-    `signed` has `signed` too, a number within bounds `to`, and one with fewer digits `digits`.
+    `signed` has `signed` too, a number within bounds `to`, one with fewer digits `digits`, and one
+    that may be outside its axis the `ends`.
     """
     check_table(table)
     document = {
@@ -154,6 +155,7 @@ def to_json(table: Table) -> str:
         "detail": table.detail,
         "notes": table.notes,
         **({"findings": table.findings} if table.findings else {}),
+        **({"axis": asdict(table.axis)} if table.axis else {}),
         "rows": {
             name: {column: row[column] for column in table.columns if column in row}
             for name, row in table.rows.items()
@@ -174,6 +176,7 @@ def _json_cell(cell: Cell) -> dict[str, Any]:
         **({"signed": True} if cell.signed else {}),
         **({} if cell.to is None else {"to": cell.to}),
         **({} if cell.digits is None else {"digits": cell.digits}),
+        **({} if cell.ends is None else {"ends": cell.ends}),
     }
 
 

@@ -36,7 +36,9 @@ from mmconv.core.plans import read_trial
 from mmconv.core.types import Cell, Table
 from mmconv.report.comparison.leaderboard import RANK, Leaderboard
 from mmconv.report.page.build import HEAD, block_name, write_parts
+from mmconv.report.page.charts import COLOURS, Plot
 from mmconv.report.page.content import NOTHING, About, comparison_content, run_content
+from mmconv.report.page.curves import curves_of_runs
 from mmconv.report.page.grids import grid, shown
 from mmconv.report.page.rendering import templates
 from mmconv.report.page.samples import reading_settings, shown_sample
@@ -261,6 +263,7 @@ def _show_board(board: Leaderboard) -> bytes:
                 (grid(table, notes=()), [note for note in table.notes if note not in known])
                 for table in board.tables
             ],
+            plots=_curves(board),
             shared=shared,
         )
     )
@@ -272,6 +275,14 @@ def _show_board(board: Leaderboard) -> bytes:
     }
     runs = {label: row["run"].value for label, row in board.tables[-1].rows.items() if "run" in row}
     return orjson.dumps({"html": html, "columns": [*columns], "runs": runs})
+
+
+def _curves(board: Leaderboard) -> list[Plot]:
+    """The curves of the best runs, as many as there are colours."""
+    runs = {run.label: run for run in board.runs}
+    best = [runs[label] for label in board.tables[0].rows if label in runs][: len(COLOURS)]
+    pictures = curves_of_runs(best, display_of(best[0].spec.benchmark)) if best else []
+    return [each.plot() for each in pictures if each.axis.line is not None]
 
 
 @router.get("/compare")

@@ -15,7 +15,7 @@ import pytest
 
 from mmconv.core.atomic_writes import atomic_write
 from mmconv.core.errors import DataError
-from mmconv.core.types import Cell, Table
+from mmconv.core.types import Axis, Cell, Table
 from mmconv.report.tables.formats import (
     FORMATS,
     all_to_markdown,
@@ -221,8 +221,12 @@ def test_written_tables_are_read_back_in_their_order(tmp_path: Path) -> None:
     signed = replace(TABLE, name="a_later_one", signed=True, detail=True, digits=1)
     change = {"a": {"S1": Cell(value=1.0, n=3, signed=True)}}
     mixed = Table(name="mixed", title="t", columns=("S1",), rows=change)
-    write_tables(tmp_path, [TABLE, signed, mixed])
-    assert read_tables(tmp_path) == (TABLE, signed, mixed)
+    place = Cell(value=11.0, n=3, low=9.5, high=11.0, ends=(1.0, 10.0))
+    axis = Axis(title="level", line=50.0, mark="S1")
+    curves = Table(name="curves", title="t", columns=("S1",), rows={"a": {"S1": place}}, axis=axis)
+    write_tables(tmp_path, [TABLE, signed, mixed, curves])
+    assert read_tables(tmp_path) == (TABLE, signed, mixed, curves)
+    assert ">10 [9.50, >10] n=3" in to_text(curves)
 
 
 def test_tables_that_are_not_written_again_are_gone_and_nothing_else(tmp_path: Path) -> None:

@@ -1,0 +1,243 @@
+"""Curves: rows of a table with an axis as pictures, and where each falls below the table's line.
+
+A picture has a series for each condition or run. Below its frame is a row for each series with the
+mark of the table: where the curve falls below the line, with the interval. Nothing is estimated
+here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from mmconv.benchmarks.base.layouts import write_estimate
+from mmconv.benchmarks.options import Display
+from mmconv.core.types import Axis, Cell, Table
+from mmconv.report.comparison.differences import Named
+from mmconv.report.page.charts import (
+    COLOURS,
+    LINE,
+    WIDTH,
+    Plot,
+    colours_of,
+    draw_text,
+    number_ticks,
+)
+from mmconv.run_folder.saved_run import FinishedRun
+
+MOST = 6
+"""The most pictures of a table in an overview; more are among the details."""
+
+MARK = "\N{BLACK DIAMOND}"
+
+HEIGHT = 140.0
+LEFT = 38.0
+RIGHT = WIDTH - 10.0
+"""Units of the frame that curves are drawn in."""
+
+STEP = 11.0
+"""Units from one row of marks to the next."""
+
+MOST_LABELS = 12
+
+_NUMBER = re.compile(r"\d+(?:\.\d+)?$")
+
+Scale = Callable[[float], float]
+"""A number of the data -> units of the picture."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Curves:
+    """The curves of one picture: series -> the row of a table; `table` is that of the first run.
+
+    `reach` is from the least to the largest number of all pictures of the table.
+    """
+
+    title: str
+    table: Table
+    axis: Axis
+    colours: Mapping[str, str]
+    rows: dict[str, Mapping[str, Cell]] = field(default_factory=dict)
+    reach: tuple[float, float] = (0.0, 1.0)
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether a picture of it can be read."""
+        is_curve = any(len(self.points(series)) > 1 for series in self.rows)
+        return is_curve and len(self.rows) <= len(COLOURS)
+
+    @property
+    def places(self) -> dict[str, float]:
+        """Column -> its place on the axis."""
+        return {
+            column: float(number[0])
+            for column in self.table.columns
+            if column != self.axis.mark and (number := _NUMBER.search(column))
+        }
+
+    def points(self, series: str) -> dict[float, tuple[float, float, float]]:
+        """Place -> value, low and high; those without an interval have the value three times."""
+        row = self.rows[series]
+        cells = {place: row.get(column) for column, place in self.places.items()}
+        return {
+            place: (
+                cell.value,
+                cell.value if cell.low is None else cell.low,
+                cell.value if cell.high is None else cell.high,
+            )
+            for place, cell in cells.items()
+            if cell is not None and isinstance(cell.value, float)
+        }
+
+    def plot(self) -> Plot:
+        """Each curve with a band of its intervals, the line, and the marks below."""
+        places, (low, high) = [*self.places.values()], self.reach
+        first, last = places[0], places[-1]
+
+        def x(place: float) -> float:
+            part = (min(max(place, first), last) - first) / ((last - first) or 1.0)
+            return LEFT + 8 + (RIGHT - LEFT - 8) * part
+
+        def y(value: float) -> float:
+            return 4 + (HEIGHT - 4) * (high - value) / ((high - low) or 1.0)
+
+        marks = {
+            name: row[self.axis.mark] for name, row in self.rows.items() if self.axis.mark in row
+        }
+        bottom = HEIGHT + STEP * len(marks) + 4
+        drawn = [*self._frame(y), *(_place_labels(places, x, bottom + 14))]
+        for name in self.rows:
+            drawn += _draw_curve(self.points(name), x, y, f"var(--{self.colours[name]})")
+        for number, (name, cell) in enumerate(marks.items()):
+            start = y(self.axis.line) if self.axis.line is not None else HEIGHT
+            ends = start, HEIGHT + 4 + STEP * (number + 0.5)
+            drawn += _draw_mark(cell, x, ends, f"var(--{self.colours[name]})")
+        drawn.append(draw_text((LEFT + RIGHT) / 2, bottom + 27, self.axis.title, "middle"))
+        texts = {name: f": {write_estimate(cell, most=1)}" for name, cell in marks.items()}
+        only = texts.get(next(iter(self.rows)), "") if len(self.rows) == 1 else ""
+        return Plot(
+            title=self.title,
+            svg=f'<svg class="plot" viewBox="0 0 {WIDTH:.0f} {bottom + 30:.0f}" '
+            f'aria-hidden="true" focusable="false">{"".join(drawn)}</svg>',
+            words="; ".join(self._words(name) for name in self.rows),
+            note=f"{MARK}\N{NO-BREAK SPACE}{self.axis.mark}{only}" if marks else "",
+            legend=tuple((name + texts.get(name, ""), self.colours[name]) for name in self.rows),
+        )
+
+    def _frame(self, y: Scale) -> Iterator[str]:
+        """Lines across with their numbers; the line of the axis is dashed."""
+        line, ticks = self.axis.line, dict(number_ticks(*self.reach))
+        if line is not None:
+            ticks = {at: text for at, text in ticks.items() if abs(y(at) - y(line)) > 1.5 * LINE}
+            ticks[line] = f"{line:g}"
+        for tick, text in ticks.items():
+            at = f'x1="{LEFT}" x2="{RIGHT}" y1="{y(tick):.1f}" y2="{y(tick):.1f}"'
+            yield f'<line class="{"zero" if tick == line else "grid"}" {at}/>'
+            yield draw_text(LEFT - 5, y(tick) + 3.5, text, "end")
+
+    def _words(self, series: str) -> str:
+        """The curve for screen readers."""
+        mark = self.rows[series].get(self.axis.mark)
+        points = self.points(series).items()
+        numbers = [f"{place:g}: {value:.3g}" for place, (value, _, _) in points]
+        broken = f"{self.axis.mark} {write_estimate(mark, most=1)}; " if mark else ""
+        return f"{series}: {broken}{self.axis.title} {', '.join(numbers)}"
+
+
+def _place_labels(places: Sequence[float], x: Scale, y: float) -> Iterator[str]:
+    for place in places[:: 1 + len(places) // (MOST_LABELS + 1)]:
+        yield draw_text(x(place), y, f"{place:g}", "middle")
+
+
+def _draw_curve(
+    points: Mapping[float, tuple[float, float, float]], x: Scale, y: Scale, paint: str
+) -> Iterator[str]:
+    upper = [f"{x(place):.1f},{y(high):.1f}" for place, (_, _, high) in points.items()]
+    lower = [f"{x(place):.1f},{y(low):.1f}" for place, (_, low, _) in points.items()]
+    middle = [f"{x(place):.1f},{y(value):.1f}" for place, (value, _, _) in points.items()]
+    band = " ".join([*upper, *lower[::-1]])
+    yield f'<polygon class="band" points="{band}" style="fill:{paint}"/>'
+    yield f'<polyline points="{" ".join(middle)}" style="stroke:{paint}"/>'
+    for at in middle:
+        left, top = at.split(",")
+        yield f'<circle cx="{left}" cy="{top}" r="2" style="fill:{paint}"/>'
+
+
+def _draw_mark(cell: Cell, x: Scale, ends: tuple[float, float], paint: str) -> Iterator[str]:
+    """The mark with its interval in a row below and a line from the curve, or a text if outside."""
+    if not isinstance(cell.value, float):
+        return
+    start, row = ends
+    if cell.low is not None and cell.high is not None:
+        across = f'x1="{x(cell.low):.1f}" x2="{x(cell.high):.1f}" y1="{row:.1f}" y2="{row:.1f}"'
+        yield f'<line class="interval-line" {across} style="stroke:{paint}"/>'
+    middle = x(cell.value)
+    if outside := cell.outside(cell.value):
+        anchor = "start" if outside.startswith("<") else "end"
+        yield f'<g style="fill:{paint}">{draw_text(middle, row + 3.5, outside, anchor)}</g>'
+        return
+    down = f'x1="{middle:.1f}" x2="{middle:.1f}" y1="{start:.1f}" y2="{row:.1f}"'
+    yield f'<line class="drop" {down} style="stroke:{paint}"/>'
+    shape = f"M{middle:.1f},{row - 4.5:.1f}l4.5,4.5l-4.5,4.5l-4.5,-4.5z"
+    yield f'<path d="{shape}" style="fill:{paint}"/>'
+
+
+def run_curves(tables: Iterable[Table], display: Display) -> list[Curves]:
+    """A picture for each turn with a curve per condition; of other rows, one for each."""
+    conditions = dict.fromkeys(display.place_of(row)[1] for row in display.rows)
+    drawn: list[Curves] = []
+    for table, axis in _with_axis(tables):
+        pictures: dict[str, Curves] = {}
+        for row, cells in table.rows.items():
+            turn, condition = display.place_of(row)
+            is_known = row in display.rows
+            names = [*conditions] if is_known else [row]
+            place = turn if is_known else row
+            picture = pictures.setdefault(place, _picture(table, axis, place, names))
+            picture.rows[condition if is_known else row] = cells
+        drawn += _alike(pictures.values())
+    return drawn
+
+
+def curves_of_runs(runs: Sequence[FinishedRun], display: Display) -> list[Curves]:
+    """A picture for each row of the runs' tables, with a curve per run."""
+    names = [run.label for run in runs]
+    drawn: list[Curves] = []
+    for first, axis in _with_axis(runs[0].tables):
+        pictures: dict[str, Curves] = {}
+        for run in runs:
+            named = Named(label=run.label, candidate=run.candidate, tables=())
+            for table in (each for each in run.tables if each.name == first.name):
+                for row, cells in table.rows.items():
+                    place = display.name_row(named.renamed(row, "").strip(", "))
+                    picture = pictures.setdefault(place, _picture(first, axis, place, names))
+                    picture.rows[run.label] = cells
+        drawn += _alike(pictures.values())
+    return drawn
+
+
+def _with_axis(tables: Iterable[Table]) -> Iterator[tuple[Table, Axis]]:
+    return ((table, table.axis) for table in tables if table.axis is not None)
+
+
+def _picture(table: Table, axis: Axis, place: str, names: Sequence[str]) -> Curves:
+    title = f"{table.title}: {place}" if place else table.title
+    return Curves(title=title, table=table, axis=axis, colours=colours_of(names))
+
+
+def _alike(pictures: Iterable[Curves]) -> list[Curves]:
+    """The pictures that can be drawn, with one reach."""
+    drawn = [curves for curves in pictures if curves.is_drawn]
+    numbers = [
+        number
+        for curves in drawn
+        for name in curves.rows
+        for point in curves.points(name).values()
+        for number in point
+    ]
+    numbers += [curves.axis.line for curves in drawn if curves.axis.line is not None]
+    for curves in drawn:
+        low, high = min(numbers), max(numbers)
+        curves.reach = (low, high) if low < high else (low - 1, high + 1)
+    return drawn
