@@ -68,7 +68,7 @@ class ScenesOptions(Options):
     """The families of drawings."""
     levels: Several[int] = tuple(range(1, 11))
     """The levels of difficulty, from 1 to 10."""
-    n: int = Field(default=10, ge=1)
+    n: int = Field(default=10, ge=1, le=1000)
     """How many images of each family and level."""
     language: Language = "en"
     """The language of the dialogues: en or zh."""
