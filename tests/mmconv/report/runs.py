@@ -41,6 +41,8 @@ def write_data(benchmark: str, folder: Path) -> dict[str, Any]:
             return {"data": str(botchat.write(folder / "data.jsonl", records))}
         case "cmteval":
             return {"data": str(cmteval.write_folder(folder, SIZE))}
+        case "scenes":
+            return {"families": ["clocks"], "levels": [1, 2], "n": SIZE}
         case "dialogue":
             turns = [{"instruction": f"Ask {n}?", "reference": f"Say {n}."} for n in (1, 2)]
             rows = [{"id": str(number), "turns": turns} for number in range(1, SIZE + 1)]
@@ -73,7 +75,7 @@ async def make_run(
     spec = RunSpec(
         benchmark=benchmark,
         options=options,
-        models={"candidate": candidate, "judge": judge},
+        models={"candidate": candidate} | ({} if benchmark == "scenes" else {"judge": judge}),
         **fields,
     )
     return (await evaluate(spec, folder / "runs", page=page, shard=shard)).folder
