@@ -6,7 +6,6 @@ import os
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import orjson
 import pytest
 import yaml
@@ -14,6 +13,7 @@ import yaml
 from tests.doc_pages import ROOT
 from tests.interop.conftest import interpreter
 
+jsonschema = pytest.importorskip("jsonschema")
 SWEEPS = ROOT / "configs" / "sweeps"
 
 READ_TASK = """
