@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
+import httpx2
 import orjson
 
 from mmconv.core.config import ModelSpec
@@ -84,11 +85,14 @@ class ClaudeBatches:
 
     async def results(self, batch: str) -> dict[str, bytes | BackendError]:
         """The answers of the batch, and the errors of requests without one."""
-        with self._client.failures():
-            return {
-                entry.custom_id: self._answer(batch, entry.result.to_dict())
-                async for entry in await self._batches.results(batch)
-            }
+        try:
+            with self._client.failures():
+                return {
+                    entry.custom_id: self._answer(batch, entry.result.to_dict())
+                    async for entry in await self._batches.results(batch)
+                }
+        except httpx2.TransportError as error:  # the SDK converts none while it reads the body
+            raise Transient("connection", f"batch {batch}: the results broke off") from error
 
     async def aclose(self) -> None:
         """Close all connections."""

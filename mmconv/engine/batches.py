@@ -52,13 +52,17 @@ _CLOCK_ERROR = 600.0
 
 @dataclass(slots=True)
 class _Request:
-    """A request in a batch, or on its way there; the body is dropped once the provider has it."""
+    """A request in a batch, or on its way there; the body is dropped once the provider has it.
+
+    `work` is the task that sees it through.
+    """
 
     body: bytes
     answer: asyncio.Future[bytes] = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
     callers: int = 0
+    work: asyncio.Task[None] | None = None
 
     def settle(self, answer: bytes | BaseException) -> None:
         if self.answer.done():
@@ -189,9 +193,13 @@ class BatchBackend:
             try:
                 await work
             except Exception as error:  # noqa: BLE001 - it is raised to every caller
-                self._settle(requests, dict.fromkeys(requests, error))
+                # others were handed on, and may have been paid for
+                own = {key: each for key, each in requests.items() if each.work is task}
+                self._settle(own, dict.fromkeys(own, error))
 
         task = asyncio.create_task(see_through())
+        for request in requests.values():
+            request.work = task
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 

@@ -71,7 +71,9 @@ def plan(folders: list[Path], effect: float, *, percent: bool = False) -> Table:
     if len(folders) > 2:
         raise ConfigError("name a run for changes between its conditions, or two for differences")
     default = Path(mmconv.benchmarks.__file__).parent / folders[0].name / DEFAULT
-    if not folders[0].exists() and default.exists():
+    # a benchmark's name, not a path
+    is_name = len(folders) == 1 and str(folders[0]) == folders[0].name
+    if is_name and not folders[0].exists() and default.exists():
         known, prices, source = _read_default(default)
     else:
         runs = open_runs(folders) if len(folders) > 1 else (read_finished(folders[0]),)

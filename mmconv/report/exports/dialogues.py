@@ -18,6 +18,7 @@ from typing import Any
 import orjson
 
 from mmconv.core.atomic_writes import atomic_write
+from mmconv.core.judges import JUDGE, split_call
 from mmconv.core.keys import hash_json
 from mmconv.core.plans import read_trial
 from mmconv.core.types import Score
@@ -128,9 +129,9 @@ def write_mt_bench(run: FinishedRun, out: Path) -> list[Path]:
         )
         replies = [_answer(call, "mt-bench") for call in dialogue.turns]
         answer["choices"].append({"index": trial - 1, "turns": replies})
-        for kind, judgement in _judgements(run, dialogue):
+        for name, judgement in _judgements(run, dialogue):
             shared = {**judgement, "model": model, "tstamp": time}
-            judgements[kind].append({"question_id": question["question_id"], **shared})
+            judgements[name].append({"question_id": question["question_id"], **shared})
     return [
         _write_lines(out / "question.jsonl", questions.values()),
         *(
@@ -138,25 +139,29 @@ def write_mt_bench(run: FinishedRun, out: Path) -> list[Path]:
             for model, lines in answers.items()
         ),
         *(
-            _write_lines(out / "model_judgment" / f"{file_name(run.judge, kind)}.jsonl", lines)
-            for kind, lines in judgements.items()
+            _write_lines(out / "model_judgment" / f"{name}.jsonl", lines)
+            for name, lines in judgements.items()
         ),
     ]
 
 
 def _judgements(run: FinishedRun, dialogue: Dialogue) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The judgements of a dialogue, each with the name of its file: `direct_single`.
+    """The judgements of a dialogue, each with the name of its file: `gpt-4o_direct_single`.
 
     Judgements of other kinds, and of whole dialogues, are in other files: FastChat averages a file.
     """
+    models = run.spec.models
     for call in dialogue.judgements:
-        turn = re.search(r"turn_(\d+)", call.call)
-        kind = re.sub(r"/?turn_\d+", "", call.call)
+        name, further = split_call(call.call)
+        model = models.get(further or JUDGE)
+        judge = run.judge if model is None else model.label
+        turn = re.search(r"turn_(\d+)", name)
+        kind = re.sub(r"/?turn_\d+", "", name)
         numbers = {number.name: number.value for number in call.scores or ()}
         yield (
-            file_name(kind, "single") if kind else "single",
+            file_name(judge, file_name(kind, "single") if kind else "single"),
             {
-                "judge": [run.judge, call.prompt or call.call],
+                "judge": [judge, call.prompt or name],
                 "judgment": call.text,
                 "score": next(iter(numbers.values())) if len(numbers) == 1 else -1,
                 "turn": int(turn[1]) if turn else 0,

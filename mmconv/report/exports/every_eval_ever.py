@@ -18,6 +18,7 @@ from mmconv.benchmarks.base.metrics import Delta, Ratio
 from mmconv.benchmarks.registry import find_class, title_of
 from mmconv.core.atomic_writes import atomic_write
 from mmconv.core.config import CANDIDATE, ModelSpec
+from mmconv.core.judges import judge_roles
 from mmconv.core.keys import hash_json
 from mmconv.report.exports.records import Estimate, file_name, finished_at, read_estimates
 from mmconv.run_folder.saved_run import FinishedRun
@@ -123,11 +124,12 @@ def _has_llm_judge(run: FinishedRun) -> bool:
 
 
 def _judge(run: FinishedRun) -> dict[str, Any]:
-    """The judge, and its prompts by the hashes of their files: a benchmark has several."""
+    """The judges, and their prompts by the hashes of their files: a benchmark has several."""
     prompts = run.manifest.provenance.get("prompts", {})
-    judge = _model(run.spec.models["judge"], run.manifest.models["judge"])
+    models = run.spec.models
+    judges = [_model(models[role], run.manifest.models[role]) for role in judge_roles(models)]
     return {
-        "judges": [{"model_info": judge}],
+        "judges": [{"model_info": judge} for judge in judges],
         "input_prompt": f"prompt files of mmconv, by SHA-256: {json.dumps(prompts)}",
     }
 

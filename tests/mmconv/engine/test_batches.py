@@ -257,6 +257,26 @@ async def test_a_refused_batch_fails_its_calls_and_a_busy_server_is_waited_for(
 
 
 @each_provider
+async def test_a_refused_batch_leaves_calls_of_earlier_batches_alone(
+    provider: str, store: Store
+) -> None:
+    server = BatchServer()
+    async with server.running() as url:
+        async with batched(server, provider, url, store) as backend:
+            asking = asyncio.ensure_future(ask(backend, "old"))
+            await server.created.wait()
+            asking.cancel()
+        server.refusals = [400]
+        async with batched(server, provider, url, store) as backend:
+            old, new = await asyncio.gather(
+                ask(backend, "old"), ask(backend, "new"), return_exceptions=True
+            )
+    assert isinstance(old, Reply) and old.text == "to old"
+    assert isinstance(new, Refused)
+    assert server.paid == {"old": 1}
+
+
+@each_provider
 async def test_a_batch_is_not_forgotten_if_a_key_is_revoked(provider: str, store: Store) -> None:
     server = BatchServer(looks_refused=1)
     async with server.running() as url, batched(server, provider, url, store) as backend:
