@@ -30,6 +30,7 @@ from mmconv.client.jobs import AsyncDialogue, AsyncRun, Dialogue, Run
 from mmconv.client.transport import (
     AsyncTransport,
     BlockingTransport,
+    ServiceError,
     Transport,
     read,
     settings,
@@ -202,6 +203,7 @@ class Calls:
 
         A dialogue has `turns` and `images` as in `dialogue`, and optionally an `id` and a
         `caption`. `fields` are those of `/v1/dialogues:batch`, such as `conditions` and `judge`.
+        Raises `ServiceError` if the run fails or is stopped.
         """
         said = [
             {**each, "turns": [await self._turn(turn) for turn in each["turns"]]}
@@ -210,10 +212,16 @@ class Calls:
         ]
         body = {"model": model, "dialogues": said, **fields}
         posted = await self._transport.json("POST", "/v1/dialogues:batch", json=body)
-        await AsyncRun(self._transport, read(RunInfo, posted["run"])).wait(progress=progress)
-        # the same finds the run, which has its tables now
-        return read(
-            BatchResult, await self._transport.json("POST", "/v1/dialogues:batch", json=body)
+        run = AsyncRun(self._transport, read(RunInfo, posted["run"]))
+        info = await run.wait(progress=progress)
+        if info.state != "done":
+            raise ServiceError(f"{info.id} is {info.state}; batch() with the same resumes it")
+        tables = {table.name: table for table in await run.tables()}
+        return BatchResult(
+            run=info,
+            scores=tables.get("scores"),
+            deltas=tables.get("deltas"),
+            attribution=tables.get("attribution_net"),
         )
 
     async def dialogue_by_id(self, dialogue_id: str) -> AsyncDialogue:

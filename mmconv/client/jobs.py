@@ -6,6 +6,7 @@ handles without `await`.
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -88,7 +89,7 @@ class AsyncJob(Generic[Info]):
                     info = await self.refresh()
                     show(info)
             return info
-        except (KeyboardInterrupt, ServiceError) as error:
+        except (KeyboardInterrupt, asyncio.CancelledError, ServiceError) as error:
             error.add_note(
                 f"{self.id} may go on at the server: Client.{self._method}({self.id!r}) can "
                 "wait() for it or stop() it"

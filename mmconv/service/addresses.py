@@ -68,6 +68,9 @@ def check_url(text: str | URL, rules: Rules, what: str) -> URL:
         # The resolver is not called for a host that is an address already.
         address = str(ip_address(url.host or ""))
     except ValueError:
+        # aiohttp takes 127.1 and 2130706433 for addresses too, and the system reads them as such
+        if not url.host or url.host.replace(".", "").isdigit():
+            raise Forbidden(f"{what} must name a host or a full IP address") from None
         return url
     if not rules.allowed(address):
         raise Forbidden(f"{what} leads to an address that is not public")

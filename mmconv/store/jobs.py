@@ -21,7 +21,7 @@ ACTIVE: tuple[JobState, ...] = ("queued", "running")
 class NewJob:
     """A job as it is submitted.
 
-    Equal ids have equal `spec`s (JSON). It counts against the limits of its `owner`; lists can be
+    Jobs of equal ids do the same; their `spec`s (JSON) may differ in the webhook. It counts against the limits of its `owner`; lists can be
     filtered by `benchmark` and `model`.
     """
 

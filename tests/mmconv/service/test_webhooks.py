@@ -21,6 +21,8 @@ from tests.mmconv.service.run_settings import drawn, finished, request, until
 
 KEY = b"0123456789abcdef"
 LOOPBACK = ["127.0.0.0/8"]
+SHORT = ("127.1", "2130706433", "0177.0.0.1", "0", "127.0.0.1.", "\N{FULLWIDTH DIGIT ZERO}")
+"""Hosts that the system reads as addresses."""
 
 
 @dataclass(slots=True)
@@ -97,6 +99,7 @@ async def test_nothing_is_posted_to_a_private_address(
         (receiver.url, "must be https"),
         (private, "not public"),
         ("https://[::ffff:10.0.0.1]/x", "not public"),
+        *((f"https://{host}/x", "a full IP address") for host in SHORT),
         ("https://me:secret@example.com/x", "without a password"),
     ):
         refused = await post(served.client, url)
