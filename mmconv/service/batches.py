@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from typing import Annotated, Any
 
 import orjson
@@ -68,7 +69,7 @@ class BatchRequest(DialogueSettings):
     dialogues: tuple[BatchDialogue, ...] = Field(min_length=1)
 
     def requests(self) -> Iterator[tuple[str, DialogueRequest]]:
-        """Each dialogue as a request of its own, with its field."""
+        """Each dialogue as a separate request, with its field."""
         shared = self.model_dump(exclude_unset=True, exclude={"dialogues"})
         for place, each in enumerate(self.dialogues):
             own = each.model_dump(exclude_unset=True, exclude={"id"})
@@ -160,33 +161,33 @@ def _faults(shared: Service, asked: BatchRequest) -> Iterator[tuple[str, str]]:
 
 async def _store(shared: Service, caller: Caller, asked: BatchRequest) -> OwnDataset:
     """The dialogues as a dataset of the caller. Raises `Problem`."""
-    files: dict[str, bytes] = {}
+    files: dict[str, Callable[[], bytes]] = {}
+    new = NewDataset(benchmark=DIALOGUE, title=TITLE, generate_only=asked.judge is None)
+    room = partial(shared.room, caller.name, caller.limits.stored_bytes)
     with request_images(shared, caller.as_owner) as images:
         records = [
             {"id": name} | await _record(shared, images, files, each, f"dialogues[{place}]")
             for place, (name, each) in enumerate(zip(asked.ids, asked.dialogues, strict=True))
         ]
-    room = caller.limits.stored_bytes - await asyncio.to_thread(shared.stored, caller.name)
-    new = NewDataset(benchmark=DIALOGUE, title=TITLE, generate_only=asked.judge is None)
-    return await asyncio.to_thread(
-        shared.datasets.write, caller.name, new, records, files, max(room, 0)
-    )
+        write = shared.datasets.write
+        return await work_on_image(
+            shared, "dialogues", write, caller.name, new, records, files, room
+        )
 
 
 async def _record(
     shared: Service,
     images: RequestImages,
-    files: dict[str, bytes],
+    files: dict[str, Callable[[], bytes]],
     dialogue: BatchDialogue,
     field: str,
 ) -> dict[str, Any]:
-    """A dialogue as a record of a dataset; its images are added to `files`."""
+    """A dialogue as a record of a dataset; `files` gets readers of its images."""
 
     async def keep(names: tuple[str, ...], param: str) -> list[str]:
         opened = [await images.image(name, f"{param}[{place}]") for place, name in enumerate(names)]
         for image in opened:
-            read = shared.images.read
-            files[image.sha256] = await work_on_image(shared, param, read, image.sha256)
+            files[image.sha256] = partial(shared.images.read, image.sha256)
         return [image.sha256 for image in opened]
 
     first = await keep(dialogue.images, f"{field}.images")

@@ -1,7 +1,7 @@
 """`/v1/data` and `/v1/prompts`: the datasets of runs, and what judgements may be made of.
 
 They describe what `POST /v1/runs` and `POST /v1/judgements` accept. `/v1/models` lists the models.
-Clients may send datasets of their own, which only they and admins see.
+Clients may send datasets, which only they and admins see.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import Annotated, Any
 
 import orjson
@@ -97,9 +97,9 @@ async def add_data(
         raise Problem(400, message, param="benchmark")
     if request.headers.get("content-type", "").startswith("multipart/"):
         raise Problem(415, "send the file as the body, not as a form (curl --data-binary @FILE)")
-    room = caller.limits.stored_bytes - await asyncio.to_thread(shared.stored, caller.name)
+    room = partial(shared.room, caller.name, caller.limits.stored_bytes)
     new = NewDataset(benchmark=benchmark, title=title, generate_only=generate_only)
-    own = await shared.datasets.add(caller.name, new, request.stream(), max(room, 0))
+    own = await shared.datasets.add(caller.name, new, request.stream(), room)
     shared.metrics.uploaded.inc(own.bytes)
     return json_response(_own_info(own), 201)
 
@@ -127,7 +127,11 @@ async def remove_data(data: DataName, shared: Shared, caller: RunStarter) -> Res
             if orjson.loads(job.spec)["data"] == data:
                 message = f"{job.id} needs the dataset; wait for its end, or stop it"
                 raise Problem(409, message, param="data", code="data_in_use")
-    await asyncio.to_thread(shared.datasets.remove, data)
+    try:
+        await asyncio.to_thread(shared.datasets.remove, data)
+    except FileNotFoundError:
+        raise _no_data() from None
+    shared.forget_data(data)
     return Response(status_code=204)
 
 

@@ -1,7 +1,7 @@
 """Unpack and check an uploaded dataset: `python -P -m mmconv.service.dataset_check`.
 
-A small file may unpack to gigabytes, or keep its reader busy for hours. So this is a process of its
-own, and a small part of the machine is all that it gets. It reads an `Order` from standard input
+A small file may unpack to gigabytes, or keep its reader busy for hours. So it runs in
+a separate process, with a small part of the machine. It reads an `Order` from standard input
 and writes a `Checked`. Paths are relative to the dataset's folder, so messages name no place of
 this machine.
 """
@@ -12,11 +12,14 @@ import errno
 import os
 import resource
 import sys
+import zlib
 from codecs import BOM_UTF8
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
+from lzma import LZMAError
 from pathlib import Path, PurePosixPath
 from shutil import copyfileobj
+from threading import Lock
 from typing import Any, get_origin
 from zipfile import BadZipFile, ZipFile, ZipInfo
 
@@ -27,6 +30,8 @@ from mmconv.benchmarks.data_files.records import scan_records
 from mmconv.benchmarks.options import describe, file_options
 from mmconv.core.config import ModelSpec, RunSpec
 from mmconv.core.errors import InputError
+from mmconv.core.keys import hash_bytes
+from mmconv.core.types import Image
 from mmconv.engine.setup import build_benchmark
 
 UPLOAD = "upload"
@@ -48,7 +53,15 @@ _JUDGE = {"judge": ModelSpec(provider="fake", model="judge")}
 """Stands for the judge of later runs: data are checked for what it needs."""
 
 # what zipfile raises for a damaged, encrypted or unsupported archive
-_BROKEN = (BadZipFile, RuntimeError, NotImplementedError, EOFError, ValueError)
+_BROKEN = (
+    BadZipFile,
+    RuntimeError,
+    NotImplementedError,
+    EOFError,
+    ValueError,
+    zlib.error,
+    LZMAError,
+)
 
 
 class Order(BaseModel):
@@ -83,6 +96,25 @@ class TooLarge(InputError):
     """A dataset that exceeds a limit."""
 
 
+class BoundedStore(ImageStore):
+    """Keeps at most `most_bytes` of images that are inside a file. Raises `TooLarge`."""
+
+    def __init__(self, folder: Path, *, limits: Limits, most_bytes: int) -> None:
+        super().__init__(folder, limits=limits)
+        self._most_bytes = most_bytes
+        self._left = most_bytes
+        self._counting = Lock()
+
+    def add_bytes(self, data: bytes, where: str = "image") -> Image:
+        """See `ImageStore`."""
+        with self._counting:
+            if not self.holds(hash_bytes(data)):
+                self._left -= len(data)
+            if self._left < 0:
+                raise TooLarge(f"its images unpack to more than {self._most_bytes:,} bytes")
+        return super().add_bytes(data, where)
+
+
 def main() -> None:
     """Read the order, check the dataset, write the result."""
     order = Order.model_validate_json(sys.stdin.buffer.read())
@@ -100,7 +132,7 @@ def main() -> None:
     except OSError as error:
         if error.errno == errno.ENOSPC:
             sys.exit(errno.ENOSPC)
-        result = Checked(problem=f"the archive cannot be unpacked ({error.strerror})")
+        result = Checked(problem=f"the archive cannot be unpacked ({error.strerror or error})")
     except MemoryError:
         result = Checked(problem="it takes too much memory to read", is_large=True)
     sys.stdout.write(result.model_dump_json())
@@ -157,7 +189,7 @@ def _members(infos: Sequence[ZipInfo]) -> Iterator[tuple[PurePosixPath, ZipInfo]
         name = PurePosixPath(info.filename)
         if name.is_absolute() or ".." in name.parts or "\\" in info.filename:
             raise InputError(f"{info.filename!r} is not inside the archive; pack it again")
-        # systems add such files of their own
+        # systems add such files
         hidden = any(part.startswith(".") or part == "__MACOSX" for part in name.parts)
         if info.is_dir() or hidden:
             continue
@@ -205,7 +237,8 @@ def _count_samples(order: Order, options: Mapping[str, Any]) -> int:
         options={**options, "generate_only": order.generate_only},
         models={} if order.generate_only else _JUDGE,
     )
-    benchmark = build_benchmark(spec, ImageStore(Path(EMBEDDED), limits=order.images))
+    images = BoundedStore(Path(EMBEDDED), limits=order.images, most_bytes=order.most_bytes)
+    benchmark = build_benchmark(spec, images)
     if sum(len(each.model_dump_json()) for each in benchmark.load()) > order.text_bytes:
         raise TooLarge(f"data: all samples together have more than {order.text_bytes:,} bytes")
     return benchmark.size

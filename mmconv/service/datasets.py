@@ -1,4 +1,4 @@
-"""Datasets of clients, on disk: received, checked in a process of their own, listed, removed.
+"""Datasets of clients, on disk: received, checked in a separate process, listed, removed.
 
 A dataset never changes. Its id is a hash of its owner, its benchmark and its file, so an equal file
 is the same dataset. Processes may share the folder.
@@ -15,11 +15,12 @@ import secrets
 import shutil
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from threading import Lock
+from typing import Any, TypeAlias
 
 import orjson
 from pydantic import BaseModel, ValidationError
@@ -49,6 +50,10 @@ BUSY_SECONDS = 10.0
 
 AT_ONCE = 2
 """How many datasets are checked at a time."""
+
+
+Room: TypeAlias = Callable[[], int]
+"""How many bytes the storage of a token has left."""
 
 
 class OwnDataset(BaseModel):
@@ -87,6 +92,7 @@ class Datasets:
         self._libraries: dict[Path, ImageStore] = {}
         self._sending: set[str] = set()
         self._checks = asyncio.Semaphore(AT_ONCE)
+        self._keeping = Lock()
 
     def find(self, name: str, owner: str | None) -> OwnDataset | None:
         """The dataset of this id, if it is this owner's, or anyone's."""
@@ -129,7 +135,7 @@ class Datasets:
         return None
 
     def remove(self, name: str) -> None:
-        """Remove a dataset with its files."""
+        """Remove a dataset with its files. Raises `FileNotFoundError` if it is gone."""
         folder = self._folder / name
         # renamed in one step, so that no process sees a part of it
         gone = folder.with_name(f".{secrets.token_hex(8)}")
@@ -138,20 +144,26 @@ class Datasets:
         self._libraries.pop(folder, None)
 
     async def add(
-        self, owner: str, new: NewDataset, pieces: AsyncIterator[bytes], room: int
+        self, owner: str, new: NewDataset, pieces: AsyncIterator[bytes], room: Room
     ) -> OwnDataset:
-        """Store a dataset that takes up at most `room` bytes. Raises `Problem` 400, 413 or 429."""
+        """Store a dataset that takes up at most `room()` bytes.
+
+        Raises `Problem` 400, 413 or 429.
+        """
         if owner in self._sending:
             message = "another dataset of this token is being uploaded; wait for its end"
             raise Problem(429, message, code="busy", retry_after=BUSY_SECONDS)
         self._sending.add(owner)
         try:
             with self._drafted() as draft:
-                digest = await self._receive(pieces, draft / UPLOAD, room)
+                left = await asyncio.to_thread(room)
+                digest, size = await self._receive(pieces, draft / UPLOAD, left)
                 name = _name(owner, new, digest)
                 if known := self.find(name, owner):
                     return known
-                checked = await self._check(draft, new, room)
+                if size > left:
+                    raise _full(left)
+                checked = await self._check(draft, new, left)
                 return await asyncio.to_thread(self._keep, draft, name, owner, new, checked, room)
         finally:
             self._sending.discard(owner)
@@ -161,10 +173,13 @@ class Datasets:
         owner: str,
         new: NewDataset,
         records: Sequence[Mapping[str, Any]],
-        images: Mapping[str, bytes],
-        room: int,
+        images: Mapping[str, Callable[[], bytes]],
+        room: Room,
     ) -> OwnDataset:
-        """Store checked records and their images by name. Raises `Problem` 429."""
+        """Store checked records and their images, which are read one by one, by name.
+
+        Raises `Problem` 429 beyond `room()` bytes.
+        """
         data = b"".join(orjson.dumps(record) + b"\n" for record in records)
         name = _name(owner, new, hash_bytes(data))
         if known := self.find(name, owner):
@@ -172,19 +187,17 @@ class Datasets:
         with self._drafted() as draft:
             (draft / "data.jsonl").write_bytes(data)
             (draft / "images").mkdir()
-            for file, content in images.items():
-                (draft / "images" / file).write_bytes(content)
+            for file, read in images.items():
+                (draft / "images" / file).write_bytes(read())
             options = {"data": "data.jsonl", "images": "images"}
             checked = Checked(options=options, samples=len(records))
             return self._keep(draft, name, owner, new, checked, room)
 
     def _keep(
-        self, draft: Path, name: str, owner: str, new: NewDataset, checked: Checked, room: int
+        self, draft: Path, name: str, owner: str, new: NewDataset, checked: Checked, room: Room
     ) -> OwnDataset:
         """Put a draft into its place. Raises `Problem` 429."""
         size = sum(path.stat().st_size for path in draft.rglob("*") if path.is_file())
-        if size > room:
-            raise _full(room)
         made = OwnDataset(
             id=name,
             owner=owner,
@@ -196,11 +209,21 @@ class Datasets:
             sent=datetime.now(UTC),
         )
         (draft / ABOUT).write_text(made.model_dump_json(), encoding="utf-8")
-        with suppress(OSError):  # another process may have been faster with the same
-            draft.rename(self._folder / name)
-        found = self.find(name, owner)
-        assert found is not None
-        return found
+        place = self._folder / name
+        try:
+            # others of the owner may have been stored since the upload began
+            with self._keeping:
+                if (same := self.find(name, owner)) is not None:
+                    return same
+                if size > (left := room()):
+                    raise _full(left)
+                draft.rename(place)
+        except OSError:
+            # another process may have been faster with the same
+            if (same := self.find(name, owner)) is None:
+                raise
+            return same
+        return made.model_copy(update={"options": _placed(made.options, place)})
 
     @contextmanager
     def _drafted(self) -> Iterator[Path]:
@@ -214,22 +237,27 @@ class Datasets:
         finally:
             shutil.rmtree(draft, ignore_errors=True)
 
-    async def _receive(self, pieces: AsyncIterator[bytes], path: Path, room: int) -> str:
-        """Write a body to a file; returns its SHA-256."""
+    async def _receive(
+        self, pieces: AsyncIterator[bytes], path: Path, room: int
+    ) -> tuple[str, int]:
+        """Write a body of at most `room` bytes to a file; returns its SHA-256 and size.
+
+        More is hashed and not written, for an equal dataset may be here.
+        """
         digest, size, held = hashlib.sha256(), 0, bytearray()
         with path.open("wb") as file:
             async for piece in pieces:
                 size += len(piece)
-                if size > room:
-                    raise _full(room)
                 held += piece
                 if len(held) >= PIECE_BYTES:
                     digest.update(held)
-                    await asyncio.to_thread(file.write, held)
+                    if size <= room:
+                        await asyncio.to_thread(file.write, held)
                     held = bytearray()
             digest.update(held)
-            file.write(held)
-        return digest.hexdigest()
+            if size <= room:
+                file.write(held)
+        return digest.hexdigest(), size
 
     async def _check(self, draft: Path, new: NewDataset, room: int) -> Checked:
         """Unpack and check the file in another process. Raises `Problem` 400 or 413."""
@@ -260,6 +288,8 @@ class Datasets:
                     process.kill()
         if process.returncode == errno.ENOSPC:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        if process.returncode == 1:
+            raise RuntimeError(f"the check of a dataset failed: {errors.decode(errors='replace')}")
         if not result:
             log.warning("the check of a dataset ended with %s: %s", process.returncode, errors)
             message = "the dataset takes too much memory or time to read; send smaller ones"

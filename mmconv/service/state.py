@@ -199,6 +199,10 @@ class Service(Readable):
         """The bytes of this owner's images and datasets."""
         return self.uploads.used(owner) + self.datasets.used(owner)
 
+    def room(self, owner: str, stored_bytes: int) -> int:
+        """How many of these bytes the owner's images and datasets leave."""
+        return max(stored_bytes - self.stored(owner), 0)
+
     async def open_run(self, job: Job) -> Evaluation:
         """See `Readable`. Raises `ConfigError` if what the run names is configured otherwise."""
         request = RunRequest.model_validate_json(job.spec)
@@ -270,6 +274,13 @@ class Service(Readable):
                         self.benchmarks.popitem(last=False)
         self.benchmarks.move_to_end(name)
         return self.benchmarks[name]
+
+    def forget_data(self, name: str) -> None:
+        """Drop the benchmarks of a removed dataset, so that an equal one is read again."""
+        for key in [*self.benchmarks]:
+            options = RunSpec.model_validate_json(key).options
+            if Path(str(options.get("data"))).parent.name == name:
+                del self.benchmarks[key]
 
     async def evaluation(self, spec: RunSpec) -> Evaluation:
         """A run with roles of its own, so that stopping it stops nothing else."""

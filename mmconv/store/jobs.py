@@ -21,8 +21,8 @@ ACTIVE: tuple[JobState, ...] = ("queued", "running")
 class NewJob:
     """A job as it is submitted.
 
-    Jobs of equal ids do the same; their `spec`s (JSON) may differ in the webhook. It counts against the limits of its `owner`; lists can be
-    filtered by `benchmark` and `model`.
+    Jobs of equal ids do the same; their `spec`s (JSON) may differ in the webhook. It counts
+    against the limits of its `owner`; lists can be filtered by `benchmark` and `model`.
     """
 
     id: str

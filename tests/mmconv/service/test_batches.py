@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 from typing import Any
 
@@ -127,6 +128,17 @@ async def test_what_is_wrong_is_named_and_leaves_nothing(
     assert answer.status_code in (400, 404, 413), answer.text
     assert param in answer.json()["error"]["param"]
     assert (await served.client.get("/v1/data")).json()["data"] == []
+
+
+async def test_batches_at_once_share_a_tokens_room(serve: Serve) -> None:
+    client = (await serve(limits={"stored_bytes": 1000})).client
+    bodies = [batch(1, dialogues=[dialogue(number, id="x" * 300)]) for number in range(6)]
+    answers = await asyncio.gather(*(post(client, body, wait=0) for body in bodies))
+    sets = (await client.get("/v1/data")).json()["data"]
+    assert sorted(answer.status_code for answer in answers) == [202] * len(sets) + [429] * (
+        6 - len(sets)
+    )
+    assert 0 < sum(each["bytes"] for each in sets) <= 1000
 
 
 async def test_a_batch_needs_the_scope_of_runs(serve: Serve) -> None:

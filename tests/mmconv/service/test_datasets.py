@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import shutil
 import zipfile
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import httpx2
+import PIL.Image
 import pyarrow
 import pytest
 from openpyxl import Workbook
@@ -222,6 +224,37 @@ async def test_a_removed_dataset_leaves_its_runs_without_images(served: Served) 
     assert (await send(client, FILES["an archive"])).json()["name"] == name
     again = await client.post("/v1/runs", json=body)
     assert (again.status_code, again.json()["id"]) == (200, run)
+    shown = await client.get(f"/v1/runs/{run}/images/{hash_bytes(PNG)}")
+    assert shown.content == PNG
+
+
+async def test_of_two_removals_at_once_one_finds_nothing(served: Served) -> None:
+    name = (await send(served.client, LINE)).json()["name"]
+    both = await asyncio.gather(*(served.client.delete(f"/v1/data/{name}") for _ in range(2)))
+    assert sorted(answer.status_code for answer in both) == [204, 404]
+
+
+async def test_a_bug_of_the_check_is_not_the_clients(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mmconv.service.datasets.sys.executable", shutil.which("false"))
+    assert (await send(served.client, LINE)).status_code == 500
+    assert (await served.client.get("/v1/data")).json()["data"] == []
+
+
+async def test_images_inside_a_table_are_bounded_as_unpacked(serve: Serve) -> None:
+    client = (await serve(sizes={"dataset_bytes": 100_000})).client
+    turns = []
+    for number in range(20):
+        image = io.BytesIO()
+        PIL.Image.new("L", (100, 100), number).save(image, "png", compress_level=0)
+        shown = [{"bytes": image.getvalue(), "path": f"{number}.png"}]
+        turns.append([{"instruction": "What?", "images": shown}])
+    packed = table(id=[str(number) for number in range(20)], turns=turns)
+    assert len(packed) < 100_000
+    refused = await send(client, packed)
+    assert refused.status_code == 413
+    assert "its images unpack to more than 100,000 bytes" in refused.text
 
 
 async def test_datasets_and_images_share_a_tokens_room(serve: Serve) -> None:
@@ -235,6 +268,13 @@ async def test_datasets_and_images_share_a_tokens_room(serve: Serve) -> None:
     assert (packed.status_code, packed.json()["error"]["code"]) == (413, "request_too_large")
     assert (await client.get("/v1/images")).json()["used"] == len(PNG) + len(LINE)
     assert (await client.post("/v1/images", content=picture(2))).status_code == 429
+
+
+async def test_an_equal_dataset_needs_no_room(serve: Serve) -> None:
+    client = (await serve(limits={"stored_bytes": len(LINE) + 1})).client
+    first, again = [await send(client, LINE) for _ in range(2)]
+    assert (first.status_code, again.status_code) == (201, 201)
+    assert first.json() == again.json()
 
 
 async def test_a_token_sends_one_dataset_at_a_time(served: Served) -> None:
