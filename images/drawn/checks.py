@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from images.drawn.reading import bindings, plain
+from images.drawn.reading import bindings, gives_answer, plain
 from images.drawn.truth import Fact, Value, find_terms, text
 from images.drawn.words import Term, Text, joined
 
@@ -44,14 +44,15 @@ class States(Constraint):
 
 @dataclass(frozen=True)
 class Gives(Constraint):
-    """Gives the answer of the second turn."""
+    """Gives the answer of the second turn, in a text that states facts."""
 
     answer: Value
+    facts: tuple[Fact, ...] = ()
     name: ClassVar[str] = "answer"
 
     def holds(self, reply: str) -> bool:
-        """The answer may be anywhere in the text."""
-        return any(self.answer.accepts(mention.value) for mention in self.answer.find(plain(reply)))
+        """The answer may come before or after the facts."""
+        return gives_answer(reply, self.answer, self.facts)
 
 
 @dataclass(frozen=True)

@@ -216,7 +216,7 @@ def _constraints(
     """More facts, sentences and rules at higher levels; and the facts to be named."""
     count = min(len(truth.facts), 1 + level // 3)
     picked = tuple(random.sample(truth.facts, count))
-    content: list[Constraint] = [States(picked), Gives(truth.problem.answer)]
+    content: list[Constraint] = [States(picked), Gives(truth.problem.answer, truth.facts)]
     is_json, avoided = (
         level >= 3 and random.random() < 0.25,
         random.choice(texts("dialogue", "avoided")),

@@ -67,19 +67,53 @@ def read_facts(reply: str, facts: Sequence[Fact], others: Sequence[Term] = ()) -
 def read_answer(reply: str, answer: Value) -> Outcome:
     """Compare the final answer of `reply` with the right one."""
     text = plain(reply)
-    marked = [match.end() for match in _MARKER.finditer(text)]
-    for start in reversed(marked):
+    if marked := _read_marked(text, answer):
+        return marked
+    for sentence in reversed([*_clauses(text)]):
+        if values := _settled(_LEAST.sub("", sentence), answer):
+            return _outcome([_concluded(sentence, values, answer)], answer)
+    return "unread"
+
+
+def gives_answer(note: str, answer: Value, facts: Sequence[Fact]) -> bool:
+    """Whether a note that states facts gives the answer too, before or after them.
+
+    What it calls its answer or conclusion counts. Without these words a number may be anywhere,
+    and a name must be the one of a sentence that states none of the facts, if there is one.
+    """
+    text = plain(note)
+    if marked := _read_marked(text, answer):
+        return marked == "right"
+    if isinstance(answer, Name):
+        found = [
+            _concluded(sentence, values, answer)
+            for sentence in _clauses(text)
+            if (values := _settled(sentence, answer)) and not _states(sentence, facts)
+        ]
+        if found:
+            return any(answer.accepts(each.value) for each in found)
+    return any(answer.accepts(each.value) for each in answer.find(text))
+
+
+def _states(sentence: str, facts: Sequence[Fact]) -> bool:
+    """Whether a sentence of a plain text states one of the facts rightly."""
+    true = {fact.subject.en: fact.value for fact in facts}
+    subjects = [fact.subject for fact in facts]
+    stated = bindings(sentence, subjects, facts[0].value) if facts else ()
+    return any(true[name].accepts(value) for name, value in stated)
+
+
+def _read_marked(text: str, answer: Value) -> Outcome | None:
+    """Compare what a plain text calls its answer with the right one; None without such words."""
+    for match in reversed([*_MARKER.finditer(text)]):
+        start = match.end()
         end = next((m.start() for m in _LINE_END.finditer(text, start) if m.start() > start), None)
         region = text[start:end]
         if values := _settled(_LEAST.sub("", region), answer):
             return _outcome(
                 values[:1] if values[0].value == HEDGED else _given(values, region), answer
             )
-    sentences = [part for part in _SENTENCE.split(text) if part.strip()]
-    for sentence in reversed(sentences):
-        if values := _settled(_LEAST.sub("", sentence), answer):
-            return _outcome([_concluded(sentence, values, answer)], answer)
-    return "unread"
+    return None
 
 
 def follows_format(reply: str) -> bool:
@@ -380,7 +414,8 @@ _CELL_END = re.compile(r"\s*(?:[^\W\d]{1,6}\s*)?(?:\||$)")
 _TOTAL = re.compile(r"(?:\btotal(?: of)?|\bso|\bhence|一?共|总计|所以是?)[\s:]*$", re.IGNORECASE)
 _TOTAL_END = re.compile(r"\s*(?:[a-z]+\s)?(?:in total|in all|altogether|total)\b", re.IGNORECASE)
 _MARKER = re.compile(
-    r"(?:\banswer|\bconclusion|\bresult|答案|结论)\s*(?:\([^)]*\))?\s*(?::|is|=|是|为)\s*:?\s*",
+    r"(?:\banswer(?: to (?:the|your) (?:second )?question)?|\bconclusion|\bresult|答案|结论)\s*"
+    r"(?:\([^)]*\))?\s*(?::|is|=|是|为)\s*:?\s*",
     re.IGNORECASE,
 )
 _ANSWER_LINE = re.compile(r"\s*(?:final )?answer\s*:|\s*(?:最终)?答案\s*:", re.IGNORECASE)

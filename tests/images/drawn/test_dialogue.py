@@ -11,6 +11,7 @@ import pytest
 from images.decode import Limits, decode
 from images.drawn import FAMILIES, LANGUAGES, draw_sample
 from images.drawn.canvas import FINGERPRINT, fingerprint
+from images.drawn.truth import another
 from images.drawn.words import Language
 from images.scenes import draw_sample as old_sample
 from images.scenes import paint
@@ -80,3 +81,14 @@ def test_a_family_draws_the_pixels_of_published_runs(family: str) -> None:
     for level in SOME_LEVELS:
         pixels.update(FAMILIES[family](Random(level), level).image.tobytes())
     assert pixels.hexdigest()[:12] == PIXELS[family]
+
+
+@pytest.mark.parametrize(("family", "language"), list(product(FAMILIES, LANGUAGES)))
+def test_a_note_with_a_wrong_conclusion_is_wrong(family: str, language: Language) -> None:
+    for level, number in product((2, 4, 7, 10), range(4)):
+        sample = draw_sample(family, level, 0, number, language)
+        answer, note = sample.truth.problem.answer, sample.turns[2].reference
+        other = another(answer, Random(number)).say(language)
+        before, true, after = note.rpartition(answer.say(language))
+        assert true and sample.check(3, note).outcome == "right", note
+        assert sample.check(3, f"{before}{other}{after}").missed == ("answer",), note

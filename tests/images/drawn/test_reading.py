@@ -7,7 +7,7 @@ import pytest
 from images.drawn import FAMILIES
 from images.drawn.checks import Avoids, Gives, JsonObject, Ordered, Sentences, States
 from images.drawn.reading import read_facts
-from images.drawn.truth import Number
+from images.drawn.truth import Name, Number
 from images.drawn.words import Text
 from tests.images.drawn.replies import CHART, CHART_OTHERS, replies
 
@@ -66,6 +66,35 @@ def test_sentences_are_counted(count: int, reply: str) -> None:
 )
 def test_stated_facts_are_found_in_prose(reply: str, holds: bool) -> None:
     assert States((JAN, FEB)).holds(reply) is holds
+
+
+@pytest.mark.parametrize(
+    ("reply", "gives"),
+    [
+        ("The gap is 46. In Jan there were 34 visitors, in Feb 12.", True),
+        ("The gap of 46 comes from May (58) and Feb (12).", True),
+        ("The answer to the second question is 46. Jan had 34.", True),
+        ('{"answer": 46, "Jan": 34}', True),
+        ("Jan had 34. The answer is 1, 2, 3, 46.", False),
+        ("Jan had 46. My conclusion is 34.", False),
+        ('{"Jan": 46, "answer": "34"}', False),
+    ],
+)
+def test_what_a_note_calls_its_answer_counts(reply: str, gives: bool) -> None:
+    assert Gives(Number(46)).holds(reply) is gives
+
+
+@pytest.mark.parametrize(
+    ("reply", "gives"),
+    [
+        ("Most came in May. Jan had 34 visitors and May had 58.", True),
+        ("Jan had 34 visitors and May had 58, so May leads.", True),
+        ("Jan had 34 visitors and May had 58. So it is Jan.", False),
+        ('{"May": 58, "answer": "Jan"}', False),
+    ],
+)
+def test_a_name_among_the_facts_is_not_the_answer(reply: str, gives: bool) -> None:
+    assert Gives(Name(MAY.subject, (JAN.subject, MAY.subject)), CHART).holds(reply) is gives
 
 
 def test_other_constraints() -> None:
