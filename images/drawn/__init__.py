@@ -11,7 +11,7 @@ Sentences are in `texts.toml`, words in `words.toml`, and what the levels mean i
 To add a family, write its file, its sentences and its ladder, and name it in `FAMILIES`.
 """
 
-from images.drawn.canvas import FINGERPRINT, fingerprint
+from images.drawn.canvas import FINGERPRINT, fingerprint, hash_code
 from images.drawn.dialogue import FAMILIES, LEVELS, Check, Sample, Turn, draw_sample
 from images.drawn.words import LANGUAGES, Language
 
@@ -26,4 +26,5 @@ __all__ = [
     "Turn",
     "draw_sample",
     "fingerprint",
+    "hash_code",
 ]

@@ -188,6 +188,16 @@ def fingerprint() -> str:
 
 
 @cache
+def hash_code() -> str:
+    """A hash of the code, the sentences and the ladder, which decide what is drawn and asked."""
+    here = Path(__file__).parent
+    hashed = hashlib.sha256()
+    for path in sorted([*here.glob("*.py"), *here.glob("*.toml")]):
+        hashed.update(path.name.encode() + b"\0" + path.read_bytes())
+    return hashed.hexdigest()[:16]
+
+
+@cache
 def _font(face: Face, size: float) -> ImageFont.FreeTypeFont:
     path = _FONTS / _FILES[face]
     return ImageFont.truetype(path, round(size * _SCALE), layout_engine=ImageFont.Layout.BASIC)

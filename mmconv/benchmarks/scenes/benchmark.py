@@ -6,14 +6,15 @@ program checks every reply, so there is neither a data file nor a judge.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from pydantic import Field, field_validator
 
-from images.drawn import FAMILIES, FINGERPRINT, Language, draw_sample, fingerprint
+from images.drawn import FAMILIES, FINGERPRINT, Language, draw_sample, fingerprint, hash_code
 from images.drawn import Sample as Drawn
 from mmconv.benchmarks.ablations.quantities import DELTAS, GIVEN, LEVELS, QUANTITIES, own_turns
 from mmconv.benchmarks.base.benchmark import Benchmark, Options
@@ -31,6 +32,8 @@ from mmconv.core.protocols import ImageSink
 from mmconv.core.turns import Turn, chain
 from mmconv.core.types import Call, Sampling, Score, Text
 
+Value = TypeVar("Value", int, str)
+
 DRAWN_ELSEWHERE = (
     "This machine draws other pixels than the authors' (another version of Pillow or FreeType): "
     "compare only runs with the same `drawing` in their manifests."
@@ -39,6 +42,9 @@ DRAWN_ELSEWHERE = (
 
 DRAWN_BY = ("family", "level", "seed", "number", "language")
 """The fields of a sample that decide its drawing."""
+
+
+_LEVELS = "levels must be from 1 to 10, as in 1-10 or 2,4,6"
 
 
 class Scene(Sample):
@@ -82,22 +88,30 @@ class ScenesOptions(Options):
     def _known(cls, families: tuple[str, ...]) -> tuple[str, ...]:
         if unknown := [name for name in families if name not in FAMILIES]:
             raise ValueError(f"unknown family {unknown[0]!r}; there are: {', '.join(FAMILIES)}")
-        return families
+        return _each_once(families)
 
     @field_validator("levels", mode="before")
     @classmethod
     def _range(cls, levels: Any) -> Any:
         if isinstance(levels, str) and "-" in levels:
-            first, _, last = levels.partition("-")
-            return tuple(range(int(first), int(last) + 1))
+            ends = re.fullmatch(r"\s*(\d+)\s*-\s*(\d+)\s*", levels)
+            if ends is None:
+                raise ValueError(_LEVELS)
+            return tuple(range(int(ends[1]), int(ends[2]) + 1))
         return levels
 
     @field_validator("levels")
     @classmethod
     def _in_range(cls, levels: tuple[int, ...]) -> tuple[int, ...]:
         if not levels or min(levels) < 1 or max(levels) > 10:
-            raise ValueError("levels must be from 1 to 10, as in 1-10 or 2,4,6")
-        return levels
+            raise ValueError(_LEVELS)
+        return _each_once(levels)
+
+
+def _each_once(values: tuple[Value, ...]) -> tuple[Value, ...]:
+    if twice := next((each for each in values if values.count(each) > 1), None):
+        raise ValueError(f"{twice!r} is listed twice; write it once")
+    return values
 
 
 def list_scenes(options: ScenesOptions, seed: int) -> Iterator[dict[str, Any]]:
@@ -166,9 +180,9 @@ class Scenes(Benchmark[Scene, ScenesOptions]):
 
     @property
     def provenance(self) -> dict[str, Any]:
-        """The data are what is drawn; `drawing` is the hash of a test card, by pixels."""
+        """The data are the drawing code and its seed; `drawing` hashes a test card's pixels."""
         drawing, options = fingerprint(), self.options
-        data = hash_json([self.spec.seed, options.language, drawing])
+        data = hash_json([self.spec.seed, options.language, drawing, hash_code()])
         return {**super().provenance, "data": {"drawings": data}, "drawing": drawing}
 
     def remarks(self) -> Iterator[str]:
