@@ -45,13 +45,20 @@ def list_labels(labels: Sequence[str]) -> str:
 
 
 def spread_judges(document: Any) -> Any:
-    """A run's fields with a role for each judge of a list; all have the sampling of `judge`."""
+    """A run's fields with a role for each judge of a list; all have the sampling of `judge`.
+
+    Raises `ValueError` if a further judge has a role beside the list.
+    """
     models = document.get("models") if isinstance(document, Mapping) else None
     judges = models.get(JUDGE) if isinstance(models, Mapping) else None
     if models is None or not isinstance(judges, list) or not judges:
         return document
     roles = [JUDGE, *(f"{JUDGE}_{number}" for number in range(2, len(judges) + 1))]
     others = {role: model for role, model in models.items() if role != JUDGE}
+    if twice := judge_roles(others):
+        raise ValueError(
+            f"models.{twice[0]}: set twice, since models.{JUDGE} is a list; use one of them"
+        )
     fields = {**document, "models": {**others, **dict(zip(roles, judges, strict=True))}}
     sampling = document.get("sampling")
     if isinstance(sampling, Mapping) and JUDGE in sampling:

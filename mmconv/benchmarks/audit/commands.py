@@ -68,7 +68,8 @@ def judge_command(target: str, out: Path, store: str, *, check_drift: bool, **va
     named = values["controls"]
     controls = comma_list(named, "--controls") if named else None
     others = {role: values[role] for role in (SECOND, PARAPHRASER) if values[role]}
-    spec = audit_spec(read_spec(JUDGED.get(target, target), values), controls, others)
+    run = read_spec(target, values, instead=JUDGED)
+    spec = audit_spec(run, controls, others)
     where = place(out, store)
     budget = None if values["max_cost"] is None else Budget(values["max_cost"], spec)
     if values["dry_run"]:

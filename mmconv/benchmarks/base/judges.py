@@ -135,7 +135,14 @@ def average(by_judge: Mapping[str, Iterable[Score]], scale: Scale) -> Iterator[S
 
     A score that one judge lacks is missing. If other scores have a scale, one without it does not
     come from a judge. The scores of one judge are left as they are.
+
+    Raises `ConfigError` for scores that have the tag of a judge already.
     """
+    by_judge = {label: [*scores] for label, scores in by_judge.items()}
+    if any(TAG in score.tags for scores in by_judge.values() for score in scores):
+        raise ConfigError(
+            f"scores cannot have the tag {TAG!r}: it names one of several judges; rename the tag"
+        )
     if len(by_judge) == 1:
         yield from next(iter(by_judge.values()))
         return
@@ -212,6 +219,7 @@ def _tabulate_judges(
             rows=rows,
             notes=(),
             findings=(),
+            axis=None,
             detail=is_detail,
         )
         is_detail = True

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, reduce
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import click
@@ -15,7 +17,7 @@ from mmconv.cli.shared.basics import FILE, Command, comma_list
 from mmconv.core.config import YAML_FILES, RunSpec, accept_seats, override, set_field, use_ray
 from mmconv.core.documents import nearest, read_document
 from mmconv.core.errors import ConfigError
-from mmconv.core.judges import base_role, spread_judges
+from mmconv.core.judges import JUDGE, base_role, judge_roles, spread_judges
 from mmconv.engine.setup import validate_run
 
 Option: TypeAlias = Callable[[Command], Command]
@@ -207,9 +209,12 @@ def with_options(*options: Option[Any]) -> Option[Any]:
     return lambda command: reduce(lambda done, option: option(done), reversed(options), command)
 
 
-def read_spec(target: str, values: Mapping[str, Any]) -> RunSpec:
+def read_spec(
+    target: str, values: Mapping[str, Any], *, instead: Mapping[str, str] = MappingProxyType({})
+) -> RunSpec:
     """The specification of a run file or of a benchmark, with the command's options on top.
 
+    `instead` maps benchmarks to the classes that are run in their place.
     Raises `ConfigError` that names the file, lists the benchmarks, or names a model role that the
     benchmark does not have.
     """
@@ -223,7 +228,26 @@ def read_spec(target: str, values: Mapping[str, Any]) -> RunSpec:
             f"{target!r} is neither a .yaml file nor a benchmark nor MODULE:CLASS"
             f"{nearest(target, list(TITLES))}"
         )
-    return validate_run(_with_values(document, values), where)
+    document = _with_values(document, values)
+    if isinstance(named := document.get("benchmark"), str):
+        document["benchmark"] = instead.get(named, named)
+    return validate_run(document, where)
+
+
+def _quote_texts(document: Mapping[str, Any], own: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """A benchmark's own options as `--set` reads them, those that are texts in quotes."""
+    fields = describe(document["benchmark"]).options.model_fields if own else {}
+    for name, value in own.items():
+        is_text = name in fields and fields[name].annotation in (str, str | None)
+        yield name, json.dumps(value, ensure_ascii=False) if is_text else value
+
+
+def _drop_further_judges(document: Mapping[str, Any]) -> None:
+    """Drop `judge_2`, `judge_3`, ... of a run file, which `--judge` replaces too."""
+    for group in (document.get("models"), document.get("sampling")):
+        if isinstance(group, dict):
+            for role in judge_roles(group)[JUDGE in group :]:
+                del group[role]
 
 
 def _with_values(document: dict[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
@@ -238,8 +262,20 @@ def _with_values(document: dict[str, Any], values: Mapping[str, Any]) -> dict[st
             elif isinstance(value, Path):
                 value = str(value)
             set_field(document, field, value, option)
-    own = [f"options.{name}={value}" for name, value in read_own(values).items()]
-    document = spread_judges(override(document, [*own, *(values.get("overrides") or ())]))
+    if values.get("judge") is not None:
+        _drop_further_judges(document)
+    own = [f"options.{name}={value}" for name, value in _quote_texts(document, read_own(values))]
+    document = override(document, [*own, *(values.get("overrides") or ())])
+    try:
+        document = spread_judges(document)
+    except ValueError as error:
+        raise ConfigError(str(error)) from error
+    _set_for_roles(document, values)
+    return document
+
+
+def _set_for_roles(document: dict[str, Any], values: Mapping[str, Any]) -> None:
+    """Set the fields of models that `--batch` and `--wait-for-servers` set."""
     models = document["models"]
     for name in comma_list(batch, "--batch") if (batch := values.get("batch")) else ():
         roles = [role for role in models if name in (role, base_role(role))]
@@ -251,4 +287,3 @@ def _with_values(document: dict[str, Any], values: Mapping[str, Any]) -> dict[st
     if (seconds := values.get("wait_for_servers")) is not None:
         for role in document["models"]:
             set_field(document, f"models.{role}.wait_for_server", seconds, "--wait-for-servers")
-    return document

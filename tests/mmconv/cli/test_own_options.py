@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from mmconv.cli import commands
+from mmconv.cli.shared.options import OWN, read_spec
 from mmconv.core.errors import ConfigError
 
 DRAWN = ["--families", "clocks,shapes", "--levels", "1-2", "--n", "1", "--language", "zh"]
@@ -42,6 +43,37 @@ def test_they_are_those_of_a_run_file(tmp_path: Path) -> None:
 
 def test_another_seed_draws_other_images_and_is_not_compared(tmp_path: Path) -> None:
     one, other = (run(tmp_path, *DRAWN, "--seed", seed) for seed in ("1", "2"))
+    with pytest.raises(ConfigError, match="data"):
+        mmconv("compare", str(one), str(other), "--out", str(tmp_path / "compared"))
+
+
+@pytest.mark.parametrize("prompt", ["Be brief. # rules: 3", "no", "12"])
+def test_texts_stay_as_they_are_typed(prompt: str) -> None:
+    spec = read_spec("scenes", {"candidate": "fake/echo", f"{OWN}candidate_system": prompt})
+    assert spec.options == {"candidate_system": prompt}
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "problem"),
+    [
+        ("--families", "clocks,clocks", "'clocks' is listed twice; write it once"),
+        ("--levels", "2,2", "2 is listed twice; write it once"),
+        ("--levels", "1-3,5", "levels must be from 1 to 10, as in 1-10 or 2,4,6"),
+        ("--levels", "-3", "levels must be from 1 to 10, as in 1-10 or 2,4,6"),
+        ("--levels", "a-b", "levels must be from 1 to 10, as in 1-10 or 2,4,6"),
+    ],
+)
+def test_errors_say_what_to_write(tmp_path: Path, option: str, value: str, problem: str) -> None:
+    with pytest.raises(ConfigError, match=problem):
+        run(tmp_path, option, value)
+
+
+def test_after_a_change_of_the_drawing_code_runs_are_not_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = run(tmp_path / "one", *DRAWN)
+    monkeypatch.setattr("mmconv.benchmarks.scenes.benchmark.hash_code", lambda: "other")
+    other = run(tmp_path / "other", *DRAWN)
     with pytest.raises(ConfigError, match="data"):
         mmconv("compare", str(one), str(other), "--out", str(tmp_path / "compared"))
 

@@ -33,5 +33,17 @@ def test_a_judge_that_knows_the_truth_makes_no_error(tmp_path: Path, language: s
     assert "WARNING" not in printed
 
 
+def test_a_run_file_of_scenes_is_audited_too(tmp_path: Path) -> None:
+    file = tmp_path / "run.yaml"
+    file.write_text(
+        "benchmark: scenes\noptions: {families: shapes, levels: 1, n: 4}\n"
+        "models: {candidate: fake/echo, judge: fake/judge}\n"
+    )
+    typed = ["judge", str(file), "--out", str(tmp_path)]
+    result = CliRunner().invoke(commands, typed, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    assert "as a judge of Scenes?" in result.output
+
+
 def test_a_judge_that_draws_its_verdicts_is_not_to_be_trusted(tmp_path: Path) -> None:
     assert "not to be trusted" in audit(tmp_path, "--judge", "fake/judge").casefold()

@@ -378,6 +378,11 @@ class Given(Riddles):
             [("fit", 1, {"turn": 1, "side": "a"}), ("fit", 2, {"turn": 1, "side": "a"})],
             "'fit' is scored twice; give the scores different turns or tags",
         ),
+        (
+            None,
+            [("fit", 1, {"judge": "a"})],
+            "scores cannot have the tag 'judge': it names one of several judges; rename the tag",
+        ),
         (None, [], "missing score; return one without a value and with a reason"),
     ],
 )

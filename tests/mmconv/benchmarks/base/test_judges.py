@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
-from mmconv.benchmarks.base.judges import average
+from mmconv.benchmarks.base.judges import _tabulate_judges, average
 from mmconv.cli import commands
+from mmconv.cli.shared.options import read_spec
 from mmconv.core.config import ModelSpec, RunSpec
 from mmconv.core.errors import ConfigError
-from mmconv.core.types import Score
+from mmconv.core.types import Axis, Cell, Score, Table
 from mmconv.report.comparison.differences import compare
 from mmconv.run_folder.saved_run import read_lines
 from tests.drawn_data import write_scenes
@@ -107,6 +109,44 @@ def test_the_command_line_lists_judges(tmp_path: Path) -> None:
     checked = CliRunner().invoke(commands, [*command, "--judge", "fake/judge,fake/echo"])
     assert "judge: judge (fake)" in checked.output
     assert "judge_2: echo (fake)" in checked.output
+
+
+def test_the_command_line_replaces_all_judges_of_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "run.yaml"
+    file.write_text(
+        "benchmark: convbench\n"
+        "models: {candidate: fake/echo, judge: fake/judge, judge_2: fake/echo, "
+        "judge_3: fake/noise}\n"
+        "sampling: {judge: {max_tokens: 9}, judge_2: {max_tokens: 8}}\n"
+    )
+    assert list(read_spec(str(file), {"judge": "fake/judge"}).models) == ["candidate", "judge"]
+    several = read_spec(str(file), {"judge": "fake/judge,fake/echo"})
+    assert {*several.models} == {"candidate", "judge", "judge_2"}
+    assert several.sampling["judge_2"].max_tokens == 9
+
+
+def test_a_list_of_judges_and_a_further_judge_are_refused(tmp_path: Path) -> None:
+    problem = "models.judge_2: set twice, since models.judge is a list; use one of them"
+    values = {"judge": "fake/judge,fake/echo", "overrides": ["models.judge_2.seed=3"]}
+    with pytest.raises(ConfigError, match=problem):
+        read_spec("convbench", values)
+    models = {"candidate": CANDIDATE, "judge": [FAIR, HARSH], "judge_2": FAIR}
+    with pytest.raises(ValueError, match=problem):
+        RunSpec.model_validate({"benchmark": "convbench", "models": models})
+
+
+def test_tables_by_judge_draw_no_curve() -> None:
+    table = Table(
+        name="levels",
+        title="Levels",
+        columns=("1", "2"),
+        rows={"S1": {"1": Cell(value=5.0), "2": Cell(value=4.0)}},
+        axis=Axis(title="level", mark="breaks"),
+    )
+    other = replace(table, rows={"S1": {"1": Cell(value=6.0), "2": Cell(value=4.0)}})
+    [each] = _tabulate_judges([table], {"fair": [table], "harsh": [other]})
+    assert each.columns == ("1, fair", "1, harsh", "2, fair", "2, harsh")
+    assert each.axis is None
 
 
 async def test_judges_with_one_name_are_refused(tmp_path: Path) -> None:
