@@ -132,7 +132,7 @@ class TestAddress:
             {"sampling": {"temperature": 0.5}},
             r"sampling: is set by model role, as in {candidate: {temp",
         ),
-        ({"models": {"judge": ["a", "b"]}}, "models: 'judge' is a list; it takes one model"),
+        ({"models": {"candidate": ["a", "b"]}}, "models: 'candidate' is a list; it takes one"),
         (
             {"sampling": {"candidate": 5}},
             r"candidate is not a single value: it has the fields temper",
