@@ -16,10 +16,10 @@ SKILL = ROOT / "mmconv" / "SKILL.md"
 def test_the_first_commands_run_and_the_files_are_as_described(tmp_path: Path) -> None:
     text = SKILL.read_text(encoding="utf-8")
     output = run_example(text, tmp_path)
-    [run] = tmp_path.glob("runs/convbench-echo-*")
+    [run] = tmp_path.glob("runs/scenes-echo-*")
     for name in re.findall(r"`([\w.]+\.jsonl?)`", text):
         assert (run / name).exists() or (run / "tables" / name).exists(), name
-    [exported] = tmp_path.glob("exported/echo/*_samples_mmconv_convbench_free.jsonl")
+    [exported] = tmp_path.glob("exported/echo/*_samples_mmconv_scenes_free.jsonl")
     assert exported.name in output
 
     table = orjson.loads((run / "tables/index.json").read_bytes())[0]

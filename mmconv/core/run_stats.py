@@ -136,6 +136,9 @@ class ModelStats:
         self.cached += cached
         self.requested += not cached
         self.count_tokens(reply, paid=not cached)
+        self.total_batched.add(reply)
+        if not cached:
+            self.batched.add(reply)
         if (name := reply.answered_by) is not None:
             is_counted = name in self.answered_by or len(self.answered_by) < MOST_NAMES
             self.answered_by[name if is_counted else OTHERS] += 1

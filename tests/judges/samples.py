@@ -114,6 +114,11 @@ MTBENCH101: dict[str, Slot] = {
 }
 
 AUDIT: dict[str, Slot] = {"text": "A red circle lies left of two crosses.\n\nThe crosses are blue."}
+SCENES: dict[str, Slot] = {
+    "instruction": "Which piece stands on which square?",
+    "truth": "red square: A2\nblue cross: B2",
+    "answer": "The red square is on **A2**.\n\nThe blue cross is on B3.",
+}
 
 VALUES: Mapping[str, Mapping[str, Slot]] = {
     "audit": AUDIT,
@@ -124,6 +129,7 @@ VALUES: Mapping[str, Mapping[str, Slot]] = {
     "dialogue": DIALOGUE,
     "fbbench": FBBENCH,
     "mtbench101": MTBENCH101,
+    "scenes": SCENES,
 }
 """By the folder of the prompts, what fills their slots."""
 

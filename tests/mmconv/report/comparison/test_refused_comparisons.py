@@ -10,7 +10,6 @@ import orjson
 import pytest
 
 from mmconv.benchmarks.options import describe
-from mmconv.benchmarks.registry import TITLES
 from mmconv.core.errors import ConfigError, DataError
 from mmconv.report.comparison.differences import compare
 from mmconv.report.comparison.leaderboard import make_leaderboard
@@ -68,7 +67,7 @@ JUDGING: dict[str, dict[str, Any]] = {
     "dialogue": {"order": "A"},
     "mtbench101": {"guidelines": False},
 }
-"""Options of each benchmark that change how the same answers are judged."""
+"""Options of each benchmark with a judge that change how the same answers are judged."""
 
 
 @pytest.fixture
@@ -76,7 +75,7 @@ def first(benchmark: str, pair: Pair) -> Path:
     return pair(benchmark)[0]
 
 
-@pytest.mark.parametrize("benchmark", sorted(TITLES.keys() - {"dialogue"}))
+@pytest.mark.parametrize("benchmark", sorted(JUDGING.keys() - {"dialogue"}))
 async def test_runs_that_were_judged_otherwise_are_refused(
     benchmark: str, first: Path, tmp_path: Path
 ) -> None:
