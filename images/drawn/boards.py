@@ -21,7 +21,7 @@ from images.drawn.truth import (
     step,
     text,
 )
-from images.drawn.words import COLOURS, SHAPES, coloured, joined
+from images.drawn.words import CLEAR_COLOURS, COLOURS, SHAPES, coloured, joined
 
 _BOARDS: tuple[tuple[Colour, Colour, Colour], ...] = (
     ((240, 226, 200), (214, 190, 152), (96, 70, 44)),
@@ -30,7 +30,6 @@ _BOARDS: tuple[tuple[Colour, Colour, Colour], ...] = (
     ((250, 250, 250), (222, 222, 222), (70, 70, 70)),
 )
 """Light squares, dark squares, and the frame."""
-_PIECES = [term for term in COLOURS if term.en not in ("brown", "grey", "pink")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +47,7 @@ class Step:
 def draw(random: Random, level: int) -> Drawing:
     """A board with pieces; the facts are their squares."""
     plan = step(Step, "boards", level)
-    colours = random.sample(_PIECES, plan.colours)
+    colours = random.sample(CLEAR_COLOURS, plan.colours)
     shapes = random.sample(SHAPES, plan.shapes)
     kinds = [*product(colours, shapes)]
     random.shuffle(kinds)

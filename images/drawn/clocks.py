@@ -148,21 +148,15 @@ def _clock(  # noqa: PLR0913 - what is drawn, where, and how
             canvas.text(
                 polar(centre, radius * 0.68, 30 * hour + tilt), str(hour), radius * 0.17, colour=ink
             )
-    hour_hand = polar(centre, radius * 0.46, minutes / 2 + tilt)
-    canvas.line([polar(centre, -radius * 0.1, minutes / 2 + tilt), hour_hand], ink, radius * 0.075)
-    minute = 6 * (minutes % 60) + tilt
-    canvas.line(
-        [polar(centre, -radius * 0.12, minute), polar(centre, radius * 0.76, minute)],
-        ink,
-        radius * 0.04,
-    )
+
+    def draw_hand(angle: float, back: float, reach: float, colour: Colour, width: float) -> None:
+        ends = [polar(centre, radius * share, angle + tilt) for share in (-back, reach)]
+        canvas.line(ends, colour, width)
+
+    draw_hand(minutes / 2, 0.1, 0.46, ink, radius * 0.075)
+    draw_hand(6 * (minutes % 60), 0.12, 0.76, ink, radius * 0.04)
     if plan.second_hand:
-        second = 6 * seconds + tilt
-        canvas.line(
-            [polar(centre, -radius * 0.16, second), polar(centre, radius * 0.8, second)],
-            accent,
-            1.5,
-        )
+        draw_hand(6 * seconds, 0.16, 0.8, accent, 1.5)
     canvas.disc(centre, radius * 0.055, accent)
 
 

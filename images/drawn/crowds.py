@@ -11,10 +11,9 @@ from random import Random
 
 from images.drawn.canvas import INK, WHITE, Canvas, Colour, Point
 from images.drawn.truth import Drawing, Fact, Name, Number, Problem, problem, question, step
-from images.drawn.words import COLOURS, SHAPES, Term, coloured, joined
+from images.drawn.words import CLEAR_COLOURS, COLOURS, SHAPES, Term, coloured, joined
 
 _GROUNDS: tuple[Colour, ...] = (WHITE, (246, 242, 232), (236, 242, 246), (240, 240, 240))
-_PAINTS = [term for term in COLOURS if term.en not in ("grey", "brown", "pink")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +30,7 @@ class Step:
 def draw(random: Random, level: int) -> Drawing:
     """Marks of some colours and shapes; the facts are how many there are of each kind."""
     plan = step(Step, "crowds", level)
-    colours = random.sample(_PAINTS, min(3, plan.kinds))
+    colours = random.sample(CLEAR_COLOURS, min(3, plan.kinds))
     shapes = random.sample(SHAPES, min(3, plan.kinds))
     every = [*product(colours, shapes)]
     kinds = random.sample(every, plan.kinds)

@@ -81,6 +81,8 @@ COLOURS: Final[dict[Term, Colour]] = {
     term: tuple(_WORDS["paints"][term.en]) for term in _terms("colours")
 }
 """Colours that people name alike on a light ground."""
+CLEAR_COLOURS: Final = [term for term in COLOURS if term.en not in ("brown", "grey", "pink")]
+"""Those that small marks can have."""
 SHAPES: Final = _terms("shapes")
 """The marks that a canvas draws."""
 MONTHS: Final = _terms("months")

@@ -47,7 +47,7 @@ def list_labels(labels: Sequence[str]) -> str:
 def spread_judges(document: Any) -> Any:
     """A run's fields with a role for each judge of a list; all have the sampling of `judge`.
 
-    Raises `ValueError` if a further judge has a role beside the list.
+    Raises `ValueError` if a judge of the list has a role too.
     """
     models = document.get("models") if isinstance(document, Mapping) else None
     judges = models.get(JUDGE) if isinstance(models, Mapping) else None

@@ -408,7 +408,7 @@ class _OpenPlan:
             is_new = not all(self.resolved[need].cached for need in dependencies(call))
             chain = self.chains[root.id]
             outcome, cached = await self.runner.outcome(self.plan, resolved, chain, is_new=is_new)
-        self.resolved[call.id] = replace(resolved, cached=cached)
+        self.resolved[call.id] = replace(resolved, cached=True) if cached else resolved
         self._settle(call, outcome, cached=cached)
         plan = self.plan
         with noted(f"sample {plan.sample}, condition {plan.condition}, the parser of {call.id}"):

@@ -44,14 +44,14 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--candidate", default="pocket")
     parser.add_argument("--out", type=Path, default=None, help="A folder to keep everything in.")
-    told = parser.parse_args()
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        out = told.out or Path(folder)
+        out = options.out or Path(folder)
         spec = RunSpec(
             benchmark="scenes",
-            options={"families": ["shapes"], "levels": [1], "n": told.n},
-            models={"candidate": load_model(told.candidate)},
-            seed=told.seed,
+            options={"families": ["shapes"], "levels": [1], "n": options.n},
+            models={"candidate": load_model(options.candidate)},
+            seed=options.seed,
         )
         for line in _lines(asyncio.run(_run(spec, out / "run"))):
             print(line)
