@@ -10,7 +10,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    field_validator,
+)
 
 from mmconv.core.types import Reply
 from mmconv.service.chat_protocol import (
@@ -22,6 +30,18 @@ from mmconv.service.chat_protocol import (
     usage_of,
 )
 from mmconv.service.requests import HOTTEST, Word
+
+
+def _refuse_true(value: bool) -> bool:
+    if value:
+        raise ValueError("must be false, or left out")
+    return value
+
+
+Off: TypeAlias = Annotated[
+    bool, AfterValidator(_refuse_true), Field(json_schema_extra={"const": False})
+]
+"""A switch that this server does not have. `Literal[False]` would take 0 as well."""
 
 
 class _Shape(BaseModel):
@@ -132,7 +152,7 @@ class TextOptions(_Shape):
 class ResponseStreamOptions(_Shape):
     """What a stream holds besides the answer."""
 
-    include_obfuscation: Literal[False] | None = None
+    include_obfuscation: Off | None = None
 
 
 class ResponseRequest(_Shape):
@@ -161,8 +181,8 @@ class ResponseRequest(_Shape):
     metadata: dict[str, str] | None = None
     service_tier: Literal["auto", "default"] | None = None
     truncation: Literal["auto", "disabled"] | None = None
-    background: Literal[False] | None = None
-    top_logprobs: Literal[0] | None = None
+    background: Off | None = None
+    top_logprobs: int | None = Field(default=None, ge=0, le=0)
     tools: Nothing | None = None
     tool_choice: Literal["none", "auto"] | None = None
     parallel_tool_calls: bool | None = None

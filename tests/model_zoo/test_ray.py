@@ -201,12 +201,22 @@ async def say(backend: RayBackend, text: str = "", *images: Image, affinity: str
 
 
 async def everywhere(backend: RayBackend) -> set[str]:
-    """What each replica answers, once all of them are ready."""
-    answers: set[str] = set()
-    while len(answers) < 2 * GPUS:
-        calls = (say(backend, affinity=f"new {n}") for n in range(backend.max_concurrency))
+    """What each replica answers, once all of them are ready.
+
+    A replica that is being replaced may lose a call; a run would ask again, and so does this.
+    """
+
+    async def asked(affinity: str) -> str | None:
+        try:
+            return await say(backend, affinity=affinity)
+        except Transient:
+            return None
+
+    answers: set[str | None] = set()
+    while len(answers) < 2 * GPUS or None in answers:
+        calls = (asked(f"new {n}") for n in range(backend.max_concurrency))
         answers = set(await asyncio.gather(*calls))
-    return answers
+    return {answer for answer in answers if answer is not None}
 
 
 @in_module
