@@ -1,47 +1,32 @@
-"""A dataset in ConvBench's columns over drawn scenes, from a series that no command draws."""
+"""A dataset in ConvBench's columns: what `mmconv scenes` draws of the family shapes, level 1."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-import orjson
+from images.drawn import draw_sample
+from mmconv.benchmarks.scenes.benchmark import ScenesOptions
+from mmconv.benchmarks.scenes.files import write_jsonl
 
-from images.scenes import Sample, draw, draw_sample
-from mmconv.benchmarks.convbench.data import (
-    CAPTION,
-    CATEGORIES,
-    FOCUS_POINTS,
-    ID,
-    IMAGE,
-    INSTRUCTIONS,
-    REFERENCES,
-)
-
-drawn = cache(draw)
+LOOKED_UP = 30
+"""The first samples of the seed 0, whose true answers can be looked up."""
 
 
 def write_scenes(folder: Path, count: int, seed: int = 0) -> tuple[Path, Path]:
     """Draw `count` rows into `folder`; returns the data file and the folder of its images."""
-    images = folder / "images"
-    images.mkdir(parents=True, exist_ok=True)
-    data = folder / "data.jsonl"
-    with data.open("wb") as lines:
-        for number in range(1, count + 1):
-            sample = draw_sample("scenes", seed, number)
-            name = f"scene_{number:05}.png"
-            (images / name).write_bytes(drawn(sample.scene))
-            lines.write(orjson.dumps(_row(number, name, sample)) + b"\n")
-    return data, images
+    options = ScenesOptions.model_validate({"families": ["shapes"], "levels": [1], "n": count})
+    return write_jsonl(folder, options, seed)
 
 
-def _row(number: int, image: str, sample: Sample) -> dict[str, str | int]:
-    dialogue = sample.dialogue
-    points = (f"{place}. {point}" for place, point in enumerate(dialogue.focus_points, start=1))
-    row: dict[str, str | int] = {ID: number, IMAGE: image, CAPTION: dialogue.caption}
-    for place, turn in enumerate(dialogue.turns):
-        row[INSTRUCTIONS[place]] = turn.instruction
-        row[CATEGORIES[place]] = turn.category
-        row[REFERENCES[place]] = turn.reference
-    row[FOCUS_POINTS] = "\n".join(points)
-    return row
+@cache
+def true_answers() -> Mapping[tuple[str, ...], tuple[str, ...]]:
+    """Caption and instructions -> the answers."""
+    found = {}
+    for number in range(1, LOOKED_UP + 1):
+        script = draw_sample("shapes", 1, 0, number, "en").script
+        assert script is not None
+        asked = (script.caption, *(turn.instruction for turn in script.turns))
+        found[asked] = tuple(turn.reference for turn in script.turns)
+    return found

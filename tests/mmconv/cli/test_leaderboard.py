@@ -74,7 +74,7 @@ def test_other_formats_keep_all_counts(runs: list[Path]) -> None:
 
 def test_latex_has_a_table_for_each_grading(runs: list[Path]) -> None:
     latex = typed(*runs, "--format", "tex").stdout
-    assert latex.count(r"\toprule") == 8
+    assert latex.count(r"\toprule") == 9
     assert r" & rank & $R_1$ & $R_2$ & $S_1$ & $S_2$ & $S_3$ & $S_0$ & missing (\%) \\" in latex
     scores = latex.split(r"\bottomrule", 1)[0]
     assert scores.count(f"n={SIZE}") == 2

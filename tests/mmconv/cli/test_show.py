@@ -208,7 +208,7 @@ def test_a_checkpoint_of_this_machine_writes_them_without_its_weights(
     told = typed("show", str(folder), "1", "--raw").output
     assert told.startswith("=== sample 1, condition free")
     assert told.count("[raw prompt; ") == told.count(" tokens in, as recorded\n") == 3
-    assert "    <|begin|><|user|><image>What is left" in told
+    assert "    <|begin|><|user|><image>Count and name the large" in told
     assert "received by the processor as 256x256>\nimages: 16 tokens; " in told
     assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
 

@@ -1,6 +1,6 @@
 """A judge of drawn scenes whose errors are planted; it reads ConvBench's prompts for judges.
 
-It knows the true answers from the caption, so it can tell which answers an audit made wrong.
+It looks up the true answers, so it can tell which answers an audit made wrong.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from images.scenes import answer
 from mmconv.core.config import ModelSpec
 from mmconv.core.keys import hash_json
 from mmconv.core.protocols import ImageSource
 from mmconv.core.types import Message, Reply, Sampling
 from model_zoo.simulated.common import Offline
+from tests.drawn_data import true_answers
 
 MARKED = re.compile(
     r"⟦(image description|(?:instruction|answer) [AB]?[123])[^⟧]*⟧\n(.*?)\n⟦end of \1⟧", re.DOTALL
@@ -48,8 +48,8 @@ class PlantedJudge(Offline):
     ) -> Reply:
         prompt = messages[-1].text
         texts = dict(MARKED.findall(prompt))
-        first, second, third = (texts[f"instruction {n}"] for n in (1, 2, 3))
-        true = answer(texts["image description"], (first, second, third))
+        instructions = (texts[f"instruction {n}"] for n in (1, 2, 3))
+        true = true_answers()[(texts["image description"], *instructions)]
         asked = REQUEST.search(prompt, prompt.rfind("⟦end of"))
         turn = int(asked[1]) if asked else 3
         draw = partial(_number, prompt)

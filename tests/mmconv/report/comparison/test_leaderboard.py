@@ -81,6 +81,7 @@ async def test_of_convbench_each_grading_has_its_scores_deltas_and_shares(runs: 
         "leaderboard_pairwise",
         "leaderboard_pairwise_given",
         "leaderboard_pairwise_deltas",
+        "leaderboard_pairwise_attribution",
         "leaderboard_runs",
     ]
     for run, label in zip(runs, FAULTS, strict=True):
@@ -100,8 +101,7 @@ async def test_of_convbench_each_grading_has_its_scores_deltas_and_shares(runs: 
             assert deltas.rows[label] == {
                 name: row[column] for name, row in own_table(run, "deltas").rows.items()
             }
-            board = tables.get(f"leaderboard_{grading}_attribution")
-            shares = board.rows.get(label, {}) if board else {}
+            shares = tables[f"leaderboard_{grading}_attribution"].rows.get(label, {})
             rows = own_table(run, "attribution_net").rows
             for level in ("perception", "reasoning"):
                 own = rows[f"creation failed: due to {level}"]
@@ -186,6 +186,7 @@ async def test_chosen_columns_stand_in_the_order_in_which_they_are_named(runs: l
         "leaderboard_direct": ("S0", "R1", RANK),
         "leaderboard_direct_attribution": ("perception",),
         "leaderboard_pairwise": ("S0", "R1", RANK),
+        "leaderboard_pairwise_attribution": ("perception",),
     }
     with pytest.raises(ConfigError, match="no column 'S9'; there are: rank, R1, R2, S1"):
         make_leaderboard(runs, columns=["S9"])
