@@ -30,7 +30,6 @@ PROVIDERS = {
     "ray": "model_zoo.ray",
     "reference": "model_zoo.simulated.reference",
     "replay": "model_zoo.replay",
-    "scenes": "model_zoo.simulated.scenes",
     "simulated": "model_zoo.simulated.planted",
     "vllm": "model_zoo.vllm",
 }

@@ -21,7 +21,6 @@ from mmconv.engine.setup import find_benchmark
 from model_zoo.providers import PROVIDERS, find_provider
 from model_zoo.simulated.fake import FAKES
 from model_zoo.simulated.reference import METRICS
-from model_zoo.simulated.scenes import MODEL as FACTS
 
 Entry: TypeAlias = tuple[str, ...]
 """A name, and its texts."""
@@ -37,7 +36,6 @@ NEED_NO_FILE = {
         f"reference/{metric}": f"offline judge of ConvBench: overlap of texts by {name}"
         for metric, name in METRICS.items()
     },
-    f"scenes/{FACTS}": "offline judge of drawn scenes: fact by fact",
     "simulated/candidate": "simulated: answers with planted mistakes, at known rates",
     "simulated/judge": "simulated: judges simulated/candidate",
     **{f"fake/{name}": f"fake: {text}" for name, text in FAKES.items()},

@@ -23,7 +23,7 @@ from mmconv.core.protocols import Backend, ImageSource
 
 __all__ = ["RayOptions", "fingerprint", "gpus_of", "joined", "local_gpus", "open_backend"]
 
-WEIGHTLESS = frozenset({"fake", "openai", "reference", "replay", "scenes", "simulated"})
+WEIGHTLESS = frozenset({"fake", "openai", "reference", "replay", "simulated"})
 """Providers whose models need no GPU."""
 
 _PARALLEL = ("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size")

@@ -39,7 +39,7 @@ async def test_a_dialogue_is_tried_with_a_picture(
     assert all(below <= above + 1 for above, below in pairwise(levels))
 
 
-async def test_a_judge_of_scenes_grades_dialogues_and_an_error_leaves_no_old_answer(
+async def test_an_offline_judge_grades_dialogues_and_an_error_leaves_no_old_answer(
     url: str, opened: Opener, audit: Auditor, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folder = next(iter(tmp_path_factory.getbasetemp().glob("web*/scenes")))
@@ -55,7 +55,7 @@ async def test_a_judge_of_scenes_grades_dialogues_and_an_error_leaves_no_old_ans
         await page.fill(f"textarea[name='turns[{turn}].instruction']", asked)
         await page.fill(f"textarea[name='turns[{turn}].reference']", right)
     await page.locator("#judging > summary").click()
-    await page.select_option("select[name=judge]", "facts")
+    await page.select_option("select[name=judge]", "overlap")
     await expect(page.locator("select[name=prompts]")).to_have_value("convbench")
     await expect(page.locator("#prompts-note")).to_contain_text("ConvBench's prompts only")
     await page.fill("textarea[name=caption]", row["instruction-conditioned-caption"])

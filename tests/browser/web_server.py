@@ -40,7 +40,7 @@ MODELS: Mapping[str, Any] = {
     "arbiter": {"provider": "simulated", "model": "judge"},
     "judge": {"provider": "fake", "model": "judge"},
     # reads ConvBench's layout only
-    "facts": {"provider": "scenes", "model": "facts"},
+    "overlap": {"provider": "reference", "model": "chrf"},
 }
 
 

@@ -1,4 +1,4 @@
-"""The judges without a model on their own prompts: ratings, choices, ties, and what they refuse."""
+"""The judges of overlap on their own prompts: ratings, choices, ties, and what they refuse."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 import pytest
 
-from images.scenes import draw_sample
 from judges.parsers import choice, rating
 from judges.template import PromptSet
 from mmconv.core.config import ModelSpec
@@ -22,7 +21,6 @@ DIRECT = [name for name in GRADING if name.startswith("direct_")]
 PAIRWISE = [name for name in GRADING if name.startswith("pairwise_")]
 CHRF = ModelSpec(provider="reference", model="chrf")
 BLEU = ModelSpec(provider="reference", model="bleu")
-FACTS = ModelSpec(provider="scenes", model="facts")
 
 KITES = {
     "caption": "Three red kites and one blue kite fly over a beach. A sign reads NO DOGS.",
@@ -34,17 +32,6 @@ KITES = {
     "reference_3": "Four kites, one wind, no leash:\ncome and hold on to the sky.",
     "focus_points": "1. Does the slogan name kites?\n2. Does it name the beach?",
 }
-DIALOGUE = next(
-    sample.dialogue
-    for sample in (draw_sample("tests", 0, number) for number in range(100))
-    if sample.dialogue.turns[0].task == "list" and sample.dialogue.turns[2].task == "caption"
-)
-SCENE = {
-    "caption": DIALOGUE.caption,
-    **{f"instruction_{n}": turn.instruction for n, turn in enumerate(DIALOGUE.turns, start=1)},
-    **{f"reference_{n}": turn.reference for n, turn in enumerate(DIALOGUE.turns, start=1)},
-    "focus_points": "\n".join(DIALOGUE.focus_points),
-}
 JUDGED = {
     "judgement_1": "(not judged)",
     "judgement_2": "Rating: 1",
@@ -52,8 +39,7 @@ JUDGED = {
 }
 Answers = Mapping[str, str]
 SILENT: Answers = {"1": "no", "2": "no", "3": "no"}
-TRUE_KITES, TRUE = ({turn: data[f"reference_{turn}"] for turn in "123"} for data in (KITES, SCENE))
-HALF = TRUE | {"1": TRUE["1"].partition(" and ")[0]}
+TRUE = {turn: KITES[f"reference_{turn}"] for turn in "123"}
 
 
 def answers(prefix: str, texts: Answers) -> dict[str, str]:
@@ -71,23 +57,18 @@ async def reply_to(spec: ModelSpec, messages: tuple[Message, ...]) -> str:
     backend = await provider_of(spec).open_backend(spec, NoImages())
     text = (await backend.generate(messages, Sampling(), affinity="x")).text
     await backend.aclose()
-    is_marked = "not comparable with the judgements of language models" in text
-    assert is_marked == (spec.provider == "reference")
+    assert "not comparable with the judgements of language models" in text
     return text
 
 
-def sample(spec: ModelSpec) -> dict[str, str]:
-    return SCENE if spec.provider == "scenes" else KITES
-
-
 async def rated(spec: ModelSpec, name: str, texts: Answers) -> float:
-    reply = await judged(spec, name, sample(spec) | answers("answer", texts))
+    reply = await judged(spec, name, KITES | answers("answer", texts))
     return rating(reply).scores["rating"]
 
 
-async def chosen(spec: ModelSpec, name: str, a: Answers, b: Answers) -> str | None:
-    values = sample(spec) | answers("a", a) | answers("b", b)
-    return choice(await judged(spec, name, values)).label
+async def chosen(name: str, a: Answers, b: Answers) -> str | None:
+    values = KITES | answers("a", a) | answers("b", b)
+    return choice(await judged(CHRF, name, values)).label
 
 
 @pytest.mark.parametrize("name", GRADING)
@@ -103,37 +84,26 @@ def test_a_filled_prompt_is_read_back(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in DIRECT if name != "direct_turn_3"])
-@pytest.mark.parametrize(
-    ("spec", "perfect", "empty"),
-    [
-        (CHRF, TRUE_KITES, dict.fromkeys("123", "")),
-        (BLEU, TRUE_KITES, dict.fromkeys("123", "")),
-        (FACTS, TRUE, SILENT),
-    ],
-    ids=["chrf", "bleu", "facts"],
-)
+@pytest.mark.parametrize("spec", [CHRF, BLEU], ids=["chrf", "bleu"])
 async def test_the_reference_is_worth_ten_and_nothing_is_worth_one(
-    spec: ModelSpec, name: str, perfect: Answers, empty: Answers
+    spec: ModelSpec, name: str
 ) -> None:
-    assert await rated(spec, name, perfect) == 10
-    assert await rated(spec, name, empty) == 1
+    assert await rated(spec, name, TRUE) == 10
+    assert await rated(spec, name, dict.fromkeys("123", "")) == 1
 
 
 @pytest.mark.parametrize("name", PAIRWISE)
-@pytest.mark.parametrize(("spec", "perfect"), [(CHRF, TRUE_KITES), (FACTS, TRUE)])
-async def test_the_better_side_wins_on_either_side(
-    spec: ModelSpec, name: str, perfect: Answers
-) -> None:
-    assert await chosen(spec, name, perfect, SILENT) == "A"
-    assert await chosen(spec, name, SILENT, perfect) == "B"
+async def test_the_better_side_wins_on_either_side(name: str) -> None:
+    assert await chosen(name, TRUE, SILENT) == "A"
+    assert await chosen(name, SILENT, TRUE) == "B"
 
 
 @pytest.mark.parametrize(
     ("weight", "answer", "value"),
     [
-        (0.0, TRUE_KITES["3"], 10),
-        (1.0, TRUE_KITES["3"], 3),  # one of the words slogan, name, kites, beach: 1 + 9 / 4
-        (0.5, TRUE_KITES["3"], 7),
+        (0.0, TRUE["3"], 10),
+        (1.0, TRUE["3"], 3),  # one of the words slogan, name, kites, beach: 1 + 9 / 4
+        (0.5, TRUE["3"], 7),
         (1.0, "a slogan to name beach and KITES", 10),
         (0.0, "", 1),
     ],
@@ -153,21 +123,17 @@ async def test_a_tie_is_drawn_by_the_texts_and_not_by_the_side() -> None:
     for number in range(20):
         assert {drawn(f"{number}", "x"), drawn("x", f"{number}")} == {"A", "B"}
     assert 70 <= [drawn(f"{number}", f"{number}") for number in range(200)].count("A") <= 130
-    for spec, texts in ((CHRF, ("xyz", "qqq")), (FACTS, ("Indeed.", "Quite so."))):
-        one, other = ({**SILENT, "1": text} for text in texts)
-        sides = [
-            await chosen(spec, "pairwise_turn_1", *both) for both in ((one, other), (other, one))
-        ]
-        assert {*sides} == {"A", "B"}
-    both_exact = SCENE | answers("a", TRUE) | answers("b", TRUE)
-    assert "drawn" in await judged(FACTS, "pairwise_overall", both_exact)
+    one, other = ({**SILENT, "1": text} for text in ("xyz", "qqq"))
+    sides = [await chosen("pairwise_turn_1", *both) for both in ((one, other), (other, one))]
+    assert {*sides} == {"A", "B"}
+    both_same = KITES | answers("a", TRUE) | answers("b", TRUE)
+    assert "drawn" in await judged(CHRF, "pairwise_overall", both_same)
 
 
 def say(role: Role, text: str) -> Message:
     return Message(role=role, parts=(Text(text=text),))
 
 
-@pytest.mark.parametrize("spec", [CHRF, FACTS], ids=["chrf", "facts"])
 @pytest.mark.parametrize(
     ("messages", "problem"),
     [
@@ -177,22 +143,10 @@ def say(role: Role, text: str) -> Message:
         ((say("system", "direct turn 1"), say("user", "answer_1\nx")), "slot 'reference_1' is mis"),
     ],
 )
-async def test_other_messages_are_refused(
-    spec: ModelSpec, messages: tuple[Message, ...], problem: str
-) -> None:
+async def test_other_messages_are_refused(messages: tuple[Message, ...], problem: str) -> None:
     with pytest.raises(Refused, match=rf"{problem}.* prompts shipped for it") as caught:
-        await reply_to(spec, messages)
+        await reply_to(CHRF, messages)
     assert caught.value.kind == "rejected"
-
-
-@pytest.mark.parametrize(
-    ("changed", "problem"),
-    [({"caption": "A cat on a mat."}, "description"), ({"instruction_2": "Why?"}, "instructions")],
-)
-async def test_what_is_no_scene_is_refused(changed: dict[str, str], problem: str) -> None:
-    values = SCENE | answers("a", TRUE) | answers("b", TRUE) | changed
-    with pytest.raises(Refused, match=problem):
-        await judged(FACTS, "pairwise_turn_1", values)
 
 
 @pytest.mark.parametrize(
@@ -200,8 +154,6 @@ async def test_what_is_no_scene_is_refused(changed: dict[str, str], problem: str
     [
         ("reference", "ter", {}, "no model reference/ter; there are reference/chrf, "),
         ("reference", "chrf", {"focus": 1}, "focus is not a field here; there are: focus_weight"),
-        ("scenes", "chrf", {}, "scenes/facts"),
-        ("scenes", "facts", {"weight": 1}, "weight"),
     ],
 )
 async def test_a_wrong_model_or_option_is_named(

@@ -56,7 +56,6 @@ MODELS: dict[str, tuple[str, str, dict[str, Any]]] = {
     ),
     "chrf": ("reference", "chrf", {}),
     "bleu": ("reference", "bleu", {"focus_weight": 0.5}),
-    "facts": ("scenes", "facts", {}),
     "shuffled": ("damaged", "echo", {"provider": "fake", "shuffled_turns": [1, 3]}),
     "blurred": ("damaged", "echo", {"provider": "fake", "picture": "blur", "radius": 0.2}),
 }
@@ -77,7 +76,6 @@ FINGERPRINTS = {
     "hard marker": "c9b266d63bac997daaae12af474d1743d112d81f9536330b009a7eef9c69115d",
     "chrf": "64c06decd51fd6d38713ee54e6dd593fa82ac7f4844fe102dc9ef9d501c9888a",
     "bleu": "2699f2f600ec34c9115d82f34f58c11444c12cc445c38ca9336868d98089129a",
-    "facts": "092da74f7bc90682094e485031a8f418051795fc942356bb3fa5ad50c55efeb4",
     "shuffled": "13855ab2a0175746271a96482e8980500f8387ff81f9042b02454e17decd2773",
     "blurred": "7b335c059755e7f2d79f7318e8a362f168e15822f4e583081f484587fc3a7938",
 }
@@ -98,7 +96,6 @@ REPLIES = {
     "hard marker": "0aaf9e7b6c8f7417",
     "chrf": "3aa70449b60fc3ec",
     "bleu": "6324a4b4c49b3d3a",
-    "facts": "10d10285aa3d816c",
     "shuffled": "be7744608bbd6565",
     "blurred": "34b28eb4ade93aee",
 }

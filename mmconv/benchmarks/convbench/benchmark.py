@@ -15,7 +15,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from images.scenes import answer, falsify
 from judges import Extraction, Judge, PromptSet, parsers
 from mmconv.benchmarks.ablations.quantities import GIVEN
 from mmconv.benchmarks.base.benchmark import Benchmark
@@ -59,13 +58,9 @@ Slots: TypeAlias = dict[str, str | Ref]
 OVERALL = 0
 """The turn number of the whole conversation."""
 
-REFERENCE_JUDGE = "reference"
-
 OFFLINE_JUDGES = {
-    REFERENCE_JUDGE: "The judge is an offline overlap measure: not comparable with judgements by "
+    "reference": "The judge is an offline overlap measure: not comparable with judgements by "
     "an LLM.",
-    "scenes": "The judge checks facts about drawn scenes: exact there, and not comparable with "
-    "judgements by an LLM.",
 }
 """The providers of judges that are not models and share prompt files of their own."""
 
@@ -218,19 +213,6 @@ class ConvBench(Benchmark[Row, ConvBenchOptions]):
         """The human's answers to the turns that the candidate answers itself."""
         turns = own_turns(condition)
         return {f"turn_{n}": text for n in turns if (text := sample.references[n - 1]) is not None}
-
-    def mistakes(self, sample: Row, condition: str) -> dict[str, str]:
-        """The references of a drawn scene with every fact changed."""
-        try:
-            true = answer(sample.caption or "", sample.instructions)
-        except ValueError:
-            return {}
-        if sample.references != true:
-            return {}
-        return {
-            f"turn_{n}": falsify(true[n - 1], sample.instructions[n - 1])
-            for n in own_turns(condition)
-        }
 
     def least_pass(self, score: str) -> float | None:
         """The threshold of failures, which the options set."""

@@ -10,6 +10,7 @@ from click.testing import CliRunner
 from mmconv.cli import commands
 from mmconv.core.errors import ConfigError
 from tests.drawn_data import write_scenes
+from tests.mmconv.benchmarks.audit import planted_judge
 
 
 def judge(*arguments: str) -> str:
@@ -29,13 +30,15 @@ def options(tmp_path: Path) -> list[str]:
 def test_a_judge_is_audited_and_its_folder_is_that_of_a_run(
     options: list[str], tmp_path: Path
 ) -> None:
-    printed = judge(*options, "--judge", "scenes/facts", "--controls", "right,wrong")
-    assert "Can facts be trusted as a judge of ConvBench?" in printed
+    file = tmp_path / "exact.yaml"
+    file.write_text(f"provider: {planted_judge.__name__}\nmodel: planted\n")
+    printed = judge(*options, "--judge", str(file), "--controls", "right,wrong")
+    assert "Can exact be trusted as a judge of ConvBench?" in printed
     assert "direct rating: right answers pass more often than wrong ones, by 100" in printed
-    [folder] = (tmp_path / "runs").glob("audit-facts-*")
-    assert "facts on known answers" in (folder / "report.html").read_text(encoding="utf-8")
+    [folder] = (tmp_path / "runs").glob("audit-exact-*")
+    assert "exact on known answers" in (folder / "report.html").read_text(encoding="utf-8")
     again = CliRunner().invoke(commands, ["score", str(folder)], catch_exceptions=False)
-    assert "Can facts be trusted" in again.output
+    assert "Can exact be trusted" in again.output
 
 
 def test_a_dry_run_counts_the_judgements(options: list[str]) -> None:

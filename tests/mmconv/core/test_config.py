@@ -246,7 +246,7 @@ def test_a_run_labels_a_model_by_its_file_unless_that_has_a_name(
     assert spec.models["candidate"].label == label
 
 
-@pytest.mark.parametrize("path", ["./llava", "../scenes/facts", "/checkpoints/llava/", "~/llava"])
+@pytest.mark.parametrize("path", ["./llava", "../fake/echo", "/checkpoints/llava/", "~/llava"])
 def test_a_path_that_is_no_model_file_is_told_what_it_may_stand_for(path: str) -> None:
     told = rf"'{path}' is a path, .* did you mean hf/{path} .* or {path.rstrip('/')}\.yaml\?"
     with pytest.raises(ConfigError, match=told):

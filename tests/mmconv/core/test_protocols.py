@@ -10,7 +10,7 @@ from mmconv.core.config import ModelSpec
 from mmconv.core.protocols import Provider
 from model_zoo import anthropic_api, google_api, hf, openai_api, pocket, ray, replay, vllm
 from model_zoo.providers import PROVIDERS, ProviderFunctions, find_provider
-from model_zoo.simulated import fake, planted, reference, scenes
+from model_zoo.simulated import fake, planted, reference
 
 SHIPPED: tuple[Provider[ModelSpec], ...] = (
     anthropic_api,
@@ -23,7 +23,6 @@ SHIPPED: tuple[Provider[ModelSpec], ...] = (
     ray,
     reference,
     replay,
-    scenes,
     planted,
     vllm,
 )

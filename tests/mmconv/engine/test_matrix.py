@@ -13,7 +13,7 @@ from mmconv.core.errors import ConfigError
 from mmconv.engine.matrix import Cell, read_sweep
 
 SCENES = {"benchmark": "convbench", "options": {"data": "scenes/data.jsonl"}}
-SMALL: dict[str, Any] = {"models": ["pocket"], "benchmarks": [SCENES], "judge": "scenes/facts"}
+SMALL: dict[str, Any] = {"models": ["pocket"], "benchmarks": [SCENES], "judge": "reference/chrf"}
 
 
 def read(folder: Path, *overrides: str, **fields: Any) -> tuple[Cell, ...]:
@@ -31,7 +31,7 @@ def test_every_model_meets_every_benchmark_with_every_seed(tmp_path: Path) -> No
         for model in ("pocket", "echo")
         for seed in (3, 4)
     ]
-    assert {cell.spec.models["judge"].provider for cell in cells} == {"scenes"}
+    assert {cell.spec.models["judge"].provider for cell in cells} == {"reference"}
     assert [cell.spec.seed for cell in cells] == [3, 4] * 4
 
 
@@ -41,7 +41,7 @@ def test_a_cell_is_the_run_that_is_typed(tmp_path: Path) -> None:
     [cell] = read(tmp_path, models=[str(own)], seeds=[5])
     options = {
         "candidate": str(own),
-        "judge": "scenes/facts",
+        "judge": "reference/chrf",
         "data": "scenes/data.jsonl",
         "seed": 5,
     }

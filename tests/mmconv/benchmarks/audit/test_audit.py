@@ -24,7 +24,6 @@ from tests.mmconv.benchmarks.mtbench101.dialogues import write
 from tests.mmconv.report.runs import ALPHA, BETA, evaluate, write_data
 
 PLANTED = "tests.mmconv.benchmarks.audit.planted_judge"
-FACTS = ModelSpec(provider="scenes", model="facts")
 
 
 def planted(*, name: str = "planted", **errors: float) -> ModelSpec:
@@ -49,7 +48,7 @@ def write_answered(benchmark: str, folder: Path) -> dict[str, Any]:
     return options
 
 
-def spec_of(benchmark: str, folder: Path, judge: ModelSpec = FACTS, **fields: Any) -> RunSpec:
+def spec_of(benchmark: str, folder: Path, judge: ModelSpec, **fields: Any) -> RunSpec:
     options = {"of": benchmark, **write_answered(benchmark, folder), **fields.pop("options", {})}
     models = {"candidate": judge, **fields.pop("models", {})}
     return RunSpec(benchmark=AUDIT, options=options, models=models, **fields)
@@ -126,7 +125,7 @@ def test_alternating_and_opposite_have_every_turn_after_right_and_after_wrong() 
 
 
 async def test_an_exact_judge_gets_no_warning(tmp_path: Path) -> None:
-    result = await audit(tmp_path, FACTS, options={"grading": ["direct"]})
+    result = await audit(tmp_path, planted(), options={"grading": ["direct"]})
     table = result.tables[0]
     assert cell_of(result, "right minus wrong").value == 100
     assert cell_of(result, "changes its mind").value == 0

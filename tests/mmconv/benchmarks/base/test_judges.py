@@ -155,6 +155,6 @@ async def test_judges_with_one_name_are_refused(tmp_path: Path) -> None:
 
 
 async def test_judges_with_other_prompts_cannot_judge_together(tmp_path: Path) -> None:
-    facts = ModelSpec(provider="scenes", model="facts").model_dump()
+    offline = ModelSpec(provider="reference", model="chrf").model_dump()
     with pytest.raises(ConfigError, match="cannot judge with one that is"):
-        await evaluate(spec(tmp_path, [FAIR, facts]), tmp_path / "runs")
+        await evaluate(spec(tmp_path, [FAIR, offline]), tmp_path / "runs")

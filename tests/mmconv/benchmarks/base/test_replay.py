@@ -66,10 +66,11 @@ def run(folder: Path, benchmark: str, *more: str) -> None:
 
 
 def test_the_references_of_the_data_are_a_candidate(tmp_path: Path) -> None:
-    """A judge of facts gives people full marks."""
+    """A judge that measures overlap gives them full marks."""
     data, images = write_scenes(tmp_path, 2)
-    options = ("--data", str(data), "--images", str(images), "--set", "options.grading=direct")
-    run(tmp_path, "convbench", *options, "--judge", "scenes/facts")
+    options = ["--data", str(data), "--images", str(images), "--set", "options.grading=direct"]
+    options += ["--set", "options.focus_points=false"]
+    run(tmp_path, "convbench", *options, "--judge", "reference/chrf")
     [folder] = (tmp_path / "runs").glob("convbench-reference-*")
     lines = (folder / "scores.jsonl").read_text(encoding="utf-8").splitlines()
     ratings = [each["value"] for each in map(orjson.loads, lines) if each["metric"] == "rating"]
