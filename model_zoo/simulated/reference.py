@@ -1,8 +1,9 @@
 """Provider `reference`: an offline judge that measures overlap of texts, without any model.
 
-It reads the prompts of `judges/prompts/convbench_reference`, so that a whole run needs no server.
-Its numbers order answers roughly and are not comparable with those of language-model judges; every
-reply says so. It looks at no image.
+It reads the prompts of `judges/prompts/convbench_reference`, so that a whole run needs no server:
+the system message names the task, each user message is the name of a slot, a line break, and its
+value. Its numbers order answers roughly and are not comparable with those of language-model judges;
+every reply says so. It looks at no image.
 
 - Direct grading: the sentence score (chrF or BLEU, 0-100) of the answer against its reference. In
   the creation turn, if there are focus points, the share of their content words that the answer
@@ -10,26 +11,29 @@ reply says so. It looks at no image.
   its turns) is mapped linearly to 1-10 and rounded.
 - Pairwise grading: each side's overlap with the image description, the instruction and the focus
   points; the higher one wins. It does not know which side is the human's. Equal sides are drawn by
-  `common.draw_side`.
+  `draw_side`.
 """
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from statistics import fmean
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from pydantic import Field
 
 from mmconv.core.config import ModelSpec
-from mmconv.core.errors import ConfigError
-from mmconv.core.keys import hash_json
+from mmconv.core.errors import ConfigError, Refused
+from mmconv.core.keys import hash_bytes, hash_json
 from mmconv.core.protocols import ImageSource
+from mmconv.core.types import Message, Reply, Sampling
 from model_zoo.base import Fields
-from model_zoo.simulated.common import OfflineJudge, Task, draw_side
+from model_zoo.simulated.common import Offline
 
 Similarity: TypeAlias = Callable[[str, str], float]
 """How much of the second text (the reference) is found in the first one: 0 to 100."""
@@ -38,6 +42,7 @@ METRICS: Mapping[str, str] = {"chrf": "chrF", "bleu": "BLEU"}
 """Model names of this provider, with the names that replies print."""
 
 _REVISION = 1
+_NAME = re.compile(r"(direct|pairwise) (?:turn ([123])|overall)(?: without .+)?")
 _CREATION = 3
 _WORD = re.compile(r"\w+")
 _NUMBERING = re.compile(r"^\s*\d+[.)]\s", re.MULTILINE)
@@ -72,16 +77,66 @@ def fingerprint(spec: ModelSpec) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReferenceJudge(OfflineJudge):
+class Task:
+    """What a prompt requests: in which grading, of which turns (1-3), with which texts by slot."""
+
+    grading: Literal["direct", "pairwise"]
+    turns: tuple[int, ...]
+    texts: Mapping[str, str]
+
+
+def read_task(messages: Sequence[Message]) -> Task:
+    """The task of a prompt; raises `ValueError` for other messages."""
+    names = [message.text for message in messages if message.role == "system"]
+    match = _NAME.fullmatch(names[0]) if len(names) == 1 else None
+    if match is None:
+        raise ValueError("no system message names a task that it knows")
+    slots = (message.text.partition("\n") for message in messages if message.role == "user")
+    return Task(
+        grading="direct" if match[1] == "direct" else "pairwise",
+        turns=(int(match[2]),) if match[2] else (1, 2, 3),
+        texts={name: value for name, _, value in slots},
+    )
+
+
+def draw_side(task: Task) -> str:
+    """A or B for two sides that are equally good: the one whose texts have the smaller SHA-256.
+
+    So swapping the sides swaps the verdict. Identical texts go to A or B by the hash's last bit.
+    """
+    a, b = (
+        hash_bytes("\n".join(task.texts[f"{side}_{turn}"] for turn in task.turns).encode())
+        for side in "ab"
+    )
+    if a == b:
+        return "AB"[int(a, 16) % 2]
+    return "A" if a < b else "B"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReferenceJudge(Offline):
     """A backend that judges by overlap; `metric` is the name that its replies print."""
 
-    name = "the reference judge"
-    advice = "It judges ConvBench only, with the prompts shipped for it: run it without --prompts"
     metric: str
     similarity: Similarity
     focus_weight: float
+    max_concurrency: int
 
-    def judge(self, task: Task) -> str:
+    async def generate(
+        self, messages: Sequence[Message], sampling: Sampling, *, affinity: str
+    ) -> Reply:
+        """Judge once, whatever the sampling; raises `Refused` for messages that are not a task."""
+        start = time.perf_counter()
+        try:
+            # in a thread: long answers take tens of milliseconds, and others share the loop
+            text = await asyncio.to_thread(self._judge, read_task(messages))
+        except KeyError as error:
+            raise Refused("rejected", _refusal(f"slot {error} is missing")) from error
+        except ValueError as error:
+            raise Refused("rejected", _refusal(error)) from error
+        return Reply(text=text, seconds=time.perf_counter() - start)
+
+    def _judge(self, task: Task) -> str:
         """The disclaimer, what was measured, then the verdict."""
         return self._rate(task) if task.grading == "direct" else self._choose(task)
 
@@ -121,7 +176,19 @@ class ReferenceJudge(OfflineJudge):
         return f"{_DISCLAIMER}\n{measured}: {scores}{how}\n\n{closing}"
 
 
-check_prompt = ReferenceJudge.check_prompt
+def check_prompt(messages: Sequence[Message]) -> None:
+    """Raise `ConfigError` for messages that are not a task, filled or not."""
+    try:
+        read_task(messages)
+    except ValueError as error:
+        raise ConfigError(_refusal(error)) from error
+
+
+def _refusal(problem: object) -> str:
+    return (
+        f"the reference judge cannot read these messages: {problem}. It judges ConvBench only, "
+        "with the prompts shipped for it: run it without --prompts"
+    )
 
 
 async def open_backend(spec: ModelSpec, images: ImageSource) -> ReferenceJudge:

@@ -12,7 +12,7 @@ from mmconv.core.config import ModelSpec
 from mmconv.core.errors import ConfigError, Refused
 from mmconv.core.types import Message, Role, Sampling, Text
 from model_zoo.providers import provider_of
-from model_zoo.simulated.common import Task, draw_side, read_task
+from model_zoo.simulated.reference import Task, draw_side, read_task
 from tests.model_zoo.conftest import NoImages
 
 PROMPTS = PromptSet("convbench_reference")
