@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from random import Random
-from typing import Final
 
-from images.scenes.scene import COLOURS, SHAPES, SIZES, Scene, Thing, sample_scene
+from images.scenes.scene import Scene, Thing, sample_scene
 from images.scenes.turns import (
     CREATION,
     PERCEPTION,
@@ -17,10 +15,6 @@ from images.scenes.turns import (
     Turn,
     a_thing,
     listed,
-)
-
-_DESCRIBED: Final = re.compile(
-    rf"\b({'|'.join(COLOURS)}) ({'|'.join(SHAPES)}) \(({'|'.join(SIZES)}), in the (upper|lower)"
 )
 
 
@@ -85,44 +79,3 @@ def describe(things: tuple[Thing, ...], ground: str) -> str:
         for thing in things
     ]
     return f"On a plain {ground} ground there is, from left to right, {listed(names)}."
-
-
-def read_description(caption: str) -> Scene:
-    """The scene that `describe` described, without what is needed to draw it.
-
-    Raises `ValueError` for a text that names no thing in that way.
-    """
-    things = tuple(
-        Thing(
-            colour=colour,
-            shape=shape,
-            size="large" if size == "large" else "small",
-            x=0.0,
-            y=0.25 if half == "upper" else 0.75,
-            radius=0.0,
-        )
-        for colour, shape, size, half in _DESCRIBED.findall(caption)
-    )
-    if not things:
-        raise ValueError("the description is not in the words of scenes")
-    return Scene(things=things, ground="", noise=0.0, grain=0, front=())
-
-
-def answer(caption: str, instructions: tuple[str, str, str]) -> tuple[str, str, str]:
-    """The three true answers to a dialogue's instructions, worked out from its caption.
-
-    Raises `ValueError` if caption or instructions are not in the language of scenes.
-    """
-    scene = read_description(caption)
-    for seen in (turn for task in PERCEPTION.values() for turn in task(scene)):
-        if seen.turn.instruction != instructions[0]:
-            continue
-        for reasoned in (turn for task in REASONING.values() for turn in task(seen)):
-            if reasoned.turn.instruction != instructions[1]:
-                continue
-            for task in CREATION.values():
-                created = task(reasoned)
-                if created.turn.instruction == instructions[2]:
-                    first, second = seen.turn.reference, reasoned.turn.reference
-                    return first, second, created.turn.reference
-    raise ValueError("the instructions are not questions of scenes about this image")

@@ -8,7 +8,6 @@ does not name.
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import cos, pi, sin
@@ -203,13 +202,6 @@ def _height(random: Random, radius: float) -> float:
 def _clearance(one: Thing, other: Thing) -> float:
     distance = ((one.x - other.x) ** 2 + (one.y - other.y) ** 2) ** 0.5
     return float(distance / (one.radius + other.radius))
-
-
-def draw(scene: Scene) -> bytes:
-    """The scene as a PNG file, SIDE pixels wide and high."""
-    file = io.BytesIO()
-    paint(scene).save(file, "PNG")
-    return file.getvalue()
 
 
 def paint(scene: Scene, side: int = SIDE) -> Image.Image:

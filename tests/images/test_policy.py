@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import pytest
@@ -12,8 +11,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from images.decode import Limits, decode, inspect
+from images.drawn import draw_sample
 from images.policy import LEAST_BYTES, Policy, blank, blur, fit, prepare, prepare_pixels
-from images.scenes import draw, sample_scene
 from images.store import ImageStore
 from images.thumbnails import thumbnail
 from mmconv.core import types as values
@@ -24,7 +23,7 @@ LIMITS = Limits()
 
 sides = st.integers(1, 20_000)
 
-PICTURE = draw(sample_scene(Random(1)))
+PICTURE = draw_sample("shapes", 1, 0, 1, "en").png
 
 
 @st.composite

@@ -5,14 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from random import Random
 from types import ModuleType
 from typing import Any
 
 import pytest
 
+from images.drawn import draw_sample
 from images.policy import blank, blur
-from images.scenes import draw, sample_scene
 from mmconv.core.config import ModelSpec, load_model
 from mmconv.core.errors import ConfigError
 from mmconv.core.keys import hash_json
@@ -33,7 +32,7 @@ from model_zoo.simulated.planted import (
 )
 from tests.mock_server import Behaviour, mock_server
 
-PICTURE = draw(sample_scene(Random(1)))
+PICTURE = draw_sample("shapes", 1, 0, 1, "en").png
 ANSWER = "2 of them: the red circle and the blue star."
 
 

@@ -6,11 +6,9 @@ from random import Random
 
 import pytest
 
-from images.scenes import Dialogue, answer, draw_sample
-from images.scenes.dialogue import read_description, write_dialogue
-from images.scenes.scene import Scene, Thing
+from images.scenes import Sample, Scene, Thing, draw_sample, write_dialogue
 
-DIALOGUES = [draw_sample("tests", 0, number).dialogue for number in range(600)]
+SAMPLES = [draw_sample("tests", 0, number) for number in range(600)]
 
 
 def thing(name: str, x: float, y: float = 0.2, large: bool = True) -> Thing:
@@ -86,7 +84,7 @@ def test_references_are_true(instruction: str, reference: str) -> None:
 
 
 def test_every_task_is_asked() -> None:
-    asked = [Counter(dialogue.turns[place].task for dialogue in DIALOGUES) for place in range(3)]
+    asked = [Counter(sample.dialogue.turns[place].task for sample in SAMPLES) for place in range(3)]
     assert set(asked[0]) == {"list", "colour", "count", "position", "relation"}
     assert set(asked[1]) == {
         "count",
@@ -99,11 +97,11 @@ def test_every_task_is_asked() -> None:
     assert min(min(counts.values()) for counts in asked) >= 15
 
 
-@pytest.mark.parametrize("dialogue", DIALOGUES[:200])
-def test_each_turn_builds_on_the_one_before(dialogue: Dialogue) -> None:
+@pytest.mark.parametrize("sample", SAMPLES[:200])
+def test_each_turn_builds_on_the_one_before(sample: Sample) -> None:
+    dialogue, named = sample.dialogue, sample.scene.things
     first, second, third = (turn.reference for turn in dialogue.turns)
     anchor = dialogue.turns[0].instruction
-    named = read_description(dialogue.caption).things
     told = [thing for thing in named if thing.name in first]
     number = re.findall(r"\d", second)[-1]
     assert told == [thing for thing in named if thing.name in second]
@@ -112,29 +110,20 @@ def test_each_turn_builds_on_the_one_before(dialogue: Dialogue) -> None:
     assert len(told) == len(named) or any(thing.name in anchor for thing in named)
 
 
-@pytest.mark.parametrize("dialogue", DIALOGUES[:200])
-def test_focus_points_name_what_the_third_answer_holds(dialogue: Dialogue) -> None:
-    reference = dialogue.turns[2].reference
-    asked = " ".join(dialogue.focus_points)
-    for each in read_description(dialogue.caption).things:
+@pytest.mark.parametrize("sample", SAMPLES[:200])
+def test_focus_points_name_what_the_third_answer_holds(sample: Sample) -> None:
+    reference = sample.dialogue.turns[2].reference
+    asked = " ".join(sample.dialogue.focus_points)
+    for each in sample.scene.things:
         assert (f"the {each.name}?" in asked) == (each.name in reference)
     assert ("two lines long" in asked) == ("\n" in reference)
 
 
-def test_the_answers_follow_from_caption_and_instructions() -> None:
-    for dialogue in DIALOGUES:
-        first, second, third = dialogue.turns
-        instructions = first.instruction, second.instruction, third.instruction
-        expected = first.reference, second.reference, third.reference
-        assert answer(dialogue.caption, instructions) == expected
-
-
-def test_what_is_no_scene_is_refused() -> None:
-    first, second, third = (turn.instruction for turn in DIALOGUES[0].turns)
-    with pytest.raises(ValueError, match="description"):
-        answer("A cat on a mat.", (first, second, third))
-    with pytest.raises(ValueError, match="instructions"):
-        answer(DIALOGUES[0].caption, (first, "Why?", third))
+def test_a_caption_names_every_thing_with_its_size_and_half() -> None:
+    for sample in SAMPLES:
+        for each in sample.scene.things:
+            half = "upper" if each.upper else "lower"
+            assert f"{each.name} ({each.size}, in the {half} half)" in sample.dialogue.caption
 
 
 def test_a_series_is_its_name_and_its_seed() -> None:

@@ -13,7 +13,8 @@ import pytest
 import torch
 import transformers
 
-from images.scenes import COLOURS, SHAPES, Dialogue, draw, draw_sample
+from images.drawn.canvas import png
+from images.scenes import COLOURS, SHAPES, Dialogue, draw_sample, paint
 from model_zoo.pocket import recipe
 from model_zoo.pocket.recipe import IGNORED, build_model, build_processor
 from model_zoo.pocket.train import Pupil, Stage, train
@@ -72,7 +73,7 @@ def test_pictures_are_fed_as_the_processor_scales_them(processor: Any) -> None:
 
     scene = SAMPLES[0].scene
     image = Image(sha256="0" * 64, media_type="image/png", width=256, height=256)
-    picture = prepare_pixels(draw(scene), image, Policy())
+    picture = prepare_pixels(png(paint(scene)), image, Policy())
     met = processor.image_processor(images=picture, return_tensors="pt")["pixel_values"]
     fed = recipe.views([scene]).pictures
     # torchvision, where it is installed, rounds a few values to the next of the 256 levels

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 import pytest
 
 from images import ImageStore
-from images.scenes import Sample, check, draw, draw_sample
+from images.drawn.canvas import png
+from images.scenes import Sample, check, draw_sample, paint
 from mmconv.core.config import load_model
 from mmconv.core.errors import ConfigError
 from mmconv.core.types import Message, Sampling, Text
@@ -21,7 +22,7 @@ pytest.importorskip("transformers", reason="needs the extra hf")
 SPEC = load_model("pocket")
 SAMPLES = [draw_sample("tests", 0, number) for number in range(32)]
 STORE = ImageStore()
-IMAGES = {sample: STORE.add_bytes(draw(sample.scene)) for sample in SAMPLES}
+IMAGES = {sample: STORE.add_bytes(png(paint(sample.scene))) for sample in SAMPLES}
 
 
 def conversation(sample: Sample, turn: int) -> list[Message]:
