@@ -2,6 +2,8 @@
 
 Run `python -m tests.bench.limits` (a minute and a half), or with `--all` for every limit and wait
 (a quarter of an hour). Each run is ideally about 15 s long. The last column is the machine's load.
+`--inspect PYTHON`, of an environment that `.ci/inspect_env.sh` made, has Inspect ask the same
+servers for as many calls.
 """
 
 from __future__ import annotations
@@ -18,6 +20,9 @@ import orjson
 from tests.bench.engine import CALLS_PER_SAMPLE, command, compile_packages, draw_data, measure
 from tests.mock_server import Behaviour, mock_server
 from tests.server_limits import Limits
+
+SLOTS = 64
+INSPECT_CLIENT = str(Path(__file__).with_name("_inspect_client.py"))
 
 Case = tuple[str, Limits, float, int]
 """A name, the limits, the latency in seconds, and the samples."""
@@ -47,31 +52,39 @@ def matrix() -> list[Case]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--all", action="store_true", help="every limit and wait")
-    cases = matrix() if parser.parse_args().all else SHORT
+    parser.add_argument("--inspect", metavar="PYTHON", help="measure Inspect in this environment")
+    options = parser.parse_args()
+    cases = matrix() if options.all else SHORT
     compile_packages()
     folder = Path(tempfile.mkdtemp(prefix="mmconv-limits-"))
     draw_data(folder, max(samples for *_, samples in cases))
-    print(f"{'server':16} {'wait':>5} {'ideal':>7} {'wall':>7} {'refused':>8} {'load':>5}")
-    for case in cases:
-        run(folder, case)
+    print("server           wait   client   ideal    wall  refused  load")
+    for name, limits, latency, samples in cases:
+        calls = samples * CALLS_PER_SAMPLE
+        served = calls / (1 - limits.chance) * latency / SLOTS
+        ideal = max(limits.ideal(calls, latency), served)
+        wait = "none" if limits.retry_after is None else f"{limits.retry_after:g}"
+        for client in ("mmconv", "Inspect") if options.inspect else ("mmconv",):
+            with mock_server(Behaviour(latency=latency, limits=limits)) as url:
+                if client == "mmconv":
+                    measure(command(folder, url, samples))
+                    shutil.rmtree(folder / "runs")
+                else:
+                    measure([options.inspect, INSPECT_CLIENT, url, str(calls), str(SLOTS)])
+                seconds, refused = seen_by_server(url)
+            print(
+                f"{name:16} {wait:>5} {client:>8} {ideal:7.1f} {seconds:7.1f} {refused:8.1%} "
+                f"{os.getloadavg()[0]:5.1f}",
+                flush=True,
+            )
     shutil.rmtree(folder)
 
 
-def run(folder: Path, case: Case) -> None:
-    """Run and print one case. The wall time is that from the first request to the last answer."""
-    name, limits, latency, samples = case
-    calls = samples * CALLS_PER_SAMPLE
-    slots = 64
-    ideal = max(limits.ideal(calls, latency), calls / (1 - limits.chance) * latency / slots)
-    with mock_server(Behaviour(latency=latency, limits=limits)) as url:
-        measure(command(folder, url, samples))
-        with urlopen(url.removesuffix("/v1") + "/stats") as answer:
-            stats = orjson.loads(answer.read())
-    shutil.rmtree(folder / "runs")
-    wait = "none" if limits.retry_after is None else f"{limits.retry_after:g}"
-    refused = stats["refused"] / stats["answered"]
-    seconds = f"{ideal:7.1f} {stats['seconds']:7.1f}"
-    print(f"{name:16} {wait:>5} {seconds} {refused:8.1%} {os.getloadavg()[0]:5.1f}", flush=True)
+def seen_by_server(url: str) -> tuple[float, float]:
+    """Seconds from the first request to the last answer, and refusals for each answer."""
+    with urlopen(url.removesuffix("/v1") + "/stats") as answer:
+        stats = orjson.loads(answer.read())
+    return stats["seconds"], stats["refused"] / stats["answered"]
 
 
 if __name__ == "__main__":
