@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import datetime
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -15,19 +14,13 @@ from mmconv.cli.shared.options import AUDIT
 from mmconv.cli.shared.run_folders import data_of, open_existing
 from mmconv.core.errors import ConfigError, StoreError
 from mmconv.core.imports import find_named
-from mmconv.core.plans import Finished
-from mmconv.engine.run import Evaluation
 from mmconv.report.changed_inputs import check_exported
 from mmconv.report.exports import TOOLS
-from mmconv.report.exports.records import finished_at
 from mmconv.report.page import write_page
 from mmconv.run_folder.layout import PAGE
 from mmconv.run_folder.saved_run import read_finished
 from mmconv.store.connections import require_folder, without_password
 from mmconv.store.merging import merge
-
-if TYPE_CHECKING:
-    from inspect_ai.log import EvalSample
 
 
 @click.command(name="report")
@@ -90,53 +83,25 @@ def export_command(run: Path, name: str, out: Path) -> None:
 
 
 async def _write_inspect(folder: Path, out: Path) -> int:
-    """Write the log and return the number of its samples."""
-    from mmconv.report.exports.inspect_log import Heading, write_log
+    """Write the log and return the number of its samples.
+
+    Raises `StoreError` if the cache holds no reply, `DataError` as `check_exported` does.
+    """
+    from mmconv.report.exports.inspect_log import Log
 
     if out.suffix != ".eval":
         raise ConfigError(f"--out {out}: the name of an Inspect log must end with .eval")
     run = read_finished(folder)
     async with open_existing(folder) as evaluation:
-        heading = Heading(
-            run=folder.name,
-            spec=evaluation.spec,
-            manifest=run.manifest,
-            written=finished_at(run),
-            # a run that was only scored has no session, and so no duration
-            seconds=0.0 if run.summary is None else run.summary.seconds,
-        )
-        samples = await _inspect_samples(evaluation, heading.written)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    await asyncio.to_thread(write_log, out, heading, samples)
-    return len(samples)
-
-
-async def _inspect_samples(evaluation: Evaluation, written: datetime) -> list[EvalSample]:
-    """All samples of the run in its order.
-
-    Raises `StoreError` if the cache holds no reply, `DataError` as `check_exported` does.
-    """
-    from mmconv.report.exports.inspect_log import data_uris
-    from mmconv.report.exports.inspect_sample import Context, eval_sample
-
-    context = Context(
-        benchmark=evaluation.benchmark,
-        labels={role: model.label for role, model in evaluation.spec.models.items()},
-        data_uri=data_uris(evaluation.resources.library),
-        written=written,
-    )
-    samples: dict[int, EvalSample] = {}
-
-    def finish(finished: Finished, sample: Any) -> None:
-        samples[finished.plan.order] = eval_sample(context, finished, sample)
-
-    runner = evaluation.runner(offline=True)
-    await evaluation.carry_out(runner, finish)
-    store = evaluation.place.absolute_store
-    if not runner.stats.replies:
-        raise StoreError(f"{store} has no reply of {evaluation.run_id}")
-    check_exported(evaluation.folder, evaluation.manifest(), runner.stats.unrequested, store)
-    return [samples[order] for order in sorted(samples)]
+        log = Log(run, evaluation.benchmark, evaluation.resources.library)
+        runner = evaluation.runner(offline=True)
+        await evaluation.carry_out(runner, log.add)
+        store = evaluation.place.absolute_store
+        if not runner.stats.replies:
+            raise StoreError(f"{store} has no reply of {evaluation.run_id}")
+        check_exported(evaluation.folder, evaluation.manifest(), runner.stats.unrequested, store)
+    await asyncio.to_thread(log.write, out)
+    return len(log.samples)
 
 
 @click.command(name="merge")

@@ -246,11 +246,12 @@ def _outcome_fields(outcome: Outcome) -> dict[str, Any]:
             for seen in (reply.seen if reply else ())
         ],
         "answered_by": reply.answered_by if reply else None,
-        "problem": _problem(outcome),
+        "problem": problem_of(outcome),
     }
 
 
-def _problem(outcome: Outcome) -> str | None:
+def problem_of(outcome: Outcome) -> str | None:
+    """How a call failed, or why it was skipped; None for a reply."""
     if isinstance(outcome, Failure):
         return outcome.description
     return outcome.because if isinstance(outcome, Skipped) else None

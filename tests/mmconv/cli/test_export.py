@@ -1,6 +1,6 @@
 """Which runs are exported; what is written then, `tests.mmconv.report.exports` holds.
 
-The modules that need the package inspect-ai are stand-ins here.
+The module that needs the package inspect-ai is a stand-in here.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from click.testing import CliRunner
 
 from mmconv.cli import commands, results
 from mmconv.core.errors import DataError
+from mmconv.core.plans import Finished
 from tests.mmconv.riddle_desk import ROWS, Desk, riddles
 from tests.mmconv.test_scoring_again import desk
 
@@ -26,16 +27,19 @@ def written(monkeypatch: pytest.MonkeyPatch) -> list[list[Any]]:
     """The samples of each log that was written."""
     logs: list[list[Any]] = []
 
-    def write_log(_path: Path, _heading: object, samples: list[Any]) -> None:
-        logs.append(samples)
+    class Log:
+        def __init__(self, *_: object) -> None:
+            self.samples: list[str] = []
 
-    log = SimpleNamespace(Heading=SimpleNamespace, write_log=write_log, data_uris=lambda _: None)
-    sample = SimpleNamespace(
-        Context=SimpleNamespace, eval_sample=lambda _, finished, _record: finished.plan.sample
-    )
+        def add(self, finished: Finished, _sample: Any) -> None:
+            self.samples.append(finished.plan.sample)
+
+        def write(self, _path: Path) -> None:
+            logs.append(sorted(self.samples))
+
     monkeypatch.setattr(results, "find_spec", lambda _: True)
-    monkeypatch.setitem(sys.modules, "mmconv.report.exports.inspect_log", log)
-    monkeypatch.setitem(sys.modules, "mmconv.report.exports.inspect_sample", sample)
+    module = SimpleNamespace(Log=Log)
+    monkeypatch.setitem(sys.modules, "mmconv.report.exports.inspect_log", module)
     return logs
 
 
@@ -48,9 +52,7 @@ def exported(folder: Path) -> None:
         raise result.exception
 
 
-def test_a_run_is_exported_in_its_order_wherever_it_lies(
-    desk: Desk, written: list[list[Any]]
-) -> None:
+def test_a_run_is_exported_wherever_it_lies(desk: Desk, written: list[list[Any]]) -> None:
     desk.run()
     exported(desk.folder.rename(desk.folder.with_name("renamed")))
     assert written == [[str(number) for number in range(1, ROWS + 1)]]
