@@ -175,8 +175,16 @@ def for_readers(board: Leaderboard, form: str) -> Sequence[Table]:
     required=True,
     help="The true difference to be found: 0.5 of ratings, 5% of shares and win rates.",
 )
+@click.option(
+    "--label-price",
+    type=click.FloatRange(min=0),
+    metavar="DOLLARS",
+    help="What people's ratings of one sample cost; models need prices too.",
+)
 @table_options
-def power_command(runs: Sequence[Path], effect: str, form: str, out: Path | None) -> None:
+def power_command(
+    runs: Sequence[Path], effect: str, label_price: float | None, form: str, out: Path | None
+) -> None:
     """Plan how many samples, trials, verdicts or labels find an effect with 80 % power.
 
     The pilot is a run for changes between its conditions, or two for differences between them.
@@ -188,5 +196,5 @@ def power_command(runs: Sequence[Path], effect: str, form: str, out: Path | None
         size = 0.0
     if not 0 < size < math.inf:
         raise click.BadParameter(f"{effect!r} is not a number above 0, such as 0.5 or 5%")
-    table = plan([*runs], size, percent=effect.endswith("%"))
+    table = plan([*runs], size, percent=effect.endswith("%"), label_price=label_price)
     show_tables([table], form, out)

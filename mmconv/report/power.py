@@ -7,7 +7,7 @@ are found by `mmconv.stats.power` from the pilot's errors, or from errors that c
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,8 @@ from mmconv.stats import Column, Quantity, ScoreFrame, pair
 from mmconv.stats.corrections import correct
 from mmconv.stats.power import count_labels, count_samples, count_trials, count_verdicts, detectable
 
+DOLLARS = "US$"
+
 PERCENT = 100.0
 """The scale of quantities in percent."""
 
@@ -32,12 +34,14 @@ DEFAULT = "pilot.json"
 
 NOTES = (
     "Found now: the least true difference that a test at the 5 % level finds with 80 % power with "
-    "the samples of the pilot. The other columns have what finds the effect with 80 % power; empty "
-    "cells cannot be known from this pilot, or no number of them would do.",
-    "Trials, verdicts and labels count for the samples of the pilot. Trials need a pilot with "
-    "--trials 2 or more; verdicts on each answer one with two judges, which may be one model twice "
-    "under two names and seeds; labels one corrected by mmconv agree --correct.",
-    "Costs are those of all answers and verdicts together, at the pilot's cost of each.",
+    "the samples of the pilot. The other columns have what finds the effect with 80 % power if "
+    "the pilot's errors are the true ones; empty cells cannot be known from this pilot, or no "
+    "number of them would do.",
+    "Trials, verdicts and labelled samples count for the samples of the pilot. Trials need a pilot "
+    "with --trials 2 or more; verdicts on each answer one with two judges, which may be one model "
+    "twice under two names and seeds; labelled samples one corrected by mmconv agree --correct.",
+    "Costs are those of all answers and verdicts together, at the pilot's cost of each. Labelled "
+    "samples cost --label-price each besides.",
 )
 
 
@@ -54,19 +58,30 @@ class Known:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prices:
-    """What the answers to one sample cost, and the verdicts of one judge on them."""
+    """What the answers to one sample cost, the verdicts of one judge on them, and people's labels.
+
+    `label` is in US dollars, the others in `unit`.
+    """
 
     unit: str
     answers: float
     verdicts: float
     judges: int
+    label: float | None = None
 
 
-def plan(folders: list[Path], effect: float, *, percent: bool = False) -> Table:
+def plan(
+    folders: list[Path],
+    effect: float,
+    *,
+    percent: bool = False,
+    label_price: float | None = None,
+) -> Table:
     """The table for one run, for two of one benchmark, or for a benchmark with a `DEFAULT`.
 
     The effect is in percentage points, and the rows are those in percent; or in the unit of the
-    other rows. Raises `ConfigError` if none of them has an error, and as `read_finished` does.
+    other rows. `label_price` is what people's ratings of one sample cost in US dollars. Raises
+    `ConfigError` if none of them has an error, and as `read_finished` does.
     """
     if len(folders) > 2:
         raise ConfigError("name a run for changes between its conditions, or two for differences")
@@ -83,13 +98,14 @@ def plan(folders: list[Path], effect: float, *, percent: bool = False) -> Table:
     rows = {}
     for (name, group), each in known.items():
         if (each.scale == PERCENT) == percent and (now := detectable(each.column)) is not None:
-            row = _row(each, effect / each.scale, prices)
-            rows[f"{name}, {group}"] = {"found now": Cell(value=now * each.scale), **dict(row)}
+            row = count_ways(each, effect / each.scale, replace(prices, label=label_price))
+            found = Cell(value=now * each.scale, digits=1 if percent else 2)
+            rows[f"{name}, {group}"] = {"found now": found, **dict(row)}
     if not rows:
         unit = "in percent" if percent else "in other units than percent (--effect 5% for those)"
         raise ConfigError(f"no difference {unit} has an error: a pilot needs five samples or more")
     counts = (f"{what}{end}" for what in WAYS for end in ("", f" ({prices.unit})"))
-    columns = ("found now", *counts, "labels", "cheapest")
+    columns = ("found now", *counts, "cheapest")
     return Table(
         name="power",
         title=f"What finds a difference of {effect:g}{' points' * percent} with 80 % power",
@@ -99,14 +115,18 @@ def plan(folders: list[Path], effect: float, *, percent: bool = False) -> Table:
     )
 
 
-WAYS = ("samples", "trials", "verdicts")
+LABELS = "labelled samples"
+
+WAYS = ("samples", "trials", "verdicts", LABELS)
 
 
-def _row(known: Known, effect: float, prices: Prices) -> Iterator[tuple[str, Cell]]:
+def count_ways(known: Known, effect: float, prices: Prices) -> Iterator[tuple[str, Cell]]:
+    """What finds an effect with 80 % power, what each way costs, and the cheapest way."""
     column = known.column
     size = len({read_trial(sample).key for sample in column.samples})
     sample = prices.answers + prices.judges * prices.verdicts
     costs: dict[str, float] = {}
+    priced = prices.label is not None and prices.unit == DOLLARS
     for what, count, fixed, each in (
         ("samples", count_samples(column, effect), 0.0, sample * len(column) / size),
         ("trials", count_trials(known.trials, effect), 0.0, sample * size),
@@ -116,19 +136,25 @@ def _row(known: Known, effect: float, prices: Prices) -> Iterator[tuple[str, Cel
             prices.answers * len(column),
             prices.verdicts * len(column),
         ),
+        (LABELS, _labels(known, effect), sample * len(column), prices.label or 0.0),
     ):
-        if count is not None:
+        if count is None:
+            continue
+        yield what, Cell(value=float(count), digits=0)
+        if what != LABELS or priced:
             costs[what] = fixed + count * each
-            yield what, Cell(value=float(count), digits=0)
             digits = 0 if prices.unit == "calls" else 2
             yield f"{what} ({prices.unit})", Cell(value=costs[what], digits=digits)
-    if known.labels is not None:
-        wanted = count_labels(correct(column, known.labels), effect)
-        # labels are of the pilot's samples
-        if wanted is not None and wanted <= len(column):
-            yield "labels", Cell(value=float(wanted), digits=0)
     if len(costs) > 1:
         yield "cheapest", Cell(value=min(costs, key=costs.__getitem__))
+
+
+def _labels(known: Known, effect: float) -> int | None:
+    """How many of the pilot's samples people must rate; None if all of them would not do."""
+    if known.labels is None:
+        return None
+    wanted = count_labels(correct(known.column, known.labels), effect)
+    return wanted if wanted is not None and wanted <= len(known.column) else None
 
 
 def _measure(runs: Sequence[FinishedRun]) -> dict[Key, Known]:
@@ -179,7 +205,7 @@ def _prices(runs: Sequence[FinishedRun], size: int) -> Prices:
     """What one trial of a sample cost in the runs together."""
     counts = [each for run in runs if run.summary for each in run.summary.models.items()]
     costs = [(role, each.total_cost_usd) for role, each in counts]
-    unit = "US$"
+    unit = DOLLARS
     if any(cost is None for _, cost in costs) or not any(cost for _, cost in costs):
         unit, costs = "calls", [(role, each.requested + each.cached) for role, each in counts]
     judged = sum(cost or 0.0 for role, cost in costs if base_role(role) == "judge")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 from mmconv.cli.comparing import power_command
+from mmconv.report.power import Known, Prices, count_ways
+from mmconv.stats import Column
 from tests.mmconv.report.runs import BETA, make_run
 
 
@@ -51,3 +54,19 @@ async def test_an_effect_in_percent_is_one_of_shares(tmp_path: Path) -> None:
     for effect in ("0", "five", "-1%", "inf"):
         with pytest.raises(SystemExit):
             planned(run, effect=effect)
+
+
+def test_labels_have_a_price_and_may_be_the_cheapest() -> None:
+    numbers = [float(sample % 5) for sample in range(100)]
+    errors = [number + (-1) ** sample for sample, number in enumerate(numbers)]
+    judged = Column.of(errors)
+    people = Column.of(numbers[:20], samples=judged.samples[:20])
+    known = Known(column=judged, trials=judged, scale=1.0, labels=people)
+    prices = Prices(unit="US$", answers=0.01, verdicts=0.02, judges=1)
+    plain = dict(count_ways(known, 0.6, prices))
+    wanted = plain["labelled samples"].value
+    assert isinstance(wanted, float)
+    assert "labelled samples (US$)" not in plain
+    dear = dict(count_ways(known, 0.6, replace(prices, label=0.5)))
+    assert dear["labelled samples (US$)"].value == pytest.approx(100 * 0.03 + wanted * 0.5)
+    assert dear["cheapest"].value == "samples"
