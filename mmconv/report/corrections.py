@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
+from math import ceil
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 import orjson
 
-from mmconv.benchmarks.base.corrections import CORRECTED, NOTE
+from mmconv.benchmarks.base.corrections import CORRECTED, NOTE, WANTED
 from mmconv.benchmarks.base.layouts import Context, make_tables
 from mmconv.benchmarks.base.metrics import Select, mapped
 from mmconv.benchmarks.registry import find_class
@@ -29,7 +30,7 @@ from mmconv.report.tables.formats import write_tables
 from mmconv.run_folder.layout import LABELS, TABLES
 from mmconv.run_folder.saved_run import read_finished
 from mmconv.run_folder.transcripts import score_record
-from mmconv.stats import Column, ScoreFrame, as_cell, holm, summarise_share
+from mmconv.stats import FEWEST_CLUSTERS, Column, ScoreFrame, as_cell, holm, summarise_share
 from mmconv.stats.corrections import Rate, compare_rates, correct, correct_share, find_rate
 
 LEVEL = 0.05
@@ -215,7 +216,17 @@ def _row(
     yield "failures (%)", as_cell(summarise_share(judged), 100.0, share=True)
     if fails_right is not None and passes_wrong is not None:
         summary = correct_share(judged, fails_right, passes_wrong)
+        if summary.low is None:
+            summary = replace(summary, missing=_count_wanted(fails_right, passes_wrong))
         yield f"failures (%){CORRECTED}", as_cell(summary, 100.0, share=True)
+
+
+def _count_wanted(*rates: Rate) -> Mapping[str, int]:
+    """How many labels both rates still want, if further ones are like those at hand."""
+    clusters = min(len({*each.verdicts.clusters}) for each in rates if each.verdicts)
+    labels = sum(each.n for each in rates)
+    more = ceil(labels * FEWEST_CLUSTERS / clusters) - labels
+    return {WANTED: more} if more > 0 else {}
 
 
 def _error_notes(rates: Mapping[str, Rate | None]) -> Iterator[str]:

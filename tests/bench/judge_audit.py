@@ -266,7 +266,7 @@ def expected(judge: Judge, samples: int) -> dict[tuple[str, str], float]:
         rows.SEPARATION: 100 * (1 - first - second),
         rows.PASSES_WRONG: 50 * (first + second),
         rows.PREFERS_FIRST: 100 * judge.side,
-        rows.ORDER_DECIDES: 100 * (first * (1 - second) + second * (1 - first)),
+        rows.CHANGES_WITH_ORDER: 100 * (first * (1 - second) + second * (1 - first)),
         rows.FLIPS: 100 * judge.forgets * fmean(2 * win * (1 - win) for win in (first, second)),
         rows.LENGTH: 0.0,
     }

@@ -18,21 +18,36 @@ from mmconv.benchmarks.ablations.quantities import (
 from mmconv.benchmarks.base.corrections import CORRECTED
 from mmconv.benchmarks.base.layouts import CONTROL, Rows, write_estimate
 from mmconv.core.types import Cell
+from mmconv.stats.contrasts import POWER
 
 
 def largest_gain(rows: Rows) -> Iterator[str]:
-    """Where perfect earlier turns change scores most, if that is not chance or the judge."""
-    gains = {name: _first_cell(rows[name]) for name in rows if not name.startswith("S0")}
+    """Where perfect earlier turns change scores most, if that is not chance or the judge.
+
+    If no change can be told from chance, the size that would have been found in each of them.
+    """
+    gains = {
+        name: cell
+        for name in rows
+        if not name.startswith("S0") and (cell := _first_cell(rows[name]))
+    }
+    changed = {name: cell for name, cell in gains.items() if _is_sure(cell)}
     sure = {
         name: cell
-        for name, cell in gains.items()
-        if cell and _is_sure(cell) and not any(map(control_fires, _controls(rows[name])))
+        for name, cell in changed.items()
+        if not any(map(control_fires, _controls(rows[name])))
     }
     if sure:
         name, cell = max(sure.items(), key=lambda item: abs(_value(item[1])))
         condition, turn = QUANTITIES[DELTAS[name][1]]
         change = f"{write_estimate(cell, signed=True)} in {next(iter(rows[name]))}"
         yield f"Largest change: {LEVELS[turn]} with perfect {condition}, {change}."
+    elif gains and not changed:
+        least = max(map(_detectable, gains.values()))
+        yield (
+            "No turn changes significantly with perfect earlier turns. With 80 % power, a true "
+            f"change of {least:.2g} is found in {next(iter(rows[next(iter(gains))]))}."
+        )
 
 
 def causes(grading: Grading, rows: Rows) -> Iterator[str]:
@@ -101,6 +116,12 @@ control_fires = partial(
     _is_sure, wider=NormalDist().inv_cdf(1 - 0.025 / 3) / NormalDist().inv_cdf(0.975)
 )
 """Whether a control is not 0 at the 5 % level over the three of a run (Bonferroni)."""
+
+
+def _detectable(cell: Cell) -> float:
+    """The least true change that is found with 80 % power, by the cell's interval."""
+    half = ((cell.high or 0.0) - (cell.low or 0.0)) / 2
+    return half * (1 + POWER / NormalDist().inv_cdf(0.975))
 
 
 def _first_cell(row: Mapping[str, Cell]) -> Cell | None:

@@ -118,7 +118,7 @@ async def _check_drift(folder: Path) -> None:
         raise ConfigError("no verdict could be read again; see the judge's server")
     interval = "" if shift.low is None else f" [{shift.low:.2f}, {shift.high:.2f}]"
     click.echo(
-        f"{n} verdicts requested again: {drift.changed} changed, on average by "
+        f"{n} verdicts requested again: {drift.changed} changed. Mean change over all {n}: "
         f"{shift.mean:+.2f}{interval}."
     )
     for when, names in (("then", drift.then), ("now", drift.now)):

@@ -45,7 +45,7 @@ PASSES_WRONG = "passes wrong (b)"
 KINDER_TO_RIGHT = "kinder to right"
 KINDER_TO_WRONG = "kinder to wrong"
 PREFERS_FIRST = "prefers the first"
-ORDER_DECIDES = "order decides"
+CHANGES_WITH_ORDER = "changes with order"
 LENGTH = "per doubling"
 FLIPS = "changes its mind"
 DEVIATION = "SD of a verdict"
@@ -60,7 +60,7 @@ MEANINGS = {
     KINDER_TO_RIGHT: "right passed after right turns less after wrong, points",
     KINDER_TO_WRONG: "wrong passed after right turns less after wrong, points",
     PREFERS_FIRST: "of equal answers, first chosen less second, points",
-    ORDER_DECIDES: "winner changes with the order, %",
+    CHANGES_WITH_ORDER: "comparisons whose winner changes with the order, %",
     LENGTH: "score of an answer twice as long, less its own",
     FLIPS: "repeated verdicts that pass instead of fail or reverse, %",
     DEVIATION: "of repeated verdicts, in units of the score",
@@ -205,7 +205,7 @@ def measure_judge(measured: Measured) -> Iterator[Metric]:
             one=(("condition", WRONG), ("side", "A")),
             other=(("condition", WRONG), ("side", "B")),
         )
-        yield _mean(ORDER_DECIDES, OfPairs(pairs=sides, value=_differ), measured.share)
+        yield _mean(CHANGES_WITH_ORDER, OfPairs(pairs=sides, value=_differ), measured.share)
     span = measured.ends[1] - measured.ends[0]
     change = Group(title=measured.title, lowest=-span, highest=span)
     lengths = OfPairs(pairs=_with_alternating(measured, LONGER), value=_gain)

@@ -21,7 +21,7 @@ ERRORS = {
     rows_of.FAILS_RIGHT: "it fails {} % of right answers",
     rows_of.FAILS_PARAPHRASE: "it fails {} % of right answers in other words",
     rows_of.PASSES_WRONG: "it passes {} % of wrong answers",
-    rows_of.ORDER_DECIDES: "the order decides {} % of the comparisons",
+    rows_of.CHANGES_WITH_ORDER: "in the other order another answer wins {} % of the comparisons",
     rows_of.FLIPS: "asked again, it changes {} % of its verdicts",
 }
 """Row -> what it says if it is too high."""
@@ -45,6 +45,7 @@ def layouts(benchmark: str) -> Iterator[Layout]:
         notes=(
             "By controls, not by people: answers known to be right or wrong. Real answers are "
             "harder to judge.",
+            "n counts verdicts, or pairs of them; for differences of two shares of them, samples.",
         ),
     )
     yield Layout(

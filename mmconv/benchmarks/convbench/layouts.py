@@ -81,8 +81,8 @@ REFERENCES_COUNT = (
     "In S0_hat and S0_tilde the judged conversation contains reference turns, which raise it."
 )
 POSITION = (
-    "A less B: the paired difference in percentage points. Decided by the side: pairs in which the "
-    "same side wins in both orders."
+    "A less B: the paired difference in percentage points. Same side twice: pairs in which the "
+    "same side wins in both orders, by its position or by the judge's chance."
 )
 
 _LOST_TURN = re.compile(r"skipped: \w+/turn_\d")

@@ -134,7 +134,7 @@ def _position() -> Iterator[Metric]:
             Mean(
                 name,
                 of=decided,
-                group=share("decided by the side (%)"),
+                group=share("same side twice (%)"),
                 table="position",
                 compare=None,
             )

@@ -42,6 +42,9 @@ FEW = 20
 FEWEST = 5
 """With fewer ratings, nothing is."""
 
+DIALOGUES = 30
+"""With fewer dialogues, a table says that bootstrap intervals are too narrow."""
+
 UNITS = 50
 """With fewer units, a table says how uncertain a kappa is."""
 
@@ -235,9 +238,10 @@ def _conventions(matched: Match, replicates: int, seed: int) -> Iterator[str]:
         )
     if replicates:
         dialogues = len(set(panel.clusters))
+        few = f" Of fewer than {DIALOGUES} dialogues they are rather too narrow."
         yield (
             f"Intervals: 95 % percentiles of {replicates} draws of {dialogues} whole dialogues "
-            f"(seed {seed})."
+            f"(seed {seed}).{few * (dialogues < DIALOGUES)}"
         )
 
 

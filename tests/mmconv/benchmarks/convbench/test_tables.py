@@ -414,7 +414,7 @@ def test_position_bias_is_the_win_rate_on_either_side(tables: dict[str, Table]) 
     assert rows["perception"]["win rate as B (%)"].value == 50.0
 
 
-def test_what_the_side_decides_is_measured_where_both_orders_were_judged() -> None:
+def test_a_side_that_wins_twice_is_counted_where_both_orders_were_judged() -> None:
     # two pairs that the first answer shown wins, one that the candidate wins on either side
     wins = {"1": (1.0, 0.0), "2": (1.0, 0.0), "3": (1.0, 1.0), "4": (0.0, 0.0), "5": (0.0, None)}
     both = [
@@ -436,12 +436,12 @@ def test_what_the_side_decides_is_measured_where_both_orders_were_judged() -> No
         ("win rate as A (%)", 60.0, 5),
         ("win rate as B (%)", 25.0, 4),
         ("A less B", 50.0, 4),
-        ("decided by the side (%)", 50.0, 4),
+        ("same side twice (%)", 50.0, 4),
     ]
-    assert row["decided by the side (%)"].missing == {"unparsed": 1}
+    assert row["same side twice (%)"].missing == {"unparsed": 1}
 
 
-def test_one_order_has_no_column_for_what_the_side_decides(tables: dict[str, Table]) -> None:
+def test_one_order_has_no_column_for_a_side_that_wins_twice(tables: dict[str, Table]) -> None:
     assert list(tables["position"].columns) == ["win rate as A (%)", "win rate as B (%)"]
 
 

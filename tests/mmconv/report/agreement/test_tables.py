@@ -20,7 +20,8 @@ def test_the_notes_say_what_was_compared_and_left_out() -> None:
     assert table().notes[1:] == (
         "Mean difference, judge - person: above 0 the judge rates higher. Quadratic weights are "
         "the squares of differences between the numbers.",
-        "Intervals: 95 % percentiles of 20 draws of 3 whole dialogues (seed 3).",
+        "Intervals: 95 % percentiles of 20 draws of 3 whole dialogues (seed 3). Of fewer than 30 "
+        "dialogues they are rather too narrow.",
         "Few units: a kappa of 0.6 over 3 of them is uncertain by 0.9 either way, for two ratings "
         "of one frequency.",
         "Every column is over the units that a judge rated. Units that only people rated: 1.",
