@@ -24,7 +24,7 @@ from mmconv.stats.contrasts import POWER
 def largest_gain(rows: Rows) -> Iterator[str]:
     """Where perfect earlier turns change scores most, if that is not chance or the judge.
 
-    If no change can be told from chance, the size that would have been found in each of them.
+    If no change is significant, the size that would have been found in each of them.
     """
     gains = {
         name: cell
