@@ -11,7 +11,7 @@ import PIL.Image
 import pytest
 from playwright.async_api import Page, expect
 
-from mmconv.report.page import blocks, write_page
+from mmconv.report.page import build, write_page
 from tests.browser.conftest import Opener, library
 from tests.browser.test_report import expect_sample
 from tests.mmconv.report.page_runs import simulated_run
@@ -56,7 +56,7 @@ async def test_a_larger_picture_is_loaded_from_beside_the_page(apart: Path, open
 async def test_a_page_without_its_folder_says_that_a_picture_is_the_small_one(
     tmp_path: Path, opened: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(blocks, "LARGER_BYTES", 0)
+    monkeypatch.setattr(build, "LARGER_BYTES", 0)
     run = await simulated_run(tmp_path)
     whole = write_page(run, library(tmp_path))
     (tmp_path / "alone").mkdir()

@@ -8,22 +8,27 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import orjson
 
 from mmconv import __version__
 from mmconv.core.config import CANDIDATE
-from mmconv.report.page.blocks import BLOCK, Blocks
+from mmconv.core.keys import hash_json
+from mmconv.report.notes import list_answered
 from mmconv.report.page.content import detail_sections
-from mmconv.report.page.provenance import provenance
 from mmconv.report.page.samples import Gathering
+from mmconv.run_folder.saved_run import FinishedRun
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
+Entries: TypeAlias = tuple[tuple[str, str], ...]
 
 STYLE = "page.css"
 
@@ -40,31 +45,25 @@ SCRIPTS = (
 """The scripts of the browser of samples; each needs those before it."""
 
 
-def render(gathering: Gathering, blocks: Blocks, index: str) -> str:
-    """The page as HTML after all samples were gathered; `index` is their packed index."""
+def render(gathering: Gathering, *, has_files: bool, **samples: Any) -> str:
+    """The page as HTML after all samples were gathered; `samples` are their index and blocks."""
     content = gathering.content
     script = "".join(read_part(name) for name in (*SCRIPTS, "report.js"))
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    files = " 'self' file:" if blocks.outside + blocks.larger_outside else ""
-    return (
-        templates()
-        .get_template("page.html.j2")
-        .render(
-            title=content.title,
-            over=" · ".join(dict.fromkeys(run.folder.name for run in content.runs)),
-            facts=_facts(gathering),
-            **_findings(gathering),
-            held=_places_of_samples(blocks),
-            index=index,
-            blocks=blocks.inside,
-            larger=blocks.larger,
-            policy=f"default-src 'none'; script-src 'sha256-{digest}'{files}; "
-            "style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'",
-            script=script,
-            style=read_part(STYLE),
-            version=__version__,
-            written=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
-        )
+    files = " 'self' file:" if has_files else ""
+    template = templates().get_template("page.html.j2")
+    return template.render(
+        title=content.title,
+        over=" · ".join(dict.fromkeys(run.folder.name for run in content.runs)),
+        facts=_facts(gathering),
+        **_findings(gathering),
+        **samples,
+        policy=f"default-src 'none'; script-src 'sha256-{digest}'{files}; "
+        "style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'",
+        script=script,
+        style=read_part(STYLE),
+        version=__version__,
+        written=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
     )
 
 
@@ -100,26 +99,6 @@ def _facts(gathering: Gathering) -> list[tuple[str, str]]:
     ]
 
 
-def _places_of_samples(blocks: Blocks) -> str:
-    """The folder with samples and images outside the page, and the images that are missing."""
-    sentences = []
-    if blocks.outside:
-        inside = min(blocks.size, BLOCK * len(blocks.inside))
-        sentences.append(
-            f"The first {inside} samples are in this file; the other {blocks.size - inside} are "
-            f"in the folder {blocks.folder.name} next to it. Keep the two together."
-        )
-    if blocks.larger_outside:
-        some = "Some of the" if blocks.larger else "The"
-        sentences.append(
-            f"{some} larger images are in the folder {blocks.folder.name} next to this file."
-        )
-    if count := len(blocks.lost):
-        images = "1 image is" if count == 1 else f"{count} images are"
-        sentences.append(f"{images} not shown ({next(iter(blocks.lost.values()))}).")
-    return " ".join(sentences)
-
-
 @cache
 def read_part(name: str) -> str:
     """A style sheet or script of the page, from the folder of the templates."""
@@ -137,3 +116,77 @@ def templates(*folders: Path) -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
     )
+
+
+class Provenance(NamedTuple):
+    """The provenance of one run: lists of names and texts, and its specification as JSON."""
+
+    name: str
+    lists: tuple[tuple[str, Entries], ...]
+    specification: str
+
+
+def provenance(run: FinishedRun) -> Provenance:
+    """The models, versions, hashes and options of a run."""
+    manifest = run.manifest
+    spec = run.spec.model_dump(mode="json")
+    # options that were set go first
+    options = {name: _plain(value) for name, value in spec["options"].items()}
+    defaults = {name: f"{_plain(value)} (default)" for name, value in manifest.options.items()}
+    settings = {
+        "run": run.folder.name,
+        "conditions": ", ".join(manifest.conditions),
+        "samples": str(manifest.samples),
+        "trials": str(run.spec.trials),
+        "seed": str(run.spec.seed),
+    }
+    software = {"mmconv": manifest.mmconv, "python": manifest.python, **manifest.packages}
+    lists = (
+        ("Models", tuple(_models(run))),
+        ("Run", tuple(settings.items())),
+        ("Options", tuple((options | defaults | options).items())),
+        *_facts_of_data(manifest.provenance),
+        ("Software", tuple(software.items())),
+    )
+    specification = orjson.dumps(spec, option=orjson.OPT_INDENT_2).decode()
+    return Provenance(run.folder.name, lists, specification)
+
+
+def _models(run: FinishedRun) -> Iterator[tuple[str, str]]:
+    """Each role's model, its provider's metadata, and the models that its server named."""
+    manifest = run.manifest
+    for role, model in run.spec.models.items():
+        name = f"{model.label}: {model.provider}/{model.model}"
+        yield role, f"{name}, fingerprint {manifest.models[role]}"
+        for key, value in manifest.about_models.get(role, {}).items():
+            yield f"{role}: {key.replace('_', ' ')}", value
+        if answered := manifest.answered_by.get(role):
+            yield f"{role}: answered by", list_answered(answered)
+
+
+def _plain(value: Any) -> str:
+    """A value as a user types it, lists without brackets."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if value is None:
+        return "not set"
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _facts_of_data(facts: Mapping[str, Any]) -> Iterator[tuple[str, Entries]]:
+    """The benchmark's facts: single ones, and a list for each mapping, such as names to hashes."""
+    single = tuple(
+        (name, str(value))
+        for name, value in facts.items()
+        if isinstance(value, str | int | float) and not isinstance(value, bool)
+    )
+    if single:
+        yield "Data", single
+    for name, value in facts.items():
+        if isinstance(value, Mapping) and value:
+            # one hash of those that are together under a name
+            hashes = (
+                hash_json(part) if isinstance(part, Mapping) else str(part)
+                for part in value.values()
+            )
+            yield f"Hashes: {name}", tuple(zip(value, hashes, strict=True))

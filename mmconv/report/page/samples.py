@@ -1,6 +1,6 @@
 """The samples of a page: each as it is shown, and the index that the list filters and sorts by.
 
-A sample's texts are not in the index; they are in blocks (`mmconv.report.page.blocks`). A score in
+A sample's texts are not in the index; they are in blocks (`mmconv.report.page.build`). A score in
 the index is a number, the reason why it is missing, or null if the run has no such score.
 """
 

@@ -24,7 +24,7 @@ BLOCK = 2
 async def served(serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Served:
     """A service whose pages have room for next to nothing."""
     monkeypatch.setattr("mmconv.service.results.PAGE_BYTES", 100)
-    monkeypatch.setattr("mmconv.report.page.blocks.BLOCK", BLOCK)
+    monkeypatch.setattr("mmconv.report.page.build.BLOCK", BLOCK)
     return await serve(data=drawn(tmp_path))
 
 

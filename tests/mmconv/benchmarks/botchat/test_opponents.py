@@ -18,7 +18,7 @@ from mmconv.core.errors import ConfigError, DataError
 from mmconv.core.types import Table
 from mmconv.report.changed_inputs import describe_changes
 from mmconv.report.comparison.differences import compare
-from mmconv.report.page.provenance import provenance
+from mmconv.report.page.rendering import provenance
 from mmconv.run_folder.saved_run import read_finished
 from mmconv.run_folder.transcripts import CallRecord
 from tests.mmconv.benchmarks.botchat.samples import (

@@ -20,7 +20,7 @@ from images import ImageStore
 from mmconv.core.errors import ConfigError
 from mmconv.report.comparison.differences import compare
 from mmconv.report.page import write_comparison, write_page
-from mmconv.report.page.blocks import LARGER
+from mmconv.report.page.build import LARGER
 from mmconv.run_folder.layout import PAGE, SCORES, TRANSCRIPTS
 from mmconv.run_folder.saved_run import read_lines
 from tests.mmconv.report.page_runs import HOSTILE, hostile_run, multiply, simulated_run
@@ -217,7 +217,7 @@ async def test_pictures_to_enlarge_are_in_the_page_while_there_is_room(
 ) -> None:
     folder = await simulated_run(tmp_path)
     with monkeypatch.context() as patched:
-        patched.setattr("mmconv.report.page.blocks.LARGER_BYTES", 0)
+        patched.setattr("mmconv.report.page.build.LARGER_BYTES", 0)
         page = Page(path := write_page(folder, library(tmp_path)))
     names = orjson.loads(page.scripts["pictures-0"]).keys()
     assert len(page.samples()) == len(names)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import orjson
 
-from mmconv.report.page.provenance import provenance
+from mmconv.report.page.rendering import provenance
 from mmconv.run_folder.layout import MANIFEST
 from mmconv.run_folder.saved_run import read_finished
 from tests.mmconv.report.runs import make_run
