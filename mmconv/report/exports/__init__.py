@@ -21,7 +21,7 @@ class Tool:
 
 
 _DIALOGUES = "mmconv.report.exports.dialogues"
-_TRACKERS = "mmconv.report.exports.trackers"
+_ESTIMATES = "mmconv.report.exports.estimates"
 
 TOOLS = {
     "inspect": Tool(
@@ -44,24 +44,24 @@ TOOLS = {
         then="the folder of a benchmark for FastChat's llm_judge (data/mt_bench)",
     ),
     "every-eval-ever": Tool(
-        write="mmconv.report.exports.every_eval_ever:write_every_eval_ever",
+        write=f"{_ESTIMATES}:write_every_eval_ever",
         then="fill in source_metadata; `every_eval_ever validate` (pip install every-eval-ever) "
         "checks it",
     ),
     "trackio": Tool(
-        write=f"{_TRACKERS}:write_trackio",
+        write=f"{_ESTIMATES}:write_trackio",
         then="`TRACKIO_DIR={out} trackio show` shows it",
         package="trackio",
         pip="trackio",
     ),
     "wandb": Tool(
-        write=f"{_TRACKERS}:write_wandb",
+        write=f"{_ESTIMATES}:write_wandb",
         then="`wandb sync {out}/wandb/offline-run-*` uploads it",
         package="wandb",
         pip="wandb",
     ),
     "mlflow": Tool(
-        write=f"{_TRACKERS}:write_mlflow",
+        write=f"{_ESTIMATES}:write_mlflow",
         then="`mlflow ui --backend-store-uri sqlite:///{out}/mlflow.db` shows it",
         package="mlflow",
         pip="mlflow",

@@ -12,24 +12,22 @@ import csv
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import orjson
 
+from mmconv.benchmarks.base.endings import METRICS
 from mmconv.core.atomic_writes import atomic_write
+from mmconv.core.config import CANDIDATE
 from mmconv.core.judges import JUDGE, split_call
 from mmconv.core.keys import hash_json
 from mmconv.core.plans import read_trial
 from mmconv.core.types import Score
-from mmconv.report.exports.records import (
-    Dialogue,
-    file_name,
-    finished_at,
-    question_of,
-    read_dialogues,
-)
-from mmconv.run_folder.saved_run import FinishedRun
+from mmconv.report.exports.names import file_name, finished_at, score_names
+from mmconv.run_folder.saved_run import FinishedRun, read_calls
 from mmconv.run_folder.transcripts import PARSED, CallRecord
 
 FAILED = {"vlmevalkit": "Failed to obtain answer via API.", "mt-bench": "$ERROR$"}
@@ -40,6 +38,49 @@ IMAGE = "<ImageHere>"
 
 LONGEST_CELL = 32_767
 """How many characters a cell of an .xlsx file can have."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialogue:
+    """A sample under a condition; a second trial of sample `14` is the sample `14#2`.
+
+    `turns` are the candidate's calls, failed ones too; `judgements` are all other calls. `scores`
+    are by `score_names`.
+    """
+
+    sample: str
+    condition: str
+    turns: tuple[CallRecord, ...]
+    judgements: tuple[CallRecord, ...]
+    scores: Mapping[str, Score]
+
+    def origin(self) -> dict[str, Any]:
+        """What other formats have no field for; `model_zoo.replay` reads it from a field `mmconv`.
+
+        A call without a text has the `problem` that it ended with.
+        """
+        fields = {"call", "finish", "input_tokens", "output_tokens", "reasoning", "problem"}
+        calls = [call.model_dump(include=fields, exclude_none=True) for call in self.turns]
+        return {"sample": self.sample, "condition": self.condition, "calls": calls}
+
+
+def read_dialogues(run: FinishedRun) -> Iterator[Dialogue]:
+    """Stream the dialogues of a run in its order."""
+    scores: defaultdict[tuple[str, str], list[Score]] = defaultdict(list)
+    for score in run.scores():
+        if score.metric not in METRICS:
+            scores[score.sample, score.condition].append(score)
+    calls = read_calls(run.folder)
+    for (sample, condition), group in groupby(calls, lambda call: (call.sample, call.condition)):
+        records = tuple(group)
+        own = scores[sample, condition]
+        yield Dialogue(
+            sample=sample,
+            condition=condition,
+            turns=tuple(call for call in records if call.model == CANDIDATE),
+            judgements=tuple(call for call in records if call.model != CANDIDATE),
+            scores=dict(zip(score_names(own), own, strict=True)),
+        )
 
 
 def write_lmms_eval(run: FinishedRun, out: Path) -> list[Path]:
@@ -63,7 +104,7 @@ def write_lmms_eval(run: FinishedRun, out: Path) -> list[Path]:
                 "token_counts": counts,
                 "doc_hash": hash_json([run.spec.benchmark, read_trial(dialogue.sample).key]),
                 **_values(dialogue.scores),
-                "input": question_of(dialogue.turns[0]) if dialogue.turns else "",
+                "input": _question(dialogue.turns[0]) if dialogue.turns else "",
                 "mmconv": dialogue.origin(),
             }
         )
@@ -86,7 +127,7 @@ def write_vlmevalkit(run: FinishedRun, out: Path) -> list[Path]:
         rows[dialogue.condition].append(
             {
                 "index": dialogue.sample,
-                "question": repr([question_of(call, IMAGE) for call in dialogue.turns]),
+                "question": repr([_question(call, IMAGE) for call in dialogue.turns]),
                 "prediction": repr([_answer(call, "vlmevalkit") for call in dialogue.turns]),
                 **_values(dialogue.scores),
                 "mmconv": orjson.dumps(dialogue.origin()).decode(),
@@ -114,7 +155,7 @@ def write_mt_bench(run: FinishedRun, out: Path) -> list[Path]:
         model = file_name(run.candidate) + (f"-{dialogue.condition}" if several else "")
         key, trial = read_trial(dialogue.sample)
         question = {"question_id": _question_id(key), "category": run.spec.benchmark}
-        turns = [question_of(call) for call in dialogue.turns]
+        turns = [_question(call) for call in dialogue.turns]
         if len(turns) > len(questions.get(key, {"turns": ()})["turns"]):
             questions[key] = {**question, "turns": turns}
         answer = answers[model].setdefault(
@@ -171,6 +212,14 @@ def _judgements(run: FinishedRun, dialogue: Dialogue) -> Iterator[tuple[str, dic
                 "problem": call.problem or (None if call.parse == PARSED else call.parse),
             },
         )
+
+
+def _question(call: CallRecord, image: str = "") -> str:
+    """The last message of a call as text, with the mark `image` for each image."""
+    if not call.messages:  # a prompt file made them, or the call was not requested
+        return ""
+    parts = call.messages[-1].parts
+    return "\n".join(part.text or "" if part.image is None else image for part in parts).strip()
 
 
 def _answer(call: CallRecord, tool: str) -> str:

@@ -67,7 +67,7 @@ from mmconv.core.types import (
     Skipped,
     Text,
 )
-from mmconv.report.exports.records import finished_at, score_names
+from mmconv.report.exports.names import finished_at, score_names
 from mmconv.run_folder.saved_run import FinishedRun
 from mmconv.run_folder.transcripts import message_record, problem_of
 

@@ -17,7 +17,7 @@ from openpyxl import load_workbook
 from mmconv.cli.results import export_command
 from mmconv.core.config import ModelSpec
 from mmconv.core.types import Score
-from mmconv.report.exports.records import score_names
+from mmconv.report.exports.names import score_names
 from mmconv.run_folder.saved_run import read_tables
 from tests.mmconv.report.runs import ALPHA, FAILING, SIZE, make_run
 
