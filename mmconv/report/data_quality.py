@@ -47,6 +47,7 @@ STATUSES = (
 """The status of a verdict; nothing is lost with one that would have compared equal texts."""
 
 LOST = (PARTIAL, UNREADABLE, FAILED, NOT_REQUESTED)
+LATE = (READ_AFTER_RETRY, EXTRACTED)
 
 ANSWERED = "answered"
 _ENDINGS = {TRUNCATED: "cut off", EMPTY: "empty", FILTERED: "filtered"}
@@ -135,6 +136,40 @@ NOTABLE_LATER = 0.05
 NOTABLE_ENDINGS = 0.05
 """The same of a turn's answers that were cut off or filtered; of empty ones it is `NOTABLE`."""
 
+_OF_ANSWERS = (
+    (
+        ("cut off",),
+        NOTABLE_ENDINGS,
+        "were cut off",
+        "their scores measure {limit}, not the model",
+    ),
+    (
+        ("filtered", _WITHHELD),
+        NOTABLE_ENDINGS,
+        "were held back by a content filter",
+        "their scores are missing or measure the filter, not the model",
+    ),
+    (("empty",), NOTABLE, "are empty", "they were judged like any other answer"),
+    (
+        (_UNKNOWN,),
+        NOTABLE_ENDINGS,
+        "ended for an unknown reason",
+        "they may have been cut off",
+    ),
+)
+"""Endings of a turn's answers, the share of them that is reported, in words, and the effect."""
+
+_OF_VERDICTS = (
+    (UNREADABLE, "could not be read", "scores that need them are missing"),
+    (
+        PARTIAL,
+        "are incomplete",
+        "a turn or criterion is missing, or a score is off the scale; scores that need it are "
+        "missing",
+    ),
+)
+"""A status of verdicts, in words, and its effect."""
+
 MOST_TURNS = 6
 """The most turns that a sentence names, those with the largest share first."""
 
@@ -157,7 +192,7 @@ class DataQuality:
     - `answers`, `verdicts`: `ANSWERS` and `STATUSES` by turn; `own`: the candidate's turns;
     - `cut_off`: verdicts by status of which the first reply was cut off;
     - `limits`: the tokens of the candidate's answers that were cut off;
-    - `problems`: failed calls by role and message, each with an example in `examples`.
+    - `problems`: the samples of failed calls by role and message.
     """
 
     calls: int = 0
@@ -168,8 +203,7 @@ class DataQuality:
     own: set[Turn] = field(default_factory=set)
     cut_off: Counter[str] = field(default_factory=Counter)
     limits: set[int | None] = field(default_factory=set)
-    problems: Counter[Turn] = field(default_factory=Counter)
-    examples: dict[Turn, str] = field(default_factory=dict)
+    problems: dict[tuple[str, str], list[str]] = field(default_factory=dict)
 
     def add(self, calls: Iterable[Record]) -> None:
         """Count records of one sample: all calls of each plan, or none."""
@@ -194,8 +228,7 @@ class DataQuality:
         if call["state"] == "failure":
             self.failed += 1
             problem = call["model"], call["problem"]
-            self.problems[problem] += 1
-            self.examples.setdefault(problem, call["sample"])
+            self.problems.setdefault(problem, []).append(call["sample"])
         if call["model"] == CANDIDATE:
             self.own.add((call["condition"], call["call"]))
             if call["finish"] == "length":
@@ -210,46 +243,23 @@ class DataQuality:
         """The turns whose scores measure something other than the model."""
         limit = next(iter(self.limits)) if len(self.limits) == 1 else None
         measured = "the token limit" if limit is None else f"the limit of {limit:,} tokens"
-        for endings, least, what, effect in (
-            (
-                ["cut off"],
-                NOTABLE_ENDINGS,
-                "were cut off",
-                f"their scores measure {measured}, not the model",
-            ),
-            (
-                ["filtered", _WITHHELD],
-                NOTABLE_ENDINGS,
-                "were held back by a content filter",
-                "their scores are missing or measure the filter, not the model",
-            ),
-            (["empty"], NOTABLE, "are empty", "they were judged like any other answer"),
-            (
-                [_UNKNOWN],
-                NOTABLE_ENDINGS,
-                "ended for an unknown reason",
-                "they may have been cut off",
-            ),
-        ):
+        for endings, least, what, effect in _OF_ANSWERS:
             if places := self._places(endings, least):
                 short = f"More than {100 * least:g} % of a turn's answers {what}"
-                yield Notable(short, f"{short}; {effect}: {places}.")
+                yield Notable(short, f"{short}; {effect.format(limit=measured)}: {places}.")
 
     def _places(self, endings: Sequence[str], least: float) -> str:
         """The candidate's turns of which more than a share of the answers ended like this."""
-        shares: dict[Turn, tuple[float, int, int]] = {}
-        for turn, counts in self.answers.items():
+        shares = []
+        for (condition, call), counts in self.answers.items():
             size = counts[ANSWERED] + counts[_WITHHELD]
             count = sum(counts[ending] for ending in endings)
-            if turn in self.own and count > least * size:
-                shares[turn] = -count / size, count, size
-        worst = sorted(shares, key=lambda turn: (shares[turn][0], turn))
-        places = [
-            f"{condition}, {call.replace('_', ' ')} ({count:,} of {size:,}, {100 * -share:.1f} %)"
-            for condition, call in worst[:MOST_TURNS]
-            for share, count, size in [shares[condition, call]]
-        ]
-        if (more := len(worst) - MOST_TURNS) > 0:
+            if (condition, call) in self.own and count > least * size:
+                share = f"{count:,} of {size:,}, {100 * count / size:.1f} %"
+                place = f"{condition}, {call.replace('_', ' ')} ({share})"
+                shares.append((-count / size, condition, call, place))
+        places = [place for *_, place in sorted(shares)[:MOST_TURNS]]
+        if (more := len(shares) - MOST_TURNS) > 0:
             places.append(f"and {more} more turns")
         return "; ".join(places)
 
@@ -262,27 +272,16 @@ class DataQuality:
             yield Notable(share, f"{share}: {listed}.")
         judged = self.judged()
         size = judged.total()
-        for status, what, effect in (
-            (UNREADABLE, "could not be read", "scores that need them are missing"),
-            (
-                PARTIAL,
-                "are incomplete",
-                "a turn or criterion is missing, or a score is off the scale; scores that need it "
-                "are missing",
-            ),
-        ):
+        for status, what, effect in _OF_VERDICTS:
             if judged[status] > least * size:
                 short = f"{_share(judged[status], size, 'verdicts')} {what}"
                 yield Notable(short, f"{short}{self._cut_off(status)}: {effect}.")
-        later = {status: judged[status] for status in (READ_AFTER_RETRY, EXTRACTED)}
-        ways = [
-            f"{status.removeprefix('read ')} ({count:,})"
-            for status, count in later.items()
-            if count
-        ]
+        later = {status: judged[status] for status in LATE if judged[status]}
         if (count := sum(later.values())) > NOTABLE_LATER * size:
-            listed = " or ".join(ways) if len(ways) > 1 else ways[0].partition(" (")[0]
-            short = f"{_share(count, size, 'verdicts')} were only read {listed}"
+            ways = [status.removeprefix("read ") for status in later]
+            if len(ways) > 1:
+                ways = [f"{way} ({later[f'read {way}']:,})" for way in ways]
+            short = f"{_share(count, size, 'verdicts')} were only read {' or '.join(ways)}"
             yield Notable(short, f"{short}{self._cut_off(*later)}.")
 
     def _cut_off(self, *statuses: str) -> str:
@@ -331,16 +330,16 @@ def quality_tables(runs: Mapping[str, DataQuality]) -> list[Table]:
 
     Empty tables are left out.
     """
-    problems: Counter[Turn] = sum((quality.problems for quality in runs.values()), Counter())
-    examples: dict[Turn, str] = {}
+    problems: dict[tuple[str, str], list[str]] = {}
     for quality in runs.values():
-        examples = quality.examples | examples
+        for problem, samples in quality.problems.items():
+            problems.setdefault(problem, []).extend(samples)
     rows = {
-        f"{role}: {problem}": {
-            "calls": Cell(value=float(count)),
-            "sample": Cell(value=examples[role, problem]),
+        f"{problem[0]}: {problem[1]}": {
+            "calls": Cell(value=float(len(problems[problem]))),
+            "sample": Cell(value=problems[problem][0]),
         }
-        for (role, problem), count in problems.most_common(MOST_PROBLEMS)
+        for problem in sorted(problems, key=lambda each: -len(problems[each]))[:MOST_PROBLEMS]
     }
     answers = {prefix: quality.answers for prefix, quality in runs.items()}
     verdicts = {prefix: quality.verdicts for prefix, quality in runs.items()}
@@ -368,7 +367,7 @@ def summarise_quality(runs: Mapping[str, DataQuality]) -> tuple[str, bool]:
     parts = [f"Of {size:,} answers, {', '.join(lost) or 'none is missing or cut off'}"]
     if verdicts:
         parts.append(f"of {verdicts.total():,} verdicts, {', '.join(unread) or 'none is missing'}")
-    late = verdicts[READ_AFTER_RETRY] + verdicts[EXTRACTED]
+    late = sum(verdicts[status] for status in LATE)
     return f"{'; '.join(parts)}.", bool(lost or unread or late)
 
 
