@@ -1,16 +1,18 @@
-"""What is told of costs that are not known; more of it is in the tests of what reports them."""
+"""Costs: what calls cost, what is told of unknown prices, and what a run would ask."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from mmconv.core.config import ModelSpec, RunSpec
+from mmconv.core.plans import Plan
 from mmconv.core.run_stats import ModelStats, RunStats
-from mmconv.core.types import Reply
-from mmconv.report.costs import cost, session_cost, unknown_price
+from mmconv.core.types import Call, Image, Message, Ref, Reply, Sampling, Text
+from mmconv.report.costs import ANSWER_TOKENS, Forecast, cost, session_cost, unknown_price
 
 
 def priced(**price: float) -> ModelSpec:
@@ -65,3 +67,163 @@ def test_no_more_calls_are_told_to_be_without_tokens_than_there_are() -> None:
     assert told == [
         f"price unknown: {part} calls without token counts" for part in ("2 of 9", "4 of 4")
     ]
+
+
+SPEC = RunSpec(benchmark="b", models={"judge": ModelSpec(provider="fake", model="judge")})
+
+
+@pytest.mark.parametrize(
+    ("expected", "limit", "tokens"),
+    [(None, 8192, ANSWER_TOKENS), (None, 100, 100), (434.0, 8192, 434), (434.0, 400, 400)],
+)
+def test_an_answer_is_as_long_as_its_call_tells(
+    expected: float | None, limit: int, tokens: float
+) -> None:
+    asked = Message(role="user", parts=(Text(text="Why?"),))
+    first = Call(
+        id="first",
+        model="judge",
+        messages=(asked,),
+        sampling=Sampling(max_tokens=limit),
+        expected_tokens=expected,
+    )
+    second = Call(
+        id="second",
+        model="judge",
+        messages=(Message(role="user", parts=(Ref(call="first"),)),),
+        sampling=Sampling(max_tokens=1),
+    )
+    plan = Plan(order=0, sample="1", condition="free", calls=(first, second))
+    row = estimated(plan, {})
+    assert row["output tokens"] == tokens + 1
+    assert row["input tokens"] == 1 + tokens
+
+
+@pytest.mark.parametrize(
+    ("of_run", "of_model", "tokens"), [(16, None, 16), (None, 24, 24), (16, 24, 16)]
+)
+def test_a_role_may_bound_its_answers(
+    of_run: int | None, of_model: int | None, tokens: int
+) -> None:
+    model = {"provider": "fake", "model": "judge", "sampling": bound(of_model)}
+    spec = RunSpec.model_validate(
+        {"benchmark": "b", "models": {"judge": model}, "sampling": {"judge": bound(of_run)}}
+    )
+    asked = Message(role="user", parts=(Text(text="Why?"),))
+    calls = (Call(id="only", model="judge", messages=(asked,)),)
+    plan = Plan(order=0, sample="1", condition="free", calls=calls)
+    row = estimated(plan, {}, spec)
+    assert (row["output tokens"], row["at most"]) == (tokens, tokens)
+    free = estimated(plan, {})
+    assert (free["output tokens"], free["at most"]) == (ANSWER_TOKENS, Sampling().max_tokens)
+
+
+def bound(tokens: int | None) -> dict[str, int]:
+    return {} if tokens is None else {"max_tokens": tokens}
+
+
+def test_calls_that_the_store_holds_are_told_and_cost_nothing() -> None:
+    def call(name: str, *parts: Text | Ref, **options: Any) -> Call:
+        return Call(
+            id=name, model="judge", messages=(Message(role="user", parts=parts),), **options
+        )
+
+    first, second = call("first", Text(text="Why?")), call("second", Text(text="Why not?"))
+    third = call("third", Ref(call="first"))
+    both = (Ref(call="first"),), (Ref(call="second"),)
+    fourth = call("fourth", *both[0], *both[1], compares=both)
+    plan = Plan(order=0, sample="1", condition="free", calls=(first, second, third, fourth))
+    before = estimated(plan, {})
+    assert (before["calls"], before["cached"], before["to request"]) == (4, 0, 4)
+    one = {"first": Reply(text="w" * 40)}
+    row = estimated(plan, one)
+    assert (row["calls"], row["cached"], row["to request"]) == (4, 1, 3)
+    assert row["output tokens"] == 3 * ANSWER_TOKENS
+    assert row["input tokens"] == 2 + 10 + (10 + ANSWER_TOKENS)
+    alike = estimated(plan, one | {"second": Reply(text="w" * 40)})
+    assert (alike["calls"], alike["cached"], alike["to request"]) == (3, 2, 1)
+
+
+@pytest.mark.parametrize(
+    ("model", "told"),
+    [
+        ({"model": "gpt-4o"}, True),
+        ({"model": "gpt-4o", "base_url": "http://localhost:8000/v1"}, False),
+        ({"model": "gpt-4o", "price": {"input": 1, "output": 1}}, False),
+        ({"model": "no-such-model"}, False),
+        ({"model": "gpt-4o", "provider": "fake"}, False),
+    ],
+)
+def test_a_shipped_model_with_a_price_is_told_where_one_without_goes_by_its_name(
+    model: dict[str, Any], told: bool
+) -> None:
+    judge = {"provider": "openai", **model}
+    spec = RunSpec.model_validate({"benchmark": "b", "models": {"judge": judge}})
+    asked = Message(role="user", parts=(Text(text="Why?"),))
+    forecast = Forecast(spec)
+    calls = (Call(id="only", model="judge", messages=(asked,)),)
+    forecast.add(Plan(order=0, sample="1", condition="free", calls=calls), {})
+    namesake = (
+        "judge: openai/gpt-4o has no price. The model file `gpt-4o` has one, for openai/gpt-4o-"
+    )
+    assert any(note.startswith(namesake) for note in forecast.table.notes) == told
+
+
+@pytest.mark.parametrize(
+    ("fields", "tokens", "note"),
+    [
+        (
+            {},
+            16_000,
+            "a guess (its model file has no about.image_tokens).",
+        ),
+        (
+            {"options": {"max_side": 1000}},
+            1000,
+            "sent to the judge: one for 750 pixels, a guess",
+        ),
+        (
+            {"options": {"max_pixels": 120_000}},
+            160,
+            "sent to the judge: one for 750 pixels, a guess",
+        ),
+        (
+            {"options": {"min_pixels": 48_000_000}},
+            64_000,
+            "sent to the judge: one for 750 pixels, a guess",
+        ),
+        (
+            {"about": {"image_tokens": {"patch": 28}}, "options": {"max_side": 280}},
+            80,
+            "sent to the judge: one for each 28 x 28 pixels.",
+        ),
+        ({"about": {"image_tokens": {"each": 576}}}, 576, "sent to the judge: 576."),
+    ],
+)
+def test_an_image_counts_in_the_size_that_is_sent_by_its_models_own_rule(
+    fields: dict[str, Any], tokens: float, note: str
+) -> None:
+    judge = {"provider": "fake", "model": "judge", **fields}
+    spec = RunSpec.model_validate({"benchmark": "b", "models": {"judge": judge}})
+    large = Image(sha256="0" * 64, media_type="image/jpeg", width=4000, height=3000)
+    asked = Message(role="user", parts=(large, Text(text="Why?")))
+    calls = (Call(id="only", model="judge", messages=(asked,)),)
+    forecast = Forecast(spec)
+    forecast.add(Plan(order=0, sample="1", condition="free", calls=calls), {})
+    assert forecast.table.rows["judge"]["input tokens"].value == tokens + 1
+    assert any(note in each for each in forecast.table.notes)
+
+
+def test_nothing_is_told_of_images_where_none_is_shown() -> None:
+    asked = Message(role="user", parts=(Text(text="Why?"),))
+    forecast = Forecast(SPEC)
+    calls = (Call(id="only", model="judge", messages=(asked,)),)
+    forecast.add(Plan(order=0, sample="1", condition="free", calls=calls), {})
+    assert not any("image" in note for note in forecast.table.notes)
+
+
+def estimated(plan: Plan, replies: Mapping[str, Reply], spec: RunSpec = SPEC) -> dict[str, Any]:
+    """The row of the judge."""
+    forecast = Forecast(spec)
+    forecast.add(plan, replies)
+    return {name: cell.value for name, cell in forecast.table.rows["judge"].items()}

@@ -1,4 +1,4 @@
-"""Who made a run's replies, as every reader is told."""
+"""Who made a run's replies and judged them, as every reader is told."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from mmconv.core.config import ModelSpec, RunSpec
 from mmconv.core.run_stats import OTHERS
-from mmconv.report.notes import fake_model_notes, other_models
+from mmconv.report.notes import fake_model_notes, other_models, same_family
 
 
 @pytest.mark.parametrize(
@@ -86,3 +86,23 @@ def test_replies_that_were_not_counted_by_name_are_told_with_the_others() -> Non
     several = told_of("a", {"a": 3, "b": 2, OTHERS: 1900})[0]
     assert f"by a (3 replies), b (2 replies), {more}. These" in several
     assert told_of("a", {"b": 3, OTHERS: 1900})[0].endswith(f"b (3 replies), {more}.")
+
+
+@pytest.mark.parametrize(
+    ("candidate", "judge", "family"),
+    [
+        ("Qwen/Qwen2.5-VL-7B-Instruct", "/checkpoints/qwen3-8b", "Qwen"),
+        ("gpt-4o-mini", "openai/gpt-4.1", "OpenAI"),
+        ("pixtral-12b", "mistral-large", "Mistral"),
+        ("gpt-4o-mini", "claude-haiku-4.5", None),
+        ("my-model", "my-model", None),
+    ],
+)
+def test_the_family_is_read_off_the_name(candidate: str, judge: str, family: str | None) -> None:
+    models = {
+        role: ModelSpec(provider="openai", model=name)
+        for role, name in (("candidate", candidate), ("judge", judge))
+    }
+    notes = [*same_family(RunSpec(benchmark="convbench", models=models))]
+    assert bool(notes) == (family is not None)
+    assert family is None or f"models of {family}" in notes[0]

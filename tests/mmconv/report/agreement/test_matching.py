@@ -1,4 +1,4 @@
-"""Which ratings meet in a panel, and what is refused so that nothing is mixed up in silence."""
+"""Which ratings are chosen and meet in a panel, and what is refused."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from mmconv.core.errors import ConfigError, DataError
-from mmconv.report.agreement.panels import Match, Rating, match
+from mmconv.report.agreement.panels import Match, Rating, choose, list_values, match, require_fields
 from mmconv.stats.agreement.many_raters import Level
 from tests.mmconv.report.agreement.raters import rated
 
@@ -174,3 +174,44 @@ def test_later_trials_of_samples_that_people_rated_are_counted() -> None:
     found = only(match(judged, rated("ann", {"a": 1, "a#3": 2, "issue#7#1": 2})))
     np.testing.assert_array_equal(found.panel.judges, [[1, 3, 2]])
     assert (found.unrated, found.later_trials) == (4, 1)
+
+
+def test_what_lacks_a_field_is_chosen_with_what_has_the_value() -> None:
+    plain, first = rated("ann", {"a": 1}), rated("ann", {"b": 2}, turn="1")
+    second = rated("ann", {"b": 3}, turn="2")
+    assert choose([*plain, *first, *second], turn="1", metric=None) == [*plain, *first]
+    assert choose([], turn="1") == []
+
+
+def test_what_cannot_be_chosen_is_answered_with_what_can() -> None:
+    judged = [
+        *rated("scores", {"a": 1}, metric="rating", turn="1"),
+        *rated("scores", {"a": 2}, metric="rating", turn="2"),
+        *rated("scores", {"a": 3}, metric="duel", turn="0"),
+    ]
+    told = (
+        "no rating by scores has metric rating, turn 0; there are: metric duel; turn 1, 2",
+        "no rating by scores has metric style; there are: metric rating, duel",
+    )
+    for chosen, message in zip(({"turn": "0"}, {"metric": "style"}), told, strict=True):
+        with pytest.raises(ConfigError) as refused:
+            choose(judged, **{"metric": "rating", **chosen})
+        assert str(refused.value) == message
+
+
+def test_what_no_rating_has_cannot_be_chosen_by() -> None:
+    plain, told = rated("ann", {"a": 1}), rated("scores", {"a": 1}, metric="rating", turn="1")
+    require_fields([*plain, *told], metric="rating", condition=None)
+    for ratings, there in ((plain, "none"), ([*plain, *told], "metric, turn")):
+        with pytest.raises(ConfigError) as refused:
+            require_fields(ratings, condition="free")
+        assert str(refused.value) == (
+            "--condition free: no rating has the field condition; fields besides sample, rater "
+            f"and value: {there}"
+        )
+
+
+def test_values_are_told_as_they_are_written_and_counted_if_they_are_many() -> None:
+    assert list_values([1.0, 0.5, "tie"]) == "1, 0.5, tie"
+    assert list_values(range(9)) == "0, 1, 2, 3, 4, 5, 6, 7, ... (9)"
+    assert list_values([]) == "none"

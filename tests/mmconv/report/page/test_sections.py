@@ -1,4 +1,4 @@
-"""The sections behind the overview: histograms of ratings, heat maps, all tables."""
+"""Behind the overview: histograms of ratings, heat maps, tables and what their cells tell."""
 
 from __future__ import annotations
 
@@ -10,8 +10,15 @@ import pytest
 from mmconv.benchmarks.base.endings import METRICS as ENDINGS
 from mmconv.benchmarks.options import Display, Ratings, display_of
 from mmconv.core.types import Cell, Table
-from mmconv.report.page.content import Content, detail_sections, rating_sections, run_content
-from mmconv.report.page.grids import heat_map
+from mmconv.report.page.content import (
+    Content,
+    cost_table,
+    detail_sections,
+    rating_sections,
+    run_content,
+)
+from mmconv.report.page.grids import grid, heat_map
+from mmconv.run_folder.layout import ModelSummary
 from mmconv.run_folder.saved_run import read_finished
 from mmconv.stats import ScoreFrame
 from tests.mmconv.report.page_runs import simulated_run
@@ -91,3 +98,58 @@ async def test_all_tables_are_there_and_shared_notes_once(content: Content) -> N
     notes = [note for grid in tables.folded for note in grid.notes]
     assert not {*tables.notes} & {*notes}
     assert any(note.startswith("Brackets hold 95 % intervals") for note in tables.notes)
+
+
+def test_cells_are_rounded_as_elsewhere_and_tell_what_is_missing() -> None:
+    table = Table(
+        name="t",
+        title="",
+        columns=("a", "b"),
+        rows={
+            "x": {"a": Cell(value=0.125, low=-0.5, high=0.5, n=3), "b": Cell(value="word")},
+            "y": {"a": Cell(value=None, n=0, missing={"unparsed": 2})},
+        },
+        signed=True,
+    )
+    made = grid(table)
+    first, words = made.lines[0].cells
+    assert first is not None
+    assert words is not None
+    assert (first.value, first.interval, first.counts) == ("+0.13", "−0.50 to +0.50", "n = 3")
+    assert words.words
+    missing, nothing = made.lines[1].cells
+    assert missing is not None
+    assert (missing.value, missing.why) == ("–", "2 with an unreadable verdict")
+    assert made.notes[-1].endswith(": 2 with an unreadable verdict")
+    assert nothing is None
+
+
+def test_one_number_of_samples_is_said_once() -> None:
+    cell = Cell(value=1.0, n=12)
+    table = Table(name="t", title="", columns=("a",), rows={"x": {"a": cell}, "y": {"a": cell}})
+    made = grid(table)
+    assert made.notes == ("n = 12 throughout.",)
+    assert {each.counts for line in made.lines for each in line.cells if each} == {""}
+
+
+def test_a_long_table_says_how_much_it_leaves_out() -> None:
+    rows = {str(number): {"a": Cell(value=1.0)} for number in range(30)}
+    made = grid(Table(name="t", title="", columns=("a",), rows=rows), most=10)
+    assert (len(made.lines), made.more) == (10, 20)
+
+
+def test_numbers_of_tokens_have_separators_and_a_price_is_not_made_up() -> None:
+    role = ModelSummary.model_validate(
+        dict.fromkeys(ModelSummary.model_fields, 0)
+        | {"model": "m", "failures": {}, "cost_usd": None, "total_cost_usd": None}
+        | {"total_input_tokens": 5723795}
+    )
+    [line] = grid(cost_table({"judge": role})).lines
+    assert "5,723,795" in [cell.value for cell in line.cells if cell]
+    untold = role.model_copy(update={"requested": 3, "cached": 2, "total_unmetered": 4})
+    for each, told in (
+        (role, "price not set"),
+        (untold, "price unknown: 4 of 5 calls without token counts"),
+    ):
+        [line] = grid(cost_table({"judge": each})).lines
+        assert told in [cell.value for cell in line.cells if cell]

@@ -1,16 +1,22 @@
-"""What the records of a run count while they are taken in, and what its files say to readers."""
+"""A run's folder as it is written: ordered lines, counts of its records, Parquet, tables, notes."""
 
 from __future__ import annotations
 
 import asyncio
+import json
+import random
+import tracemalloc
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import orjson
+import pyarrow
 import pytest
 from click.testing import CliRunner
+from pyarrow import parquet
 
 from judges.parsers import rating
 from mmconv.benchmarks.registry import TITLES
@@ -22,7 +28,7 @@ from mmconv.core.types import Call, Failure, Outcome, Reply, Table
 from mmconv.report.comparison.differences import compare
 from mmconv.report.page import write_page
 from mmconv.report.tables.formats import write_tables
-from mmconv.report.writing import RunFolder
+from mmconv.report.writing import RunFolder, ordered_lines, write_parquet
 from mmconv.run_folder.layout import PAGE, REPORT, SCORES
 from mmconv.run_folder.saved_run import read_finished, read_tables
 from tests.mmconv.report.runs import ALPHA, SIZE, make_run
@@ -132,3 +138,138 @@ def test_runs_of_before_filtered_answers_were_told_apart_are_read(tmp_path: Path
     result = CliRunner().invoke(commands, ["score", str(old)])
     assert result.exception is None
     assert (old / SCORES).read_bytes() == b"".join(scores)
+
+
+def test_lines_end_in_ascending_order_whatever_order_they_came_in(tmp_path: Path) -> None:
+    path = tmp_path / "made" / "records.jsonl"
+    orders = list(range(-3, 500))
+    random.Random(1).shuffle(orders)
+    with ordered_lines(path) as lines:
+        for order in orders:
+            lines.append(order, f'{{"order": {order}, "text": "{"x" * (order % 11)}"}}'.encode())
+        assert not path.exists()
+    read = [json.loads(line)["order"] for line in path.read_text("utf-8").splitlines()]
+    assert read == list(range(-3, 500))
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_lines_of_equal_order_stay_as_they_came(tmp_path: Path) -> None:
+    path = tmp_path / "records.jsonl"
+    with ordered_lines(path) as lines:
+        for order, text in [(2, b"c"), (1, b"a"), (2, b"d"), (1, b"b"), (2, b"")]:
+            lines.append(order, text)
+    assert path.read_bytes() == b"a\nb\nc\nd\n\n"
+
+
+def test_no_lines_make_an_empty_file(tmp_path: Path) -> None:
+    path = tmp_path / "records.jsonl"
+    with ordered_lines(path):
+        pass
+    assert path.read_bytes() == b""
+
+
+def test_an_exception_leaves_what_was_there_and_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "records.jsonl"
+    with pytest.raises(RuntimeError, match="stopped"), ordered_lines(path) as lines:
+        lines.append(1, b"{}")
+        raise RuntimeError("stopped")
+    assert list(tmp_path.iterdir()) == []
+    path.write_bytes(b"before\n")
+    with pytest.raises(RuntimeError, match="stopped"), ordered_lines(path) as lines:
+        lines.append(1, b"{}")
+        raise RuntimeError("stopped")
+    assert path.read_bytes() == b"before\n"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_record_of_two_lines_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="order 7"), ordered_lines(tmp_path / "r") as lines:
+        lines.append(7, b"{}\n{}")
+
+
+def test_lines_are_not_held_in_memory(tmp_path: Path) -> None:
+    path = tmp_path / "records.jsonl"
+    line = b"x" * 2000
+    tracemalloc.start()
+    try:
+        with ordered_lines(path) as lines:
+            for order in reversed(range(10_000)):
+                lines.append(order, line)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert path.stat().st_size == 10_000 * 2001
+    # 20 MB of lines; the buffers take 2 MiB, the index less than half a megabyte
+    assert peak < 3_500_000
+
+
+SCHEMA = pyarrow.schema(
+    [
+        ("sample", pyarrow.string()),
+        (
+            "turns",
+            pyarrow.list_(pyarrow.struct([("turn", pyarrow.int64()), ("text", pyarrow.string())])),
+        ),
+        ("value", pyarrow.float64()),
+    ]
+)
+
+
+def _record(order: int) -> dict[str, Any]:
+    return {
+        "sample": f"sample {order}",
+        "turns": [{"turn": 1, "text": "é\n中" * (order % 5)}, {"turn": 2, "text": None}],
+        "value": None if order % 7 == 0 else order / 3,
+    }
+
+
+def _lines(path: Path, records: list[dict[str, Any]]) -> Path:
+    path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("group_bytes", [1, 700, 1 << 20])
+def test_parquet_gives_the_records_back_in_bounded_groups(tmp_path: Path, group_bytes: int) -> None:
+    records = [_record(order) for order in range(50)]
+    source = _lines(tmp_path / "records.jsonl", records)
+    target = tmp_path / "records.parquet"
+    write_parquet(source, target, SCHEMA, group_bytes=group_bytes)
+    table = parquet.read_table(target)
+    assert table.to_pylist() == records
+    assert table.schema.names == SCHEMA.names
+    groups = parquet.read_metadata(target).num_row_groups
+    size = source.stat().st_size
+    assert groups == 1 if group_bytes > size else size / (group_bytes + 200) < groups <= 50
+
+
+def test_an_empty_file_gives_an_empty_table_with_the_schema(tmp_path: Path) -> None:
+    source = _lines(tmp_path / "records.jsonl", [])
+    write_parquet(source, tmp_path / "records.parquet", SCHEMA)
+    table = parquet.read_table(tmp_path / "records.parquet")
+    assert (table.num_rows, table.schema.names) == (0, SCHEMA.names)
+
+
+def test_a_field_that_is_not_there_is_null(tmp_path: Path) -> None:
+    source = _lines(tmp_path / "records.jsonl", [{"sample": "a"}])
+    write_parquet(source, tmp_path / "records.parquet", SCHEMA)
+    rows = parquet.read_table(tmp_path / "records.parquet").to_pylist()
+    assert rows == [{"sample": "a", "turns": None, "value": None}]
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"sample": "a", "unheard": 1},
+        {"sample": "a", "turns": [{"turn": 1, "unheard": 2}]},
+        {"sample": "a", "turns": [{"turn": 1.5}]},
+        {"sample": 1},
+    ],
+)
+def test_a_record_that_does_not_fit_the_schema_is_an_error_and_leaves_no_file(
+    tmp_path: Path, record: dict[str, Any]
+) -> None:
+    good = [_record(order) for order in range(20)]
+    source = _lines(tmp_path / "records.jsonl", [*good, record, *good])
+    with pytest.raises(DataError, match=r"records\.jsonl"):
+        write_parquet(source, tmp_path / "records.parquet", SCHEMA, group_bytes=400)
+    assert list(tmp_path.iterdir()) == [source]
