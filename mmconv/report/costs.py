@@ -115,12 +115,12 @@ class Forecast:
         Fallbacks are not foreseen. A call that would compare equal texts is not counted.
         """
         limits = {call.id: self._limit(call) for call in plan.calls}
-        answers = {
-            call.id: estimate_tokens(replies[call.id].text)
-            if call.id in replies
-            else _expected_tokens(call, limits[call.id])
-            for call in plan.calls
-        }
+        answers: dict[str, float] = {}
+        for call in plan.calls:
+            expected = ANSWER_TOKENS if call.expected_tokens is None else call.expected_tokens
+            answers[call.id] = min(limits[call.id], expected)
+            if call.id in replies:
+                answers[call.id] = estimate_tokens(replies[call.id].text)
         for call in plan.calls:
             if dependencies(call) <= replies.keys() and is_needless(call, replies):
                 continue
@@ -168,7 +168,11 @@ class Forecast:
     @property
     def table(self) -> Table:
         """A row for each role."""
-        rows = {role: _row(self.spec.models[role], count) for role, count in self.counts.items()}
+        rows = {}
+        for role, count in self.counts.items():
+            model = self.spec.models[role]
+            rows[role] = {"model": Cell(value=model.label)}
+            rows[role] |= _cells(count, _expected_cost(model, count))
         notes = [
             "Tokens and dollars are estimates for the calls to request: "
             f"{CHARACTERS_PER_TOKEN:g} characters or one Chinese character a token; "
@@ -202,15 +206,6 @@ def estimate_tokens(text: str) -> float:
     """The approximate number of tokens of a text for any model."""
     wide = sum(character > "\u2e7f" for character in text)
     return wide + (len(text) - wide) / CHARACTERS_PER_TOKEN
-
-
-def _expected_tokens(call: Call, limit: int) -> float:
-    expected = ANSWER_TOKENS if call.expected_tokens is None else call.expected_tokens
-    return float(min(limit, expected))
-
-
-def _row(model: ModelSpec, count: _Count) -> dict[str, Cell]:
-    return {"model": Cell(value=model.label), **_cells(count, _expected_cost(model, count))}
 
 
 def _expected_cost(model: ModelSpec, count: _Count) -> float | None:

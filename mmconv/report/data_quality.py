@@ -75,9 +75,12 @@ def group_attempts(calls: Iterable[Record]) -> dict[Turn, list[Record]]:
     groups: dict[Turn, list[Record]] = {}
     for call in calls:
         groups.setdefault((call["condition"], call["call"].partition("~")[0]), []).append(call)
-    for attempts in groups.values():
-        attempts.sort(key=_attempt_order)
-    return groups
+
+    def order(call: Record) -> tuple[bool, list[Any]]:
+        fallback = call["call"].partition("~")[2]
+        return fallback == _EXTRACTION, natural_order(fallback)
+
+    return {turn: sorted(attempts, key=order) for turn, attempts in groups.items()}
 
 
 def deciding_attempt(attempts: Sequence[Record]) -> Record | None:
@@ -120,11 +123,6 @@ def _missing(call: Record) -> int | None:
     if parse.startswith(INCOMPLETE):
         return int(parse.removeprefix(INCOMPLETE))
     return 0 if parse == PARSED else None
-
-
-def _attempt_order(call: Record) -> tuple[bool, list[Any]]:
-    fallback = call["call"].partition("~")[2]
-    return fallback == _EXTRACTION, natural_order(fallback)
 
 
 NOTABLE = 0.01

@@ -67,11 +67,13 @@ def comparison_findings(comparison: Comparison, display: Display) -> tuple[str, 
     if findings := tuple(islice(significant, MOST)):
         return findings
     scores = [table for table in tables if table.name == SCORE_DIFFERENCES]
-    return tuple(
-        f"No difference is significant. {_minus(comparison, estimate, display)}"
-        f"{_power(comparison, estimate)}"
-        for estimate in islice(_estimates(scores), 1)
-    )
+    first = next(_estimates(scores), None)
+    if first is None:
+        return ()
+    power = ""
+    if (size := comparison.detectable.get((first.row, first.column))) is not None:
+        power = f" With 80 % power, a true difference of {size:.2g} is found."
+    return (f"No difference is significant. {_minus(comparison, first, display)}{power}",)
 
 
 def has_interval(cell: Cell | None) -> bool:
@@ -135,12 +137,6 @@ def _difference(comparison: Comparison, estimate: _Estimate, display: Display) -
         name = f"{name}, {estimate.column}"
     way = "better" if estimate.value > 0 else "worse"
     return f"{label} is {way} than {comparison.runs[0].label} in {name}: {estimate.write()}."
-
-
-def _power(comparison: Comparison, estimate: _Estimate) -> str:
-    """The size of a true difference that would have been found, if it is known."""
-    size = comparison.detectable.get((estimate.row, estimate.column))
-    return "" if size is None else f" With 80 % power, a true difference of {size:.2g} is found."
 
 
 def _minus(comparison: Comparison, estimate: _Estimate, display: Display) -> str:

@@ -146,13 +146,19 @@ def read_finished(folder: Path) -> FinishedRun:
     for name in (SCORES, TRANSCRIPTS):
         if not (folder / name).exists():
             raise _unfinished(folder / name)
+    try:
+        tables = read_tables(folder / TABLES)
+    except FileNotFoundError as error:
+        raise _unfinished(Path(error.filename)) from error
+    except DataError as error:
+        raise DataError(error.where, error.problems, SCORE_AGAIN) from error
     return FinishedRun(
         folder=folder,
         label=spec.models[CANDIDATE].label,
         spec=spec,
         manifest=manifest,
         summary=read_summary(folder),
-        tables=_read_tables(folder),
+        tables=tables,
         shard=specified.shard,
     )
 
@@ -360,15 +366,6 @@ def _read_document(path: Path, kind: type[Document], advice: str) -> Document:
         raise DataError(str(path), describe_problems(error, kind), hint) from error
     except ValueError as error:
         raise DataError(str(path), [str(error)], advice) from error
-
-
-def _read_tables(folder: Path) -> tuple[Table, ...]:
-    try:
-        return read_tables(folder / TABLES)
-    except FileNotFoundError as error:
-        raise _unfinished(Path(error.filename)) from error
-    except DataError as error:
-        raise DataError(error.where, error.problems, SCORE_AGAIN) from error
 
 
 def _open(path: Path) -> IO[bytes]:

@@ -86,6 +86,11 @@ class Named:
     tables: Sequence[Table]
     shared: frozenset[str] = frozenset()
 
+    @classmethod
+    def of(cls, run: FinishedRun) -> Named:
+        """The tables of a finished run."""
+        return cls(label=run.label, candidate=run.candidate, tables=run.tables)
+
     def renamed(self, text: str, name: str) -> str:
         """The text with another name in place of the candidate's."""
         return self._pattern.sub(lambda _: name, text) if self.is_named(text) else text
@@ -186,6 +191,22 @@ class _Measured:
     labels: Mapping[Key, Quantity]
     judges: Mapping[Key, Quantity]
 
+    @classmethod
+    def read(cls, run: FinishedRun) -> _Measured:
+        frame = ScoreFrame(run.score_rows())
+        labels = run.labels()
+        return cls(
+            run=run,
+            samples=frame.clusters(),
+            quantities=quantities_by_key(frame, run),
+            labels={} if labels is None else quantities_by_key(ScoreFrame(labels), run),
+            judges={
+                (name, f"{group}, {judge}"): quantity
+                for judge, rows in run.judges().items()
+                for (name, group), quantity in quantities_by_key(ScoreFrame(rows), run).items()
+            },
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Other:
@@ -210,21 +231,19 @@ def compare(
     Notes name the differences that are within the `margin`, in the unit of their columns.
     Raises `ConfigError` for runs that cannot be compared, and as `read_finished` does.
     """
-    first, *rest = open_runs(folders)
+    runs = open_runs(folders)
+    first, *rest = runs
     warnings = [note for run in rest for note in check_alike(first, run, despite)]
-    measured = _measure(first)
+    measured = _Measured.read(first)
     others = [_compare_with(measured, run, despite) for run in rest]
     warnings += [note for other in others for note in other.warnings]
     notes = tuple(dict.fromkeys(warnings))
-    sizes = _sizes(measured, others, notes)
-    tests = _Tests.of(measured, others)
-    made = [_differences(measured, others, notes, kind, tests) for kind in _TABLES]
+    differences = _Differences(measured, others, notes)
+    sizes = differences.sizes()
+    made = [differences.table(kind) for kind in _TABLES]
     if margin is not None:
-        within = f"{EQUIVALENT.format(margin=margin)} {_within(measured, others, margin)}."
+        within = f"{EQUIVALENT.format(margin=margin)} {differences.within(margin)}."
         made = [replace(table, notes=(within, *table.notes)) for table in made]
-    named = [
-        Named(label=run.label, candidate=run.candidate, tables=run.tables) for run in (first, *rest)
-    ]
     # a custom benchmark may have named a table like one that is made here
     reserved = {sizes.name, BY_JUDGE, *(table.name for table in made)}
     own = [
@@ -233,18 +252,17 @@ def compare(
             name=f"own_{table.name}" if table.name in reserved else table.name,
             notes=(*notes, *table.notes),
         )
-        for table in merge_tables(named)
+        for table in merge_tables([*map(Named.of, runs)])
     ]
     # with many runs the scores come before their differences
     leading = 0 if len(rest) == 1 else 1
-    by_judge = _differences_by_judge(measured, others)
-    differences = [table for table in (*made, by_judge) if table.rows]
+    shown = [table for table in (*made, differences.by_judge()) if table.rows]
     return Comparison(
-        runs=(first, *rest),
+        runs=runs,
         warnings=notes,
-        tables=(sizes, *own[:leading], *differences, *own[leading:]),
-        significant=frozenset(tests.significant),
-        detectable=tests.detectable,
+        tables=(sizes, *own[:leading], *shown, *own[leading:]),
+        significant=differences.significant,
+        detectable=differences.detectable,
     )
 
 
@@ -254,57 +272,35 @@ def quantities_by_key(frame: ScoreFrame, run: FinishedRun) -> dict[Key, Quantity
     return {(quantity.name, quantity.group): quantity for quantity in quantities}
 
 
-def _measure(run: FinishedRun) -> _Measured:
-    frame = ScoreFrame(run.score_rows())
-    scores = run.labels()
-    return _Measured(
-        run=run,
-        samples=frame.clusters(),
-        quantities=quantities_by_key(frame, run),
-        labels={} if scores is None else quantities_by_key(ScoreFrame(scores), run),
-        judges={
-            (name, f"{group}, {judge}"): quantity
-            for judge, rows in run.judges().items()
-            for (name, group), quantity in quantities_by_key(ScoreFrame(rows), run).items()
-        },
-    )
-
-
 def _compare_with(first: _Measured, run: FinishedRun, despite: Collection[str]) -> _Other:
     """Subtract the baseline from a run; raises `ConfigError` if their samples do not allow it."""
-    other = _measure(run)
+    other = _Measured.read(run)
     common = len(first.samples.keys() & other.samples.keys())
     if not common:
         raise ConfigError(f"{first.run.folder} and {run.folder} have no sample in common")
     labels = (first.run.label, run.label)
+
+    def contrasts(
+        left: Mapping[Key, Quantity], right: Mapping[Key, Quantity]
+    ) -> dict[Key, Contrast]:
+        return {key: contrast(left[key], right[key], labels) for key in left if key in right}
+
+    corrected = {
+        key: correct_difference(
+            (first.quantities[key], other.quantities[key]), (first.labels[key], other.labels[key])
+        )
+        for key in first.labels.keys() & other.labels.keys()
+    }
     return _Other(
         run=run,
         samples=len(other.samples),
         common=common,
-        contrasts={
-            key: contrast(quantity, other.quantities[key], labels)
-            for key, quantity in first.quantities.items()
-            if key in other.quantities
-        },
-        corrected=dict(_corrected(first, other)),
-        judges={
-            key: contrast(quantity, other.judges[key], labels)
-            for key, quantity in first.judges.items()
-            if key in other.judges
-        },
+        contrasts=contrasts(first.quantities, other.quantities),
+        corrected={key: summary for key, summary in corrected.items() if summary is not None},
+        judges=contrasts(first.judges, other.judges),
         warnings=check_samples((first.samples, other.samples), labels, despite),
         overlap=tuple(_overlap(first, other, common)),
     )
-
-
-def _corrected(first: _Measured, other: _Measured) -> Iterator[tuple[Key, Summary]]:
-    """The differences that the labels of both runs correct."""
-    for key in first.labels.keys() & other.labels.keys():
-        summary = correct_difference(
-            (first.quantities[key], other.quantities[key]), (first.labels[key], other.labels[key])
-        )
-        if summary is not None:
-            yield key, summary
 
 
 def _overlap(first: _Measured, other: _Measured, common: int) -> Iterator[str]:
@@ -329,48 +325,22 @@ def _overlap(first: _Measured, other: _Measured, common: int) -> Iterator[str]:
             yield f"Not compared, since {two.run.label} does not have it: {'; '.join(listed)}."
 
 
-def _sizes(first: _Measured, others: Sequence[_Other], warnings: tuple[str, ...]) -> Table:
-    sizes = [(first.run, len(first.samples), len(first.samples))]
-    sizes += [(other.run, other.samples, other.common) for other in others]
-    return Table(
-        name="runs",
-        title=f"Runs of {first.run.spec.benchmark}, compared with {first.run.label}",
-        columns=("judge", "samples", "common", "run"),
-        rows={
-            run.label: {
-                "judge": Cell(value=run.judge),
-                "samples": Cell(value=float(samples)),
-                "common": Cell(value=float(common)),
-                "run": Cell(value=run.folder.resolve().name),
-            }
-            for run, samples, common in sizes
-        },
-        notes=(
-            *warnings,
-            *(note for other in others for note in other.overlap),
-            *other_settings(*(run for run, _, _ in sizes)),
-            *([_TRIALS] if any(run.spec.trials > 1 for run, _, _ in sizes) else []),
-        ),
-        digits=0,
-    )
+class _Differences:
+    """The differences of runs from a baseline, tested together, and their tables.
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Tests:
-    """The tests of one comparison, corrected together, by row and column.
-
-    `count` is the number of different ones.
+    A row is a quantity, of several runs with the run's label. `significant` and `detectable` are by
+    row and column, as `Comparison` has them.
     """
 
-    significant: Sequence[Key]
-    detectable: Mapping[Key, float]
-    count: int
-    tested: frozenset[Key]
-
-    @classmethod
-    def of(cls, first: _Measured, others: Sequence[_Other]) -> _Tests:
+    def __init__(
+        self, first: _Measured, others: Sequence[_Other], warnings: tuple[str, ...]
+    ) -> None:
+        self._first = first
+        self._others = others
+        self._warnings = warnings
+        self._overlap = tuple(note for other in others for note in other.overlap)
         tested = {
-            (_row(key[0], other, others), key[1]): (test, first.quantities[key].scale)
+            (self._row(key[0], other), key[1]): (test, first.quantities[key].scale)
             for other in others
             for key, test in other.contrasts.items()
             if test.p is not None
@@ -378,121 +348,129 @@ class _Tests:
         p_values: dict[tuple[int | None, float | None], float] = {
             (test.made_of, test.p): test.p for test, _ in tested.values() if test.p is not None
         }
+        self._count = len(p_values)
         corrected = holm(p_values)
         level = LEVEL / max(len(p_values), 1)
-        return cls(
-            significant=[
-                key for key, (test, _) in tested.items() if corrected[test.made_of, test.p] < LEVEL
-            ],
-            detectable={
-                key: scale * (test.detectable(level) or 0.0)
-                for key, (test, scale) in tested.items()
+        self._significant = [
+            key for key, (test, _) in tested.items() if corrected[test.made_of, test.p] < LEVEL
+        ]
+        self.significant = frozenset(self._significant)
+        self.detectable = {
+            key: scale * (test.detectable(level) or 0.0) for key, (test, scale) in tested.items()
+        }
+
+    def sizes(self) -> Table:
+        """The runs, their judges, and how many samples they have in common."""
+        first = self._first
+        sizes = [(first.run, len(first.samples), len(first.samples))]
+        sizes += [(other.run, other.samples, other.common) for other in self._others]
+        runs = [run for run, _, _ in sizes]
+        return Table(
+            name="runs",
+            title=f"Runs of {first.run.spec.benchmark}, compared with {first.run.label}",
+            columns=("judge", "samples", "common", "run"),
+            rows={
+                run.label: {
+                    "judge": Cell(value=run.judge),
+                    "samples": Cell(value=float(samples)),
+                    "common": Cell(value=float(common)),
+                    "run": Cell(value=run.folder.resolve().name),
+                }
+                for run, samples, common in sizes
             },
-            count=len(p_values),
-            tested=frozenset(tested),
+            notes=(
+                *self._warnings,
+                *self._overlap,
+                *other_settings(*runs),
+                *([_TRIALS] if any(run.spec.trials > 1 for run in runs) else []),
+            ),
+            digits=0,
         )
 
+    def table(self, kind: Kind) -> Table:
+        """The differences between quantities of one kind."""
+        quantities, label = self._first.quantities, self._first.run.label
+        compared = {key for other in self._others for key in other.contrasts}
+        keys = [key for key in quantities if quantities[key].kind == kind and key in compared]
+        rows = self._rows(keys)
+        significant = [key for key in self._significant if key[0] in rows]
+        for row in dict.fromkeys(row for row, _ in significant):
+            groups = (group for name, group in significant if name == row)
+            rows[row][DIFFERS] = Cell(value=", ".join(groups))
+        columns = tuple(dict.fromkeys(group for _, group in keys))
+        filled = {*columns, *(column for cells in rows.values() for column in cells)}
+        every = (each for group in columns for each in (group, f"{group}{CORRECTED}"))
+        shown = [each for each in every if each in filled]
+        what = f"{DIFFERS}: significant" if significant else "No difference is significant"
+        tested = [key for key in self.detectable if key[0] in rows]
+        runs = self._others[0].run.label if len(self._others) == 1 else "each run"
+        name, title = _TABLES[kind]
+        return Table(
+            name=name,
+            title=f"{title}: {runs} minus {label}",
+            columns=(*shown, *([DIFFERS] if significant else [])),
+            rows=rows,
+            notes=(
+                *self._warnings,
+                *self._overlap,
+                *([f"{what} {_CORRECTION.format(n=self._count)}"] if tested else []),
+                *self._power(columns, tested),
+                *([ONCE] if self._count < len(self.detectable) else []),
+                *([NOTE] if len(shown) > len(columns) else []),
+                PAIRED,
+                INTERVALS,
+                *([CAUTIOUS] if any(quantities[key].cautious for key in keys) else []),
+            ),
+            signed=True,
+        )
 
-def _row(name: str, other: _Other, others: Sequence[_Other]) -> str:
-    """The row of a quantity's difference of a run from the baseline."""
-    return name if len(others) == 1 else f"{name}, {other.run.label}"
+    def by_judge(self) -> Table:
+        """The differences in scores and changes by each of several judges alone, without tests."""
+        quantities = self._first.judges
+        keys = [key for key, quantity in quantities.items() if quantity.kind != "failure"]
+        return Table(
+            name=BY_JUDGE,
+            title=f"By judge: differences from {self._first.run.label}",
+            columns=tuple(dict.fromkeys(group for _, group in keys)),
+            rows=self._rows(keys, by_judge=True),
+            notes=(ALONE, PAIRED, INTERVALS),
+            signed=True,
+        )
 
+    def within(self, margin: float) -> str:
+        """The differences that are equivalent within a margin, by column."""
+        found: dict[str, list[str]] = {}
+        for other in self._others:
+            for key, test in other.contrasts.items():
+                if test.is_within(margin / self._first.quantities[key].scale):
+                    found.setdefault(key[1], []).append(self._row(key[0], other))
+        return "; ".join(f"{group}: {', '.join(rows)}" for group, rows in found.items()) or "none"
 
-def _differences(
-    first: _Measured,
-    others: Sequence[_Other],
-    warnings: tuple[str, ...],
-    kind: Kind,
-    tests: _Tests,
-) -> Table:
-    """A row per quantity of one kind and run."""
-    compared = {key for other in others for key in other.contrasts}
-    keys = [
-        key
-        for key, quantity in first.quantities.items()
-        if quantity.kind == kind and key in compared
-    ]
-    rows = _difference_rows(first, others, keys)
-    significant = [key for key in tests.significant if key[0] in rows]
-    for row in dict.fromkeys(row for row, _ in significant):
-        groups = (group for name, group in significant if name == row)
-        rows[row][DIFFERS] = Cell(value=", ".join(groups))
-    columns = tuple(dict.fromkeys(group for _, group in keys))
-    filled = {*columns, *(column for cells in rows.values() for column in cells)}
-    every = (each for group in columns for each in (group, f"{group}{CORRECTED}"))
-    shown = [each for each in every if each in filled]
-    what = f"{DIFFERS}: significant" if significant else "No difference is significant"
-    tested = [key for key in tests.tested if key[0] in rows]
-    runs = others[0].run.label if len(others) == 1 else "each run"
-    name, title = _TABLES[kind]
-    return Table(
-        name=name,
-        title=f"{title}: {runs} minus {first.run.label}",
-        columns=(*shown, *([DIFFERS] if significant else [])),
-        rows=rows,
-        notes=(
-            *warnings,
-            *(note for other in others for note in other.overlap),
-            *([f"{what} {_CORRECTION.format(n=tests.count)}"] if tested else []),
-            *_power(columns, tests, tested),
-            *([ONCE] if tests.count < len(tests.tested) else []),
-            *([NOTE] if len(shown) > len(columns) else []),
-            PAIRED,
-            INTERVALS,
-            *([CAUTIOUS] if any(first.quantities[key].cautious for key in keys) else []),
-        ),
-        signed=True,
-    )
+    def _row(self, name: str, other: _Other) -> str:
+        return name if len(self._others) == 1 else f"{name}, {other.run.label}"
 
+    def _rows(self, keys: Sequence[Key], *, by_judge: bool = False) -> dict[str, dict[str, Cell]]:
+        """The differences of these quantities, each with the corrected one if there are labels."""
+        quantities = self._first.judges if by_judge else self._first.quantities
+        rows: dict[str, dict[str, Cell]] = {}
+        for name in dict.fromkeys(name for name, _ in keys):
+            for other in self._others:
+                contrasts = other.judges if by_judge else other.contrasts
+                for key in (key for key in keys if key[0] == name and key in contrasts):
+                    scale = quantities[key].scale
+                    cells = rows.setdefault(self._row(name, other), {})
+                    cells[key[1]] = as_cell(contrasts[key].summary, scale, share=True)
+                    if not by_judge and key in other.corrected:
+                        cell = as_cell(other.corrected[key], scale, share=True)
+                        cells[f"{key[1]}{CORRECTED}"] = cell
+        return rows
 
-def _differences_by_judge(first: _Measured, others: Sequence[_Other]) -> Table:
-    """The differences in scores and changes by each of several judges alone, without tests."""
-    keys = [key for key, quantity in first.judges.items() if quantity.kind != "failure"]
-    alone = [replace(other, contrasts=other.judges, corrected={}) for other in others]
-    return Table(
-        name=BY_JUDGE,
-        title=f"By judge: differences from {first.run.label}",
-        columns=tuple(dict.fromkeys(group for _, group in keys)),
-        rows=_difference_rows(replace(first, quantities=first.judges), alone, keys),
-        notes=(ALONE, PAIRED, INTERVALS),
-        signed=True,
-    )
-
-
-def _difference_rows(
-    first: _Measured, others: Sequence[_Other], keys: Sequence[Key]
-) -> dict[str, dict[str, Cell]]:
-    """The differences of these quantities, each with the corrected one if there are labels."""
-    rows: dict[str, dict[str, Cell]] = {}
-    for name in dict.fromkeys(name for name, _ in keys):
-        for other in others:
-            for key in (key for key in keys if key[0] == name and key in other.contrasts):
-                difference = other.contrasts[key]
-                cell = as_cell(difference.summary, first.quantities[key].scale, share=True)
-                cells = rows.setdefault(_row(name, other, others), {})
-                cells[key[1]] = cell
-                if (by_people := other.corrected.get(key)) is not None:
-                    scale = first.quantities[key].scale
-                    cells[f"{key[1]}{CORRECTED}"] = as_cell(by_people, scale, share=True)
-    return rows
-
-
-def _within(first: _Measured, others: Sequence[_Other], margin: float) -> str:
-    """The differences that are equivalent within a margin, by column."""
-    found: dict[str, list[str]] = {}
-    for other in others:
-        for key, test in other.contrasts.items():
-            if test.is_within(margin / first.quantities[key].scale):
-                found.setdefault(key[1], []).append(_row(key[0], other, others))
-    return "; ".join(f"{group}: {', '.join(rows)}" for group, rows in found.items()) or "none"
-
-
-def _power(columns: Sequence[str], tests: _Tests, tested: Collection[Key]) -> Iterator[str]:
-    """What true difference the tests of each column would find, at most, if some are not."""
-    sizes = [
-        f"{max(found):.2g} in {column}"
-        for column in columns
-        if (found := [tests.detectable[key] for key in tested if key[1] == column])
-    ]
-    if {*tested} - {*tests.significant} and sizes:
-        yield f"With 80 % power, a true difference of this size is found: {', '.join(sizes)}."
+    def _power(self, columns: Sequence[str], tested: Sequence[Key]) -> Iterator[str]:
+        """What true difference the tests of each column would find, at most, if some are not."""
+        sizes = [
+            f"{max(found):.2g} in {column}"
+            for column in columns
+            if (found := [self.detectable[key] for key in tested if key[1] == column])
+        ]
+        if {*tested} - self.significant and sizes:
+            yield f"With 80 % power, a true difference of this size is found: {', '.join(sizes)}."

@@ -138,11 +138,11 @@ def make_leaderboard(
 
 
 def _tables(entries: Sequence[_Entry], sort: str | None, columns: Sequence[str]) -> Sequence[Table]:
-    runs = [entry.run for entry in entries]
-    named = [Named(label=run.label, candidate=run.candidate, tables=run.tables) for run in runs]
+    first = entries[0].run
+    named = [Named.of(entry.run) for entry in entries]
     merged = {table.name: table for table in merge_tables(named)}
-    least = runs[0].manifest.provenance.get("least", ())
-    boards = find_boards(runs[0].spec, [entry.tables for entry in entries], least)
+    least = first.manifest.provenance.get("least", ())
+    boards = find_boards(first.spec, [entry.tables for entry in entries], least)
     filled = [(board, tables) for board in boards if (tables := _fill(board, entries, merged))]
     usage = _usage(entries)
     everything = [*(table for _, tables in filled for table in tables), usage]

@@ -154,14 +154,15 @@ def write_mt_bench(run: FinishedRun, out: Path) -> list[Path]:
         several = len(run.manifest.conditions) > 1
         model = file_name(run.candidate) + (f"-{dialogue.condition}" if several else "")
         key, trial = read_trial(dialogue.sample)
-        question = {"question_id": _question_id(key), "category": run.spec.benchmark}
+        question_id = int(key) if key.isdecimal() else key
+        question = {"question_id": question_id, "category": run.spec.benchmark}
         turns = [_question(call) for call in dialogue.turns]
         if len(turns) > len(questions.get(key, {"turns": ()})["turns"]):
             questions[key] = {**question, "turns": turns}
         answer = answers[model].setdefault(
             key,
             {
-                "question_id": question["question_id"],
+                "question_id": question_id,
                 "answer_id": hash_json([run.folder.name, model, key])[:22],
                 "model_id": model,
                 "choices": [],
@@ -172,7 +173,7 @@ def write_mt_bench(run: FinishedRun, out: Path) -> list[Path]:
         answer["choices"].append({"index": trial - 1, "turns": replies})
         for name, judgement in _judgements(run, dialogue):
             shared = {**judgement, "model": model, "tstamp": time}
-            judgements[name].append({"question_id": question["question_id"], **shared})
+            judgements[name].append({"question_id": question_id, **shared})
     return [
         _write_lines(out / "question.jsonl", questions.values()),
         *(
@@ -233,10 +234,6 @@ def _values(scores: Mapping[str, Score]) -> dict[str, float | None]:
 def _dataset(run: FinishedRun, condition: str) -> str:
     """The name of a condition as a task of another tool: `mmconv_convbench_free`."""
     return re.sub(r"\W+", "_", f"mmconv_{run.spec.benchmark}_{condition}")
-
-
-def _question_id(key: str) -> int | str:
-    return int(key) if key.isdecimal() else key
 
 
 def _write_lines(path: Path, records: Iterable[Mapping[str, Any]]) -> Path:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass
 from io import StringIO
@@ -276,7 +276,11 @@ def _metric(run: FinishedRun, estimate: Estimate) -> dict[str, Any]:
     group = estimate.metric.group if estimate.metric else None
     low, high = (group.lowest, group.highest) if group else (None, None)
     factor = group.factor if group else 1
-    judged = {"llm_scoring": _judge(run)} if _has_llm_judge(run) else {}
+    judge = run.spec.models.get("judge")
+    offline: Collection[str] = ()
+    with suppress(ImportError):
+        offline = find_class(run.spec.benchmark).offline_judges
+    has_llm = judge is not None and judge.provider not in offline
     return {
         "evaluation_description": estimate.title,
         "metric_id": f"mmconv.{run.spec.benchmark}.{estimate.name}",
@@ -285,17 +289,8 @@ def _metric(run: FinishedRun, estimate: Estimate) -> dict[str, Any]:
         "score_type": "continuous",
         "min_score": "-Infinity" if low is None else low * factor,
         "max_score": "Infinity" if high is None else high * factor,
-        **judged,
+        **({"llm_scoring": _judge(run)} if has_llm else {}),
     }
-
-
-def _has_llm_judge(run: FinishedRun) -> bool:
-    judge = run.spec.models.get("judge")
-    try:
-        offline = find_class(run.spec.benchmark).offline_judges
-    except ImportError:
-        offline = ()
-    return judge is not None and judge.provider not in offline
 
 
 def _judge(run: FinishedRun) -> dict[str, Any]:

@@ -18,7 +18,10 @@ def score_names(scores: Sequence[Score]) -> list[str]:
     Scores of one metric and turn are distinguished by those of their tags in which they differ, and
     by numbers if names would still be equal, since names consist of letters and digits.
     """
-    plain = [_plain_name(score) for score in scores]
+    plain = [
+        score.metric if score.turn is None else f"{score.metric}_{score.turn or 'overall'}"
+        for score in scores
+    ]
     names: list[str] = []
     for score, name in zip(scores, plain, strict=True):
         alike = [other.tags for other, same in zip(scores, plain, strict=True) if same == name]
@@ -43,9 +46,3 @@ def finished_at(run: FinishedRun) -> datetime:
 def file_name(*parts: str) -> str:
     """The parts joined by `_`, without characters that file systems or tools refuse."""
     return "_".join(re.sub(r"[^\w.-]+", "_", part) for part in parts)
-
-
-def _plain_name(score: Score) -> str:
-    if score.turn is None:
-        return score.metric
-    return f"{score.metric}_{score.turn or 'overall'}"

@@ -7,7 +7,7 @@ dots with intervals or, for shares of ratings, as bars. Nothing is estimated her
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from html import escape
@@ -24,6 +24,7 @@ from mmconv.report.findings import has_interval, is_estimate, is_signed, split_r
 from mmconv.report.page.grids import Grid, column_digits, grid
 from mmconv.report.tables.cells import round_number
 from mmconv.report.tables.text import fold_anywhere
+from mmconv.run_folder.saved_run import FinishedRun
 
 COLOURS = ("series-1", "series-2", "series-3", "series-4", "series-5")
 """The style sheet's colours for series."""
@@ -298,6 +299,17 @@ def _unit(column: str) -> str:
     return column.rpartition("(")[2] if column.endswith(")") else ""
 
 
+def rows_of_runs(
+    runs: Iterable[FinishedRun], name: str, display: Display
+) -> Iterator[tuple[str, str, Mapping[str, Cell]]]:
+    """The rows of the runs' tables of a name: the run's label, and what the row is in all runs."""
+    for run in runs:
+        for table in run.tables:
+            for row, cells in table.rows.items() if table.name == name else ():
+                place = Named.of(run).renamed(row, "").strip(", ")
+                yield run.label, display.name_row(place), cells
+
+
 def _scores_of_runs(comparison: Comparison, display: Display) -> list[Chart]:
     """A chart per column, with a series for each run; with many runs, a place for each."""
     first = _first(comparison.runs[0].tables, signed=False)
@@ -305,16 +317,12 @@ def _scores_of_runs(comparison: Comparison, display: Display) -> list[Chart]:
         return []
     charts: dict[str, Chart] = {}
     colours = colours_of([run.label for run in comparison.runs])
-    for run in comparison.runs:
-        table = next((table for table in run.tables if table.name == first.name), None)
-        named = Named(label=run.label, candidate=run.candidate, tables=())
-        for row, cells in table.rows.items() if table else ():
-            place = display.name_row(named.renamed(row, "").strip(", "))
-            for column in _columns(first):
-                if column in cells:
-                    key = column if place else ""
-                    chart = charts.setdefault(key, Chart(key or first.title, first, colours))
-                    chart.cells[place or column, run.label] = cells[column]
+    for label, place, cells in rows_of_runs(comparison.runs, first.name, display):
+        for column in _columns(first):
+            if column in cells:
+                key = column if place else ""
+                chart = charts.setdefault(key, Chart(key or first.title, first, colours))
+                chart.cells[place or column, label] = cells[column]
     shown = list(charts.values())[:MOST_CHARTS]
     if len(comparison.runs) <= len(COLOURS):
         return shown

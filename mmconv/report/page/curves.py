@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from mmconv.benchmarks.base.layouts import write_estimate
 from mmconv.benchmarks.options import Display
 from mmconv.core.types import Axis, Cell, Table
-from mmconv.report.comparison.differences import Named
 from mmconv.report.page.charts import (
     COLOURS,
     LINE,
@@ -23,6 +22,7 @@ from mmconv.report.page.charts import (
     colours_of,
     draw_text,
     number_ticks,
+    rows_of_runs,
 )
 from mmconv.run_folder.saved_run import FinishedRun
 
@@ -106,7 +106,9 @@ class Curves:
             name: row[self.axis.mark] for name, row in self.rows.items() if self.axis.mark in row
         }
         bottom = HEIGHT + STEP * len(marks) + 4
-        drawn = [*self._frame(y), *(_place_labels(places, x, bottom + 14))]
+        drawn = [*self._frame(y)]
+        for place in places[:: 1 + len(places) // (MOST_LABELS + 1)]:
+            drawn.append(draw_text(x(place), bottom + 14, f"{place:g}", "middle"))
         for name in self.rows:
             drawn += _draw_curve(self.points(name), x, y, f"var(--{self.colours[name]})")
         for number, (name, cell) in enumerate(marks.items()):
@@ -145,11 +147,6 @@ class Curves:
         return f"{series}: {broken}{self.axis.title} {', '.join(numbers)}"
 
 
-def _place_labels(places: Sequence[float], x: Scale, y: float) -> Iterator[str]:
-    for place in places[:: 1 + len(places) // (MOST_LABELS + 1)]:
-        yield draw_text(x(place), y, f"{place:g}", "middle")
-
-
 def _draw_curve(
     points: Mapping[float, tuple[float, float, float]], x: Scale, y: Scale, paint: str
 ) -> Iterator[str]:
@@ -186,49 +183,43 @@ def _draw_mark(cell: Cell, x: Scale, ends: tuple[float, float], paint: str) -> I
 def run_curves(tables: Iterable[Table], display: Display) -> list[Curves]:
     """A picture for each turn with a curve per condition; of other rows, one for each."""
     conditions = dict.fromkeys(display.place_of(row)[1] for row in display.rows)
-    drawn: list[Curves] = []
-    for table, axis in _with_axis(tables):
-        pictures: dict[str, Curves] = {}
+    pictures = []
+    for table in tables:
+        rows = []
         for row, cells in table.rows.items():
-            turn, condition = display.place_of(row)
-            is_known = row in display.rows
-            names = [*conditions] if is_known else [row]
-            place = turn if is_known else row
-            picture = pictures.setdefault(place, _picture(table, axis, place, names))
-            picture.rows[condition if is_known else row] = cells
-        drawn += _alike(pictures.values())
-    return drawn
+            turn, condition = display.place_of(row) if row in display.rows else (row, row)
+            rows.append((condition, turn, cells))
+        pictures += _pictures(table, rows, [*conditions])
+    return pictures
 
 
 def curves_of_runs(runs: Sequence[FinishedRun], display: Display) -> list[Curves]:
     """A picture for each row of the runs' tables, with a curve per run."""
     names = [run.label for run in runs]
-    drawn: list[Curves] = []
-    for first, axis in _with_axis(runs[0].tables):
-        pictures: dict[str, Curves] = {}
-        for run in runs:
-            named = Named(label=run.label, candidate=run.candidate, tables=())
-            for table in (each for each in run.tables if each.name == first.name):
-                for row, cells in table.rows.items():
-                    place = display.name_row(named.renamed(row, "").strip(", "))
-                    picture = pictures.setdefault(place, _picture(first, axis, place, names))
-                    picture.rows[run.label] = cells
-        drawn += _alike(pictures.values())
-    return drawn
+    pictures = []
+    for table in runs[0].tables:
+        pictures += _pictures(table, rows_of_runs(runs, table.name, display), names)
+    return pictures
 
 
-def _with_axis(tables: Iterable[Table]) -> Iterator[tuple[Table, Axis]]:
-    return ((table, table.axis) for table in tables if table.axis is not None)
-
-
-def _picture(table: Table, axis: Axis, place: str, names: Sequence[str]) -> Curves:
-    title = f"{table.title}: {place}" if place else table.title
-    return Curves(title=title, table=table, axis=axis, colours=colours_of(names))
-
-
-def _alike(pictures: Iterable[Curves]) -> list[Curves]:
-    """The pictures that can be drawn, with one reach."""
-    drawn = [curves for curves in pictures if curves.is_drawn]
+def _pictures(
+    table: Table, rows: Iterable[tuple[str, str, Mapping[str, Cell]]], names: Sequence[str]
+) -> list[Curves]:
+    """The pictures of a table that can be drawn, with one reach; rows by series and picture."""
+    if table.axis is None:
+        return []
+    colours = colours_of(names)
+    pictures: dict[str, Curves] = {}
+    for series, place, cells in rows:
+        if place not in pictures:
+            pictures[place] = Curves(
+                title=f"{table.title}: {place}" if place else table.title,
+                table=table,
+                axis=table.axis,
+                colours=colours if series in colours else colours_of([series]),
+            )
+        pictures[place].rows[series] = cells
+    drawn = [curves for curves in pictures.values() if curves.is_drawn]
     numbers = [
         number
         for curves in drawn
@@ -236,7 +227,7 @@ def _alike(pictures: Iterable[Curves]) -> list[Curves]:
         for point in curves.points(name).values()
         for number in point
     ]
-    numbers += [curves.axis.line for curves in drawn if curves.axis.line is not None]
+    numbers += [] if table.axis.line is None else [table.axis.line]
     for curves in drawn:
         low, high = min(numbers), max(numbers)
         curves.reach = (low, high) if low < high else (low - 1, high + 1)
