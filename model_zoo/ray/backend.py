@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import ray
 from ray.exceptions import RayError, RayTaskError
@@ -45,6 +45,12 @@ CALLS = 100_000
 
 REMEMBERED = 65_536
 """Conversations that keep their replica; those that were idle longest are placed again."""
+
+LENT_IMAGES = 256
+"""Images that stay in Ray's object store for further calls, the last ones that were shown."""
+
+References: TypeAlias = "Mapping[str, ray.ObjectRef[bytes]]"
+"""Images in Ray's object store, by hash."""
 
 
 class ReceivedImages:
@@ -114,12 +120,13 @@ class Replica:
         messages: Sequence[Message],
         sampling: Sampling,
         affinity: str,
-        images: Mapping[str, bytes],
+        references: References,
     ) -> Reply | MmconvError:
-        """Answer once; `images` are those of the messages, by hash."""
+        """Answer once; `references` are the images of the messages."""
         if self._backend is None:
             return Transient("connection", "the replica was started again")
         try:
+            images = {sha256: await reference for sha256, reference in references.items()}
             with self._images.hold(images):
                 return await self._backend.generate(messages, sampling, affinity=affinity)
         except MmconvError as error:
@@ -166,6 +173,7 @@ class RayBackend:
         self._patience = spec.wait_for_server if waits else cluster.placing_seconds
         self._label = spec.label
         self._images = images
+        self._lent: OrderedDict[str, ray.ObjectRef[bytes]] = OrderedDict()
         self._conversations: OrderedDict[str, _Member] = OrderedDict()
         # a permit for each free place; there may be more, left by replicas that were lost
         self._room = asyncio.Semaphore(0)
@@ -197,15 +205,17 @@ class RayBackend:
         Raises what that replica raises, `Transient` ("connection") if it is lost, and `ConfigError`
         if all are lost and Ray finds no place for one.
         """
-        images = {
-            image.sha256: await asyncio.to_thread(self._images.read, image.sha256)
+        references = {
+            image.sha256: await self._lend(image.sha256)
             for message in messages
             for image in message.images
         }
         member = await self._take(affinity)
         lives = member.lives
         try:
-            answer = await member.actor.generate.remote(tuple(messages), sampling, affinity, images)
+            answer = await member.actor.generate.remote(
+                tuple(messages), sampling, affinity, references
+            )
         except RayTaskError:
             raise
         except RayError as error:
@@ -224,6 +234,20 @@ class RayBackend:
             raise answer
         reply: Reply = answer
         return reply
+
+    async def _lend(self, sha256: str) -> ray.ObjectRef[bytes]:
+        """The image in Ray's object store, from which each node fetches it once.
+
+        Ray drops it when it is neither here nor in a call under way.
+        """
+        if sha256 not in self._lent:
+            data = await asyncio.to_thread(self._images.read, sha256)
+            self._lent[sha256] = ray.put(data)
+        self._lent.move_to_end(sha256)
+        reference = self._lent[sha256]
+        while len(self._lent) > LENT_IMAGES:
+            self._lent.popitem(last=False)
+        return reference
 
     async def aclose(self) -> None:
         """Close the replicas that answer, end all actors, and leave Ray. Safe to call twice.
@@ -244,6 +268,7 @@ class RayBackend:
                 )
             for member in members:
                 ray.kill(member.actor)
+        self._lent.clear()  # a reference must not outlive the connection
         await asyncio.to_thread(disconnect)
 
     async def _need(self) -> None:

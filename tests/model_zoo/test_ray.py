@@ -22,6 +22,7 @@ import orjson
 import psutil
 import pytest
 import pytest_asyncio
+import ray
 
 from images import ImageStore
 from mmconv.core.config import ModelSpec
@@ -245,6 +246,29 @@ async def test_images_come_with_the_calls_that_show_them(backend: RayBackend) ->
     calls = (say(backend, "", image, affinity=f"{n}") for n in range(backend.max_concurrency))
     assert {text.split()[3] for text in await asyncio.gather(*calls)} == {image.sha256}
     assert (await say(backend, "", image, other)).endswith(f"{image.sha256} {other.sha256}")
+
+
+@in_module
+async def test_an_image_is_sent_once_for_all_turns(
+    backend: RayBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[bytes] = []
+
+    def put(data: bytes) -> Any:
+        sent.append(data)
+        return put_it(data)
+
+    put_it = ray.put
+    monkeypatch.setattr(ray, "put", put)
+    images = [picture(seed) for seed in (3, 4)]
+    first, second = map(IMAGES.add_bytes, images)
+    for _ in range(3):
+        assert (await say(backend, "", first, second)).endswith(f"{first.sha256} {second.sha256}")
+    assert sent == images
+    monkeypatch.setattr(module, "LENT_IMAGES", 1)
+    for image in (second, first, second):
+        assert (await say(backend, "", image)).endswith(image.sha256)
+    assert len(sent) == 4
 
 
 def test_an_actor_keeps_an_image_until_its_last_call_ends() -> None:
