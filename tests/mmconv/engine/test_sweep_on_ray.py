@@ -27,6 +27,7 @@ def _ray(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
     before = children()
     ray.init(
+        "local",  # other tests may have a cluster on this machine
         num_gpus=GPUS,
         num_cpus=1,
         include_dashboard=False,
