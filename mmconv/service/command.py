@@ -83,8 +83,8 @@ def view_command(folder: Path, port: int | None) -> None:
     """Browse the runs in FOLDER, finished or not, in a web page, until Ctrl-C.
 
     The page lists, filters and sorts the runs, shows the progress of those that go on, compares and
-    ranks them, and shows samples of several runs side by side. It reads the folder and changes
-    nothing. Only this machine is served.
+    ranks them, and shows samples of several runs side by side. It changes nothing in the folder
+    but notes. Only this machine is served.
     """
     with _web_libraries():
         from mmconv.service.web.folder import open_view
