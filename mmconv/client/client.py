@@ -28,8 +28,6 @@ from mmconv.api import (
 from mmconv.client.blocking import Blocking, blocking, iterating
 from mmconv.client.jobs import AsyncDialogue, AsyncRun, Dialogue, Run
 from mmconv.client.transport import (
-    AsyncTransport,
-    BlockingTransport,
     ServiceError,
     Transport,
     read,
@@ -341,7 +339,7 @@ class AsyncClient(Calls):
         transport: httpx2.AsyncBaseTransport | None = None,
     ) -> None:
         http = httpx2.AsyncClient(**settings(url, token, timeout), transport=transport)
-        super().__init__(AsyncTransport(http, patience))
+        super().__init__(Transport(http, patience))
 
     async def __aenter__(self) -> Self:
         return self
@@ -368,7 +366,7 @@ class Client(Blocking[Calls]):
         transport: httpx2.BaseTransport | None = None,
     ) -> None:
         http = httpx2.Client(**settings(url, token, timeout), transport=transport)
-        super().__init__(Calls(BlockingTransport(http, patience)))
+        super().__init__(Calls(Transport(http, patience)))
 
     def __enter__(self) -> Self:
         return self

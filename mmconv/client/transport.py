@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping
 from functools import cache
 from typing import Any, TypeVar
@@ -46,23 +46,34 @@ class ServiceError(MmconvError):
         self.request_id = request_id
 
 
-class Transport(ABC):
-    """A connection to a server, that blocks or not. See `mmconv.client.Client`."""
+class Transport:
+    """A connection to a server through a client of httpx2, which blocks or not.
 
-    def __init__(self, patience: float) -> None:
+    See `mmconv.client.Client`. Over a client that blocks, coroutines end at their first step.
+    """
+
+    def __init__(self, http: httpx2.Client | httpx2.AsyncClient, patience: float) -> None:
+        self._http = http
         self._patience = patience
 
-    @abstractmethod
-    async def send(self, method: str, path: str, **fields: Any) -> httpx2.Response:
-        """Send a request once. Raises `httpx2.TransportError`."""
+    async def _send(self, method: str, path: str, **fields: Any) -> httpx2.Response:
+        if isinstance(self._http, httpx2.Client):
+            return self._http.request(method, path, **fields)
+        return await self._http.request(method, path, **fields)
 
-    @abstractmethod
     async def sleep(self, seconds: float) -> None:
         """Wait."""
+        if isinstance(self._http, httpx2.Client):
+            time.sleep(seconds)  # noqa: ASYNC251  # it blocks by design
+        else:
+            await asyncio.sleep(seconds)
 
-    @abstractmethod
     async def aclose(self) -> None:
         """Close the connections."""
+        if isinstance(self._http, httpx2.Client):
+            self._http.close()
+        else:
+            await self._http.aclose()
 
     async def request(self, method: str, path: str, **fields: Any) -> httpx2.Response:
         """Send a request until the server accepts it or `patience` ends. Raises `ServiceError`.
@@ -73,7 +84,7 @@ class Transport(ABC):
         pause = FIRST_PAUSE
         while True:
             try:
-                response = await self.send(method, path, **fields)
+                response = await self._send(method, path, **fields)
             except httpx2.TransportError as error:
                 problem, wait = _unreachable(error), pause
                 if not _may_repeat(method, error):
@@ -119,48 +130,6 @@ class Transport(ABC):
             if page["next"] is None:
                 return
             params["after"] = page["next"]
-
-
-class AsyncTransport(Transport):
-    """A transport within an event loop."""
-
-    def __init__(self, client: httpx2.AsyncClient, patience: float) -> None:
-        super().__init__(patience)
-        self._http = client
-
-    async def send(self, method: str, path: str, **fields: Any) -> httpx2.Response:
-        """See `Transport`."""
-        return await self._http.request(method, path, **fields)
-
-    async def sleep(self, seconds: float) -> None:
-        """See `Transport`."""
-        import asyncio  # which a script that blocks need not load
-
-        await asyncio.sleep(seconds)
-
-    async def aclose(self) -> None:
-        """See `Transport`."""
-        await self._http.aclose()
-
-
-class BlockingTransport(Transport):
-    """A transport that blocks: its coroutines end at their first step."""
-
-    def __init__(self, client: httpx2.Client, patience: float) -> None:
-        super().__init__(patience)
-        self._http = client
-
-    async def send(self, method: str, path: str, **fields: Any) -> httpx2.Response:
-        """See `Transport`."""
-        return self._http.request(method, path, **fields)
-
-    async def sleep(self, seconds: float) -> None:
-        """See `Transport`."""
-        time.sleep(seconds)  # noqa: ASYNC251  # it blocks by design
-
-    async def aclose(self) -> None:
-        """See `Transport`."""
-        self._http.close()
 
 
 def settings(url: str, token: str | None, timeout: float) -> dict[str, Any]:

@@ -12,7 +12,6 @@ from importlib import import_module
 from typing import Any
 
 from fastapi import APIRouter, FastAPI
-from prometheus_client import Gauge
 
 from mmconv import __version__
 from mmconv.service.dialogues import DIALOGUE, DialogueWork
@@ -60,8 +59,6 @@ async def open_app(settings: Settings) -> AsyncIterator[FastAPI]:
             shared.draining,
             settings.runs_at_once,
         )
-        busy = Gauge("mmconv_jobs", "Jobs under way here.", registry=shared.metrics.registry)
-        busy.set_function(lambda: worker.busy)
         await stack.enter_async_context(worker.at_work(settings.drain_seconds))
         routers = [import_module(f"mmconv.service.{name}").router for name in ROUTERS]
         app = build_app(shared, routers)

@@ -12,7 +12,6 @@ from dataclasses import replace
 from functools import cache, partial
 from typing import Annotated, Any
 
-import orjson
 from fastapi import APIRouter, Path, Query, Request
 from pydantic import BaseModel, TypeAdapter
 from starlette.responses import Response
@@ -25,12 +24,13 @@ from mmconv.benchmarks.registry import CLASSES, TITLES, find_class
 from mmconv.service.access import Asker, Caller, Reader, RunStarter, Shared
 from mmconv.service.datasets import NewDataset, OwnDataset
 from mmconv.service.errors import Problem, json_response
+from mmconv.service.jobs import require_unused
 from mmconv.service.openapi import documented
 from mmconv.service.requests import Word
 from mmconv.service.run_requests import description, open_options
 from mmconv.service.settings import NAME, DataSpec
 from mmconv.service.state import Readable
-from mmconv.store.jobs import ACTIVE, Filter
+from mmconv.store.jobs import Filter
 
 router = APIRouter(prefix="/v1", tags=["catalogue"])
 
@@ -49,9 +49,6 @@ class PromptList(BaseModel):
 
 DataName = Annotated[str, Path(pattern=NAME)]
 """The name of a dataset, in a path."""
-
-MOST_ACTIVE = 10_000
-"""How many active runs are searched for a dataset. Limits keep their number far lower."""
 
 _FILE = {
     "requestBody": {
@@ -100,7 +97,6 @@ async def add_data(
     room = partial(shared.room, caller.name, caller.limits.stored_bytes)
     new = NewDataset(benchmark=benchmark, title=title, generate_only=generate_only)
     own = await shared.datasets.add(caller.name, new, request.stream(), room)
-    shared.metrics.uploaded.inc(own.bytes)
     return json_response(_own_info(own), 201)
 
 
@@ -122,11 +118,7 @@ async def remove_data(data: DataName, shared: Shared, caller: RunStarter) -> Res
     """
     if shared.datasets.find(data, caller.as_owner) is None:
         raise _no_data()
-    for state in ACTIVE:
-        for job in await shared.queue.page(Filter(kind="run", state=state), limit=MOST_ACTIVE):
-            if orjson.loads(job.spec)["data"] == data:
-                message = f"{job.id} needs the dataset; wait for its end, or stop it"
-                raise Problem(409, message, param="data", code="data_in_use")
+    await require_unused(shared, "data", f'"data":"{data}"', Filter(kind="run"))
     try:
         await asyncio.to_thread(shared.datasets.remove, data)
     except FileNotFoundError:

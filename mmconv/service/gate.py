@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
 import time
-from email.utils import parsedate_to_datetime
 
 import orjson
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mmconv.service.access import identify
@@ -146,7 +145,8 @@ def _check_headers(headers: Headers, most: int) -> None:
 _OF_BODY = ("content-encoding", "content-length", "content-range", "content-type")
 """Headers about a body, removed from a 304."""
 
-_TAG = re.compile(r'"[^"]*"')
+_FILES = StaticFiles()
+"""Knows what a client has, as it does for files."""
 
 
 class Answer:
@@ -197,11 +197,4 @@ class Answer:
         """Whether the client already has what would be sent."""
         if self._method not in ("GET", "HEAD") or status not in (200, 206) or "etag" not in headers:
             return False
-        if (tags := self._request_headers.get("if-none-match")) is not None:
-            [tag] = _TAG.findall(headers["etag"])
-            return tags.strip() == "*" or tag in _TAG.findall(tags)
-        try:
-            since = parsedate_to_datetime(self._request_headers["if-modified-since"])
-            return parsedate_to_datetime(headers["last-modified"]) <= since
-        except (KeyError, TypeError, ValueError):
-            return False
+        return _FILES.is_not_modified(headers, self._request_headers)

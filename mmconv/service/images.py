@@ -25,11 +25,12 @@ from mmconv.core.keys import hash_bytes
 from mmconv.service.access import Asker, Caller, Chatter, Shared, SharedRuns
 from mmconv.service.datasets import FULL_SECONDS
 from mmconv.service.errors import Problem, json_response, too_large
+from mmconv.service.jobs import require_unused
 from mmconv.service.openapi import Responses, documented
 from mmconv.service.request_images import work_on_image
 from mmconv.service.requests import part_of
 from mmconv.service.state import Service, Serving
-from mmconv.store.jobs import ACTIVE, Filter
+from mmconv.store.jobs import Filter
 
 router = APIRouter(prefix="/v1/images", tags=["images"])
 
@@ -39,9 +40,6 @@ ImageId = Annotated[str, Path(pattern=IMAGE_ID)]
 """The SHA-256 of an image's file, in a path."""
 
 WHERE = "the image"
-
-MOST_ACTIVE = 10_000
-"""How many active jobs are searched for an image. Limits keep their number far lower."""
 
 HEADERS = {
     "Cache-Control": "private, max-age=31536000, immutable",
@@ -71,7 +69,6 @@ async def add_image(request: Request, shared: Shared, caller: Chatter) -> Respon
     """Store an image, sent as the body or as the `file` of a form. Equal files are one image."""
     data, declared = await _read(request, shared.settings.sizes.image_bytes)
     facts = await work_on_image(shared, None, keep_image, shared, caller, data, declared)
-    shared.metrics.uploaded.inc(facts.byte_count)
     stored = StoredImage(
         id=facts.sha256,
         media_type=facts.media_type,
@@ -133,11 +130,7 @@ async def delete_image(
     if everybody and not caller.may("admin"):
         raise Problem(403, "this token does not have the scope 'admin'", code="missing_scope")
     owner = None if everybody else caller.name
-    for state in ACTIVE:
-        for job in await shared.queue.page(Filter(owner=owner, state=state), limit=MOST_ACTIVE):
-            if image in job.spec:
-                message = f"{job.id} needs the image; wait for its end, or stop it"
-                raise Problem(409, message, param="image", code="image_in_use")
+    await require_unused(shared, "image", image, Filter(owner=owner))
     if not await asyncio.to_thread(shared.uploads.discard, image, owner):
         raise Problem(404, "no image of this id is yours", param="image", code="image_not_found")
     return Response(status_code=204)

@@ -16,7 +16,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, ClassVar
 
 import orjson
@@ -31,7 +31,7 @@ from mmconv.service.metrics import RunnerMetrics, WorkName
 from mmconv.service.models import words_of_failure
 from mmconv.service.requests import unknown_page
 from mmconv.service.state import Readable, Service
-from mmconv.store.jobs import Ending, Filter, Job, Submission
+from mmconv.store.jobs import ACTIVE, Ending, Filter, Job, Submission
 from mmconv.store.queue import LEASE_SECONDS, Queue
 
 log = logging.getLogger(__name__)
@@ -44,6 +44,9 @@ FIRST_BEAT, BEAT_SECONDS = 0.05, 1.0
 
 FULL_SECONDS = 30.0
 """`Retry-After` for a token with too many jobs."""
+
+MOST_ACTIVE = 10_000
+"""How many active jobs are searched."""
 
 LOOK_SECONDS = 1.0
 """How often a watched job is read from the queue. Workers write its progress as often."""
@@ -145,11 +148,6 @@ class Worker:
     def kinds(self) -> tuple[str, ...]:
         """The kinds of jobs that it takes."""
         return tuple(self._openers)
-
-    @property
-    def busy(self) -> int:
-        """How many jobs this process executes now."""
-        return len(self._tasks)
 
     @property
     def takes_jobs(self) -> bool:
@@ -345,6 +343,18 @@ async def job_page(
         raise unknown_page() from None
     page = jobs[:limit]
     return page, page[-1].id if len(jobs) > limit else None
+
+
+async def require_unused(shared: Service, param: str, text: str, chosen: Filter) -> None:
+    """Raise `Problem` 409 if an active job has the text in its request; `param` is what it names.
+
+    The limits of tokens keep the number of active jobs low.
+    """
+    for state in ACTIVE:
+        for job in await shared.queue.page(replace(chosen, state=state), limit=MOST_ACTIVE):
+            if text in job.spec:
+                message = f"{job.id} needs it; wait for its end, or stop it"
+                raise Problem(409, f"{param}: {message}", param=param, code=f"{param}_in_use")
 
 
 async def remove_job(

@@ -77,9 +77,6 @@ class Metrics:
             ("work",),
             registry=self.registry,
         )
-        self.uploaded = Counter(
-            "mmconv_uploaded_bytes", "Bytes of images that were stored.", registry=self.registry
-        )
 
     def count_request(self, route: str, method: str, status: int, seconds: float) -> None:
         """Count a request that ended; `route` is its pattern, 499 a client that left early."""

@@ -45,6 +45,7 @@ from mmconv.service.run_requests import (
 )
 from mmconv.service.settings import OWN_DATA
 from mmconv.service.state import Readable, Service
+from mmconv.service.streams import AT_WORK, HEADERS, write_event
 from mmconv.service.webhooks import check_webhook
 from mmconv.store.jobs import Filter, Job, NewJob, Submission
 
@@ -232,11 +233,10 @@ async def run_events(run: RunId, shared: SharedRuns, caller: Reader) -> Streamin
     The stream also ends when the server or its database goes away: connect again.
     """
     job = await find_run(shared, run)
-    headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
     events = _events(shared, watch(shared, caller, job))
     # A refusal must be raised before the status is sent.
     stream = _stream(await anext(events, b""), events)
-    return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
+    return StreamingResponse(stream, media_type="text/event-stream", headers=HEADERS)
 
 
 async def _stream(first: bytes, events: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
@@ -253,12 +253,11 @@ async def _events(shared: Readable, jobs: AsyncIterator[Job]) -> AsyncIterator[b
     sent, quiet_since = None, time.monotonic()
     async for job in jobs:
         if job != sent:
-            name = "progress" if job.is_active else "end"
             info = await asyncio.to_thread(run_info, shared, job)
-            yield f"event: {name}\ndata: ".encode() + orjson.dumps(info) + b"\n\n"
+            yield write_event(info, "progress" if job.is_active else "end")
             sent, quiet_since = job, time.monotonic()
         elif time.monotonic() - quiet_since > QUIET_SECONDS:
-            yield b": waiting\n\n"
+            yield AT_WORK
             quiet_since = time.monotonic()
 
 

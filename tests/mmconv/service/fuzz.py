@@ -53,7 +53,14 @@ def fuzz(folder: Path, seconds: int, *options: str) -> tuple[int, str, str]:
                 *(sys.executable, "-m", "schemathesis.cli", "run", str(document)),
                 *("--url", server.url),
                 *("--max-time", str(seconds), "--exclude-checks", ",".join(LEFT_OUT)),
-                *("--continue-on-failure", "--warnings", "off", *options),
+                *(
+                    "--continue-on-failure",
+                    "--warnings",
+                    "off",
+                    "--request-timeout",
+                    "60",
+                    *options,
+                ),
             ],
             cwd=folder,
             env=os.environ

@@ -114,7 +114,7 @@ async def test_a_job_is_done(tmp_path: Path) -> None:
         (await at.task("a")).end.set()
         job = await at.state("a", "done")
         assert job.progress == {"replies": 1, "requested": 0}
-    assert at.worker.busy == 0
+    assert not at.worker._tasks
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ async def test_a_job_whose_database_fails_is_left_to_its_lease_and_begun_again(
             del at.tasks["a"]
             task.error = StoreError("terminating connection at 10.0.0.7")
             task.end.set()
-            await until(lambda: at.worker.busy == 0)
+            await until(lambda: not at.worker._tasks)
             await asyncio.to_thread(expire, str(tmp_path / "store.sqlite"))
         (await at.task("a")).end.set()
         assert (await at.state("a", "done")).error is None
@@ -185,7 +185,7 @@ async def test_a_job_whose_end_cannot_be_written_ends_at_its_next_start(
         with monkeypatch.context() as patch:
             patch.setattr(Queue, "finish", fail)
             (await at.task("a")).end.set()
-            await until(lambda: at.worker.busy == 0)
+            await until(lambda: not at.worker._tasks)
         del at.tasks["a"]
         await asyncio.to_thread(expire, str(tmp_path / "store.sqlite"))
         (await at.task("a")).end.set()
@@ -234,7 +234,7 @@ async def test_a_job_in_other_hands_is_let_go(tmp_path: Path) -> None:
                 await asyncio.to_thread(expire, str(tmp_path / "store.sqlite"))
                 taken = await at.queue.take("other", ["task"])
         await asyncio.wait_for(task.end.wait(), 10)
-        await until(lambda: at.worker.busy == 0)
+        await until(lambda: not at.worker._tasks)
         job = await at.queue.get("a")
         assert job is not None
         assert (job.state, job.worker) == ("running", "other")
