@@ -19,8 +19,7 @@ from mmconv.service.errors import install_handlers
 from mmconv.service.gate import Gate
 from mmconv.service.jobs import Worker
 from mmconv.service.openapi import EVERYWHERE, build_document
-from mmconv.service.run_work import RunWork
-from mmconv.service.runs import RUN
+from mmconv.service.runs import RUN, RunWork
 from mmconv.service.settings import Settings
 from mmconv.service.state import Serving, open_service
 from mmconv.service.webhooks import signing_key

@@ -20,28 +20,21 @@ from starlette.responses import Response
 from mmconv.api import BatchResult
 from mmconv.benchmarks.dialogue import condition_name
 from mmconv.core.config import CANDIDATE
-from mmconv.core.judges import JUDGE
 from mmconv.report.tables.formats import FORMATS
 from mmconv.run_folder.layout import TABLES
 from mmconv.run_folder.saved_run import read_tables
 from mmconv.service.access import Caller, RunStarter, Shared
 from mmconv.service.datasets import NewDataset, OwnDataset
 from mmconv.service.dialogue_run import DialogueContent, DialogueRequest, DialogueSettings
-from mmconv.service.dialogues import DIALOGUE
+from mmconv.service.dialogues import DIALOGUE, check_request, open_images
 from mmconv.service.errors import Problem, json_response
 from mmconv.service.jobs import submitted_job
 from mmconv.service.jobs import wait as wait_for
 from mmconv.service.openapi import LOCATION, answers, documented
 from mmconv.service.request_images import RequestImages, request_images, work_on_image
-from mmconv.service.requests import JsonRoute, Words, check_bounds, check_volume
+from mmconv.service.requests import JsonRoute, Words
 from mmconv.service.run_files import read_in_thread
-from mmconv.service.run_requests import (
-    RunRequest,
-    convbench_only,
-    is_offline,
-    named_model,
-    require_key,
-)
+from mmconv.service.run_requests import RunRequest
 from mmconv.service.runs import finished_folder, run_info, submit_run
 from mmconv.service.state import Service
 from mmconv.store.jobs import Job
@@ -139,16 +132,8 @@ async def add_batch(
 
 def _faults(shared: Service, asked: BatchRequest) -> Iterator[tuple[str, str]]:
     """The problems of the request: a field and a message. Raises `Problem` for limits."""
-    for role, name in asked.models.items():
-        param = "model" if role == CANDIDATE else role
-        model = named_model(shared.settings, name, param)
-        require_key(model, name, param)
-        if role == JUDGE and is_offline(model) and asked.prompts != "convbench":
-            raise convbench_only(name, "prompts")
-    length = check_bounds(asked, shared.settings.sizes)
-    judged = 0 if asked.judge is None else len(asked.gradings) + (asked.order == "both")
     turns = max(len(each.turns) for each in asked.dialogues)
-    check_volume(length, len(asked.given) * turns * (1 + judged), "dialogues")
+    check_request(shared, asked, turns, "dialogues")
     for name, count in Counter(asked.ids).items():
         if count > 1:
             yield "dialogues", f"{count} have the id {name!r}"
@@ -185,7 +170,7 @@ async def _record(
     """A dialogue as a record of a dataset; `files` gets readers of its images."""
 
     async def keep(names: tuple[str, ...], param: str) -> list[str]:
-        opened = [await images.image(name, f"{param}[{place}]") for place, name in enumerate(names)]
+        opened = await open_images(images, names, param)
         for image in opened:
             files[image.sha256] = partial(shared.images.read, image.sha256)
         return [image.sha256 for image in opened]

@@ -29,11 +29,11 @@ from mmconv.core.run_stats import JobState, Progress
 from mmconv.core.types import Image
 from mmconv.engine import Runner
 from mmconv.service.access import Asker, Caller, Chatter, Shared
-from mmconv.service.dialogue_run import DialogueRequest, DialogueRun
+from mmconv.service.dialogue_run import DialogueRequest, DialogueRun, DialogueSettings
 from mmconv.service.errors import Problem, json_response
 from mmconv.service.images import keep_image
 from mmconv.service.inline import build_benchmark, check_answered
-from mmconv.service.jobs import Work, job_page, remove_job, too_many_jobs, wait
+from mmconv.service.jobs import Work, job_page, remove_job, submitted_job, wait
 from mmconv.service.models import run_plans
 from mmconv.service.openapi import LOCATION, answers, documented, stopped
 from mmconv.service.request_images import RequestImages, request_images, work_on_image
@@ -113,9 +113,7 @@ async def add_dialogue(
     """
     for param, message in asked.faults():
         raise Problem(400, f"{param}: {message}", param=param)
-    length = check_bounds(asked, shared.settings.sizes)
-    judged = 0 if asked.judge is None else len(asked.gradings) + (asked.order == "both")
-    check_volume(length, len(asked.given) * len(asked.turns) * (1 + judged), "turns")
+    check_request(shared, asked, len(asked.turns), "turns")
     made = await while_connected(request, _hold(shared, caller, asked, seconds))
     if isinstance(made, DialogueResult):
         return json_response(made)
@@ -164,6 +162,22 @@ async def stop_dialogue(
     return json_response(_queued_dialogue(await shared.queue.stop(job.id) or job), 202)
 
 
+def check_request(shared: Service, asked: DialogueSettings, turns: int, param: str) -> None:
+    """Check the models and the volume of dialogues of up to so many turns, in the field `param`.
+
+    Raises `Problem`.
+    """
+    for role, name in asked.models.items():
+        field = "model" if role == CANDIDATE else role
+        model = named_model(shared.settings, name, field)
+        require_key(model, name, field)
+        if role == JUDGE and is_offline(model) and asked.prompts != "convbench":
+            raise convbench_only(name, "prompts")
+    length = check_bounds(asked, shared.settings.sizes)
+    judged = 0 if asked.judge is None else len(asked.gradings) + (asked.order == "both")
+    check_volume(length, len(asked.given) * turns * (1 + judged), param)
+
+
 async def _hold(
     shared: Service, caller: Caller, asked: DialogueRequest, seconds: float
 ) -> DialogueResult | Job:
@@ -178,7 +192,6 @@ async def _hold(
         plans = await asyncio.to_thread(dialogue.plans)
         calls = sum(len(plan.calls) for plan in plans)
         if calls <= min(shared.settings.synchronous_calls, caller.limits.queued_calls):
-            _require_keys(shared, asked)
             finished = await run_plans(shared, caller, roles, asked.models, plans, DIALOGUE)
             check_answered(finished)
             return dialogue.result(finished)
@@ -202,9 +215,6 @@ async def _submit(shared: Service, caller: Caller, dialogue: DialogueRun, calls:
     request = _by_id(dialogue)
     spec = request.model_dump_json(exclude_unset=True)
     name = name_dialogue(shared.settings, caller.name, spec)
-    known = await shared.queue.get(name)
-    if known is None or not known.is_current:
-        _require_keys(shared, request)
     for image in images_of(dialogue.sample):
         data = await work_on_image(shared, "images", shared.images.read, image.sha256)
         await work_on_image(shared, "images", keep_image, shared, caller, data, image.media_type)
@@ -218,16 +228,7 @@ async def _submit(shared: Service, caller: Caller, dialogue: DialogueRun, calls:
         ),
         most=caller.limits.concurrent_runs,
     )
-    if submitted.job is None:
-        raise too_many_jobs(caller)
-    return submitted.job
-
-
-def _require_keys(shared: Service, asked: DialogueRequest) -> None:
-    """Raise `Problem` 409 for a model whose key is not set here."""
-    for role, name in asked.models.items():
-        param = "model" if role == CANDIDATE else "judge"
-        require_key(shared.settings.models[name], name, param)
+    return submitted_job(submitted, caller)
 
 
 def _by_id(dialogue: DialogueRun) -> DialogueRequest:
@@ -304,23 +305,21 @@ async def build_dialogue(
 ) -> DialogueRun:
     """The dialogue with its images and prompts; raises `Problem` naming the field."""
     models = _spec(shared.settings, request).models
-    offline = request.judge if JUDGE in models and is_offline(models[JUDGE]) else None
-    if offline is not None and request.prompts != "convbench":
-        raise convbench_only(offline, "prompts")
-    first = await _open(images, request.images, "images")
+    first = await open_images(images, request.images, "images")
     shown = [
-        await _open(images, turn.images, f"turns[{place}].images")
+        await open_images(images, turn.images, f"turns[{place}].images")
         for place, turn in enumerate(request.turns)
     ]
     shown[0] = (*first, *shown[0])
     benchmark = build_benchmark(shared.settings, DIALOGUE, request.options, models)
     assert isinstance(benchmark, Dialogue)
-    if offline is None:
+    if JUDGE not in models or not is_offline(models[JUDGE]):
         benchmark.convbench_folder = shared.settings.prompt_folder("convbench")
     return DialogueRun(request=request, benchmark=benchmark, sample=request.sample(shown))
 
 
-async def _open(images: RequestImages, names: Sequence[str], param: str) -> tuple[Image, ...]:
+async def open_images(images: RequestImages, names: Sequence[str], param: str) -> tuple[Image, ...]:
+    """The images that the field `param` names. Raises `Problem`."""
     opened = [await images.image(name, f"{param}[{place}]") for place, name in enumerate(names)]
     return tuple(opened)
 

@@ -73,7 +73,7 @@ class Work(ABC):
         """
 
     async def announce(self) -> None:  # noqa: B027  # only runs have webhooks
-        """Announce that the job is done or has failed."""
+        """Announce the end of the job, unless another process will continue it."""
 
     def begin(self, runner: Runner, plans: int, names: Mapping[str, str]) -> bool:
         """Show the progress of this runner from now on. Returns False if the job was stopped.
@@ -242,9 +242,9 @@ class Worker:
             _log_end(job, work, ending, time.monotonic() - begun)
             if ending is None:
                 await self._queue.give_back(job.id, self.name, work.progress())
-            else:
-                if await self._queue.finish(job.id, self.name, ending):
-                    self._announce(work)
+                self._announce(work)
+            elif await self._queue.finish(job.id, self.name, ending):
+                self._announce(work)
         except StoreError as error:
             # The next start finds in the cache what was answered until then.
             log.warning("%s %s is left to its lease: %s", job.kind, job.id, error)
@@ -376,17 +376,6 @@ async def remove_job(
         )
 
 
-def too_many_jobs(caller: Caller) -> Problem:
-    """429 for a token that has as many jobs as it may have."""
-    return Problem(
-        429,
-        f"{caller.limits.concurrent_runs} runs and long dialogues of this token wait or are under "
-        "way, and it may have no more; GET /v1/runs and GET /v1/dialogues list them",
-        code="too_many_runs",
-        retry_after=FULL_SECONDS,
-    )
-
-
 def submitted_job(submitted: Submission, caller: Caller) -> Job:
     """The job that was submitted. Raises `Problem` if it was not admitted."""
     if submitted.admission == "key_reused":
@@ -398,7 +387,13 @@ def submitted_job(submitted: Submission, caller: Caller) -> Job:
         )
     job = submitted.job
     if job is None:
-        raise too_many_jobs(caller)
+        raise Problem(
+            429,
+            f"{caller.limits.concurrent_runs} runs and long dialogues of this token wait or are "
+            "under way, and it may have no more; GET /v1/runs and GET /v1/dialogues list them",
+            code="too_many_runs",
+            retry_after=FULL_SECONDS,
+        )
     if submitted.admission == "not_owned":
         state = f"is {job.state}"
         if job.state == "done":

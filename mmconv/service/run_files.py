@@ -1,8 +1,7 @@
 """The files of a finished run as the API serves them: pages of scores, samples, tables.
 
-Files are read in pieces; of Parquet only the chosen rows are in memory. What a failure's message
-says of this machine is removed. These functions block, and raise what `mmconv.run_folder.saved_run`
-does. Routes call them through `read_in_thread`.
+Files are read in pieces. What a failure's message says of this machine is removed. These functions
+block, and raise what `mmconv.run_folder.saved_run` does. Routes call them through `read_in_thread`.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import logging
 import os
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import groupby, islice
@@ -25,6 +24,7 @@ from mmconv.core.types import Failure, Reply
 from mmconv.engine import Runner
 from mmconv.engine.run import Evaluation
 from mmconv.report.tables.formats import FORMATS
+from mmconv.report.writing import write_parquet
 from mmconv.run_folder.layout import SCORES, TABLES, TRANSCRIPTS
 from mmconv.run_folder.saved_run import read_lines, read_manifest, read_tables
 from mmconv.run_folder.transcripts import (
@@ -162,18 +162,15 @@ def check_chosen(folder: Path, chosen: Mapping[str, str]) -> None:
 def chosen_file(
     folder: Path, chosen: Mapping[str, str], form: Literal["jsonl", "parquet"]
 ) -> IO[bytes]:
-    """The scores with the fields of `chosen`, as an unnamed file opened at its beginning."""
-    source = (folder / SCORES).with_suffix(f".{form}")
-    with ExitStack() as on_error:
-        target = on_error.enter_context(tempfile.TemporaryFile())
+    """The scores with the fields of `chosen`, as a file opened at its beginning."""
+    with tempfile.TemporaryDirectory() as temporary:
+        path = Path(temporary) / SCORES
+        lines = (line for line in read_lines(folder / SCORES) if _is_chosen(line.record, chosen))
+        with path.open("wb") as file:
+            file.writelines(line.text for line in lines)
         if form == "parquet":
-            _filter_parquet(source, target, chosen)
-        else:
-            lines = (line for line in read_lines(source) if _is_chosen(line.record, chosen))
-            target.writelines(line.text for line in lines)
-        target.seek(0)
-        on_error.pop_all()
-    return target
+            write_parquet(path, path.with_suffix(".parquet"), columns_of(ScoreRecord))
+        return path.with_suffix(f".{form}").open("rb")
 
 
 def pieces(file: IO[bytes]) -> Iterator[bytes]:
@@ -181,23 +178,6 @@ def pieces(file: IO[bytes]) -> Iterator[bytes]:
     with file:
         while piece := file.read(PIECE_BYTES):
             yield piece
-
-
-def _filter_parquet(source: Path, target: IO[bytes], chosen: Mapping[str, str]) -> None:
-    # Arrow takes a while to import, and few requests need it.
-    from pyarrow import ArrowException, parquet
-
-    file_status(source)
-    try:
-        if not parquet.read_schema(source).equals(columns_of(ScoreRecord)):
-            problem = "has other columns; another version of mmconv wrote it, or it was changed"
-            raise DataError(str(source), [problem])
-        rows = parquet.read_table(
-            source, filters=[(name, "=", value) for name, value in chosen.items()]
-        )
-    except (ArrowException, OSError) as error:
-        raise DataError(str(source), ["cut short, or not Parquet"]) from error
-    parquet.write_table(rows, target, compression="zstd")
 
 
 def sample_page(

@@ -44,12 +44,12 @@ class RunRequest(BaseModel):
     """A run of a benchmark: the dataset, and a model for each role.
 
     `data` is the id of a dataset that the token sent, or, as the models are, a name that the
-    operator configured. `options` are the benchmark's
-    own, except those that name files. `sampling` overrides the benchmark's by role. `trials` runs
+    operator configured. `options` are the benchmark's own, except those that name files. `sampling`
+    overrides the benchmark's by role. `trials` runs
     each sample N times. `limit` takes the first N samples only, or N at random with the seed
     `shuffle`; `samples` takes the samples of these keys. The run's state is posted to the URL
-    `webhook` when it is done or has failed, signed as Standard Webhooks are; a run that was posted
-    before keeps its webhook.
+    `webhook` when it has ended, signed as Standard Webhooks are; a run that was posted before keeps
+    its webhook.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -32,7 +32,7 @@ from mmconv.run_folder.layout import TABLES
 from mmconv.run_folder.saved_run import INDEX, read_manifest
 from mmconv.service.access import Caller, Reader, RunStarter, Shared, SharedRuns
 from mmconv.service.errors import Problem, json_response
-from mmconv.service.jobs import job_page, remove_job, submitted_job, watch
+from mmconv.service.jobs import Work, job_page, remove_job, submitted_job, watch
 from mmconv.service.openapi import LOCATION, answers, documented, stopped
 from mmconv.service.requests import JsonRoute, Page, Word
 from mmconv.service.run_requests import (
@@ -46,8 +46,8 @@ from mmconv.service.run_requests import (
 from mmconv.service.settings import OWN_DATA
 from mmconv.service.state import Readable, Service
 from mmconv.service.streams import AT_WORK, HEADERS, write_event
-from mmconv.service.webhooks import check_webhook
-from mmconv.store.jobs import Filter, Job, NewJob, Submission
+from mmconv.service.webhooks import check_webhook, send_webhook
+from mmconv.store.jobs import Ending, Filter, Job, NewJob, Submission
 
 log = logging.getLogger(__name__)
 
@@ -233,32 +233,31 @@ async def run_events(run: RunId, shared: SharedRuns, caller: Reader) -> Streamin
     The stream also ends when the server or its database goes away: connect again.
     """
     job = await find_run(shared, run)
-    events = _events(shared, watch(shared, caller, job))
-    # A refusal must be raised before the status is sent.
-    stream = _stream(await anext(events, b""), events)
-    return StreamingResponse(stream, media_type="text/event-stream", headers=HEADERS)
+    jobs = watch(shared, caller, job)
+    await anext(jobs)  # the job itself, or a refusal, which must come before the status
+    events = _events(shared, job, jobs)
+    return StreamingResponse(events, media_type="text/event-stream", headers=HEADERS)
 
 
-async def _stream(first: bytes, events: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    yield first
+async def _events(shared: Readable, first: Job, jobs: AsyncIterator[Job]) -> AsyncIterator[bytes]:
+    yield await _event(shared, first)
+    sent, quiet_since = first, time.monotonic()
     try:
-        async for event in events:
-            yield event
+        async for job in jobs:
+            if job != sent:
+                yield await _event(shared, job)
+                sent, quiet_since = job, time.monotonic()
+            elif time.monotonic() - quiet_since > QUIET_SECONDS:
+                yield AT_WORK
+                quiet_since = time.monotonic()
     except StoreError as error:
         # The status has been sent.
         log.warning("a stream of events ends: %s", error)
 
 
-async def _events(shared: Readable, jobs: AsyncIterator[Job]) -> AsyncIterator[bytes]:
-    sent, quiet_since = None, time.monotonic()
-    async for job in jobs:
-        if job != sent:
-            info = await asyncio.to_thread(run_info, shared, job)
-            yield write_event(info, "progress" if job.is_active else "end")
-            sent, quiet_since = job, time.monotonic()
-        elif time.monotonic() - quiet_since > QUIET_SECONDS:
-            yield AT_WORK
-            quiet_since = time.monotonic()
+async def _event(shared: Readable, job: Job) -> bytes:
+    info = await asyncio.to_thread(run_info, shared, job)
+    return write_event(info, "progress" if job.is_active else "end")
 
 
 @router.delete(
@@ -282,6 +281,46 @@ async def stop_run(run: RunId, shared: Shared, caller: RunStarter, purge: bool =
     if not job.is_active:
         return await _respond(shared, job)
     return await _respond(shared, await shared.queue.stop(run) or job, 202)
+
+
+class RunWork(Work):
+    """A run in execution. Its report page is made on first request."""
+
+    kind = RUN
+    _folder: str | None = None
+
+    def progress(self) -> dict[str, Any]:
+        """The fields of `Progress`, and the name of the run's folder once it is known."""
+        progress = super().progress()
+        return progress if self._folder is None else progress | {"folder": self._folder}
+
+    async def run(self) -> Ending | None:
+        """Run to the end. The result names the run's folder."""
+        evaluation = await self._shared.open_run(self._job)
+        names = RunRequest.model_validate_json(self._job.spec).models
+        runner = evaluation.runner()
+        self._folder = evaluation.run_id
+        if not self.begin(runner, evaluation.plan_count, names):
+            return None
+        result = await evaluation.run(runner, page=False)
+        if not result.complete:
+            return self.halted(runner.stats.stop_reason)
+        summary = {
+            "folder": result.folder.name,
+            "scores": result.scores,
+            "unscored": dict(result.unscored),
+        }
+        return self.done(result.stats.lost, summary)
+
+    async def announce(self) -> None:
+        """Post the run's state to its webhook, if it has one."""
+        url = RunRequest.model_validate_json(self._job.spec).webhook
+        job = await self._shared.queue.get(self._job.id)
+        if url is None or job is None or job.ended is None:
+            return
+        body = orjson.dumps(await asyncio.to_thread(run_info, self._shared, job))
+        message_id = f"{job.id}-{int(job.ended.timestamp())}"
+        await send_webhook(self._shared.settings, url, message_id, body)
 
 
 def not_owned() -> Problem:

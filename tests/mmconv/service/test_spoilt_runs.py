@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pyarrow import parquet
 
 from tests.mmconv.cli.test_spoilt_runs import cut
 from tests.mmconv.service.conftest import Serve, Served
@@ -31,7 +30,7 @@ SPOILT = (
     ("scores.jsonl", "scores?metric=rating"),
     ("scores.jsonl", "samples/1"),
     ("scores.jsonl", "report"),
-    ("scores.parquet", "scores?metric=rating&format=parquet"),
+    ("scores.jsonl", "scores?metric=rating&format=parquet"),
     ("transcripts.jsonl", "samples"),
     ("transcripts.jsonl", "samples/1"),
     ("transcripts.jsonl", "report"),
@@ -79,18 +78,6 @@ async def test_a_summary_may_be_gone_and_not_spoilt(served: Served) -> None:
     # as that of a run that was only scored
     (folder / "summary.json").unlink()
     assert (await served.client.get(f"/v1/runs/{name}/report")).status_code == 200
-
-
-async def test_a_table_of_another_version_is_told(served: Served) -> None:
-    name, folder = await done(served, limit=1)
-    path = folder / "scores.parquet"
-    parquet.write_table(parquet.read_table(path).drop_columns(["why"]), path)
-    chosen = {"format": "parquet", "metric": "rating"}
-    answer = await served.client.get(f"/v1/runs/{name}/scores", params=chosen)
-    assert answer.status_code == 409, answer.text
-    error = answer.json()["error"]
-    assert error["code"] == "files_spoilt"
-    assert "scores.parquet: has other columns; another version" in error["message"]
 
 
 async def test_a_picture_that_is_gone_is_no_fault_of_the_run(
