@@ -130,6 +130,7 @@ COMMANDS = (
     (r" \(--(?:judge|set) [^)]*\)", ""),
     (r"--(generate-only|skip-bad-records|allow-drafts)\b", r"options.\1"),
     (r"--no-judge\b", "options.generate_only"),
+    (r"give the images folder \(--images\)", "send a .zip with the folder images"),
     (r"--(metric|condition|turn|tag|level|tie)\b", r"\1"),
     (r" \(--conditions\)", " (conditions)"),
     (r"[:;] (?:run it without|leave out) --prompts", "; this server has prompts of its own"),

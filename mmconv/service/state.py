@@ -227,7 +227,7 @@ class Service(Readable):
         For our own benchmarks it has all options, because reports read them.
         """
         request = RunRequest.model_validate_json(job.spec)
-        options = request.options
+        options = {"data": request.data, **request.options}
         if (known := description(job.benchmark or "")) is not CUSTOM:
             files = file_options(known.options)
             used = orjson.loads((folder / SPEC).read_bytes())["spec"]["options"]
@@ -236,7 +236,7 @@ class Service(Readable):
             }
         return RunSpec(
             benchmark=job.benchmark or "",
-            options={"data": request.data, **options},
+            options=options,
             models={role: self._public_model(name) for role, name in request.models.items()},
             **request.unnamed(),
         )

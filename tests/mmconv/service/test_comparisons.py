@@ -16,6 +16,7 @@ RATINGS = [
     for turn in (1, 2, 3)
     for rater in ("Ada", "Ben")
 ]
+WAYS = ("compare", "leaderboard")
 OF_FREE = {"metric": "rating", "condition": "free"}
 
 
@@ -42,6 +43,16 @@ async def test_runs_are_ranked_by_any_column(serve: Serve, tmp_path: Path) -> No
     wrong = await served.client.get("/v1/leaderboard", params=params | {"sort": "beauty"})
     assert wrong.status_code == 400
     assert "no column 'beauty'; there are: " in wrong.json()["error"]["message"]
+
+
+async def test_runs_of_a_benchmark_that_draws_its_data_are_compared(serve: Serve) -> None:
+    options = {"families": ["shapes"], "levels": [1], "n": 5}
+    served = await serve(data={"drawn": {"benchmark": "scenes", "options": options}})
+    models = [{"candidate": name} for name in ("echo", "judge")]
+    runs = [(await finished(served.client, data="drawn", models=roles))["id"] for roles in models]
+    for path in (*(f"{way}?runs={','.join(runs)}" for way in WAYS), f"runs/{runs[0]}/report"):
+        answer = await served.client.get(f"/v1/{path}")
+        assert answer.status_code == 200, answer.text
 
 
 async def test_a_judge_is_compared_with_people(serve: Serve, tmp_path: Path) -> None:

@@ -310,6 +310,8 @@ def test_the_engines_hints_are_for_its_own_users() -> None:
     assert without_commands(str(large.value)).endswith("are allowed; make the image smaller")
     with pytest.raises(ImageError) as other:
         read_media_type(b"\xc7\x1cq'\")();x", "the image")
+    folder = "image 'a.png' is a file name; give the images folder (--images)"
+    assert without_commands(folder).endswith("; send a .zip with the folder images")
     assert "is of another kind; give a JPEG" in without_commands(str(other.value))
     unusual = "with the prompts shipped for it: run it without --prompts"
     assert without_commands(unusual).endswith("; this server has prompts of its own")
