@@ -1,8 +1,9 @@
 """How fast `mmconv view` opens, and the memory that it takes: many runs of one folder.
 
-python -m tests.bench.view RUN [--runs 200]
+python -m tests.bench.view [RUN] [--runs 200]
 
-RUN is the folder of a finished run. Its copies have other names; their large files are links.
+RUN is the folder of a finished run. By default, ConvBench is run with fake models on 577 samples.
+The copies of the run have other names; their large files are links.
 """
 
 from __future__ import annotations
@@ -24,12 +25,24 @@ from playwright.async_api import Locator, Page, async_playwright
 
 from mmconv.core.config import CANDIDATE
 from mmconv.run_folder.layout import SPEC
+from tests.bench.engine import draw_data
 from tests.browser.conftest import CHROMIUM, FLAGS
 
 LINKED = (".jsonl", ".parquet", ".html")
 """The suffixes of files that are not copied."""
 
 RANKED = 10
+
+
+def make_run(folder: Path) -> Path:
+    """Run ConvBench with fake models on as many samples as it has."""
+    draw_data(folder, 577)
+    files = ["--data", str(folder / "data.jsonl"), "--images", str(folder / "images")]
+    models = ["--candidate", "fake/echo", "--judge", "fake/judge"]
+    command = [sys.executable, "-m", "mmconv", "run", "convbench", *files, *models]
+    subprocess.run([*command, "--out", str(folder / "runs")], check=True, capture_output=True)
+    [run] = (folder / "runs").glob("convbench-*")
+    return run
 
 
 def copy_runs(run: Path, out: Path, count: int) -> None:
@@ -121,10 +134,12 @@ def print_memory(server: psutil.Process) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("run", type=Path)
+    parser.add_argument("run", type=Path, nargs="?")
     parser.add_argument("--runs", type=int, default=200)
     arguments = parser.parse_args()
-    # in the run's own filesystem, or its files could not be linked
-    with TemporaryDirectory(dir=arguments.run.resolve().parent.parent) as folder:
-        copy_runs(arguments.run.resolve(), Path(folder), arguments.runs)
-        measure(Path(folder), arguments.runs)
+    with TemporaryDirectory() as made:
+        run = (arguments.run or make_run(Path(made))).resolve()
+        # in the run's own filesystem, or its files could not be linked
+        with TemporaryDirectory(dir=run.parent.parent) as folder:
+            copy_runs(run, Path(folder), arguments.runs)
+            measure(Path(folder), arguments.runs)
