@@ -25,8 +25,7 @@ def true_answers() -> Mapping[tuple[str, ...], tuple[str, ...]]:
     """Caption and instructions -> the answers."""
     found = {}
     for number in range(1, LOOKED_UP + 1):
-        script = draw_sample("shapes", 1, 0, number, "en").script
-        assert script is not None
-        asked = (script.caption, *(turn.instruction for turn in script.turns))
-        found[asked] = tuple(turn.reference for turn in script.turns)
+        sample = draw_sample("shapes", 1, 0, number, "en")
+        asked = (sample.caption, *(turn.instruction for turn in sample.turns))
+        found[asked] = tuple(turn.reference for turn in sample.turns)
     return found

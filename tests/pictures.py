@@ -6,7 +6,7 @@ import io
 from dataclasses import replace
 from random import Random
 
-from images.scenes import paint, sample_scene
+from images.drawn.shapes import paint, sample_scene
 
 
 def picture(seed: int, size: tuple[int, int] = (320, 160)) -> bytes:

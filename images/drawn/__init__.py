@@ -12,7 +12,8 @@ To add a family, write its file, its sentences and its ladder, and name it in `F
 """
 
 from images.drawn.canvas import FINGERPRINT, fingerprint, hash_code
-from images.drawn.dialogue import FAMILIES, LEVELS, Check, Sample, Turn, draw_sample
+from images.drawn.dialogue import FAMILIES, LEVELS, Sample, Turn, draw_sample
+from images.drawn.reading import Check
 from images.drawn.words import LANGUAGES, Language
 
 __all__ = [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from random import Random
@@ -16,12 +15,12 @@ from images.drawn.truth import (
     Number,
     Problem,
     Square,
+    Step,
     problem,
     question,
     step,
-    text,
 )
-from images.drawn.words import CLEAR_COLOURS, COLOURS, SHAPES, coloured, joined
+from images.drawn.words import CLEAR_COLOURS, COLOURS, SHAPES, coloured, joined, text
 
 _BOARDS: tuple[tuple[Colour, Colour, Colour], ...] = (
     ((240, 226, 200), (214, 190, 152), (96, 70, 44)),
@@ -32,21 +31,9 @@ _BOARDS: tuple[tuple[Colour, Colour, Colour], ...] = (
 """Light squares, dark squares, and the frame."""
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A step of the ladder: squares on a side, pieces, colours, and what names the squares."""
-
-    side: int
-    pieces: int
-    colours: int
-    shapes: int
-    in_squares: bool
-    all_sides: bool
-
-
 def draw(random: Random, level: int) -> Drawing:
     """A board with pieces; the facts are their squares."""
-    plan = step(Step, "boards", level)
+    plan = step("boards", level)
     colours = random.sample(CLEAR_COLOURS, plan.colours)
     shapes = random.sample(SHAPES, plan.shapes)
     kinds = [*product(colours, shapes)]
@@ -60,7 +47,7 @@ def draw(random: Random, level: int) -> Drawing:
         centre = 40 + cell * (column + 0.5), canvas.height - 40 - cell * (row + 0.5)
         canvas.mark(shape.en, centre, cell * 0.3, COLOURS[colour], INK)
     return Drawing(
-        image=canvas.finish(),
+        png=canvas.finish(),
         question=question("boards", random),
         facts=facts,
         problem=_problem(random, level, [*pieces], facts),

@@ -145,7 +145,12 @@ class Canvas:
         """One line of text; `anchor` is Pillow's, "mm" for the middle and "lm" for the left end."""
         self._draw.text(_scaled(place), text, colour, _font(face, size), anchor)
 
-    def finish(self) -> Image.Image:
+    def finish(self) -> bytes:
+        """The image in its size as a PNG file."""
+        return png(self.image)
+
+    @property
+    def image(self) -> Image.Image:
         """The image in its size."""
         return self._image.reduce(_SCALE)
 
@@ -184,16 +189,16 @@ def fingerprint() -> str:
     canvas.dashes((80, 110), (190, 70), PALE, 2)
     for number, face in enumerate(_FILES):
         canvas.text((60, 72 + 12 * number), "Quartz 0123456789 \u00b0\u20ac", 9.5, face=face)
-    return hashlib.sha256(canvas.finish().tobytes()).hexdigest()[:16]
+    return hashlib.sha256(canvas.image.tobytes()).hexdigest()[:16]
 
 
 @cache
 def hash_code() -> str:
-    """A hash of the code, the sentences and the ladder, which decide what is drawn and asked."""
-    here = Path(__file__).parent
+    """A hash of this folder, which decides what is drawn and asked, and how it is checked."""
     hashed = hashlib.sha256()
-    for path in sorted([*here.glob("*.py"), *here.glob("*.toml")]):
-        hashed.update(path.name.encode() + b"\0" + path.read_bytes())
+    for path in sorted(Path(__file__).parent.rglob("*.*")):
+        if path.suffix != ".pyc":
+            hashed.update(path.name.encode() + b"\0" + path.read_bytes())
     return hashed.hexdigest()[:16]
 
 

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from random import Random
-
-from PIL import Image
 
 from images.drawn.canvas import (
     INK,
@@ -28,14 +25,14 @@ from images.drawn.truth import (
     Name,
     Number,
     Problem,
+    Step,
     guess_rate,
     problem,
     question,
     shown,
     step,
-    text,
 )
-from images.drawn.words import COLOURS, MONTHS, PEOPLE, PLACES, Term, Text, joined
+from images.drawn.words import COLOURS, MONTHS, PEOPLE, PLACES, Term, Text, joined, text
 
 _TOPICS = (
     "Visitors", "Units sold", "Books lent", "Trips", "Calls answered", "Trees planted", "Repairs",
@@ -44,23 +41,10 @@ _GROUNDS: tuple[Colour, ...] = (WHITE, (250, 247, 240), (244, 247, 251), (247, 2
 _STRONG = [term for term in COLOURS if term.en not in ("yellow", "grey", "pink", "black")]
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A step of the ladder: how many values and series, whether numbers are printed, the grid."""
-
-    count: int
-    series: int
-    printed: bool
-    multiple: int
-    grid: int
-    within: float
-    size: float
-
-
 def draw(random: Random, level: int) -> Drawing:
     """A chart of one to three series; the question is about one of them."""
     kind = random.choice(("bars", "lines", "pie"))
-    plan = step(Step, "charts", level)
+    plan = step("charts", level)
     pool = random.choice((MONTHS, PLACES, PEOPLE))
     first = random.randint(0, len(pool) - plan.count) if pool is MONTHS else 0
     picked = pool[first:] if pool is MONTHS else random.sample(pool, len(pool))
@@ -80,7 +64,7 @@ def draw(random: Random, level: int) -> Drawing:
     which = series if plan.series > 1 else NO_UNIT
     asking = question("charts", random, which=which)
     return Drawing(
-        image=image,
+        png=image,
         question=asking,
         facts=facts,
         problem=_problem(random, level, facts, which),
@@ -133,7 +117,7 @@ def _axes_chart(  # noqa: PLR0913 - what is drawn, where, and how
     labels: Sequence[Term],
     colours: Sequence[Term],
     values: Sequence[Sequence[int]],
-) -> Image.Image:
+) -> bytes:
     width = max(480, 90 + 74 * plan.count, random.choice((560, 640, 760)))
     height = random.choice((400, 440, 520))
     canvas = Canvas(width, height, random.choice(_GROUNDS))
@@ -219,7 +203,7 @@ def _pie(
         for label, share in zip(labels, shares, strict=True)
     )
     return Drawing(
-        image=canvas.finish(),
+        png=canvas.finish(),
         question=question("charts", random, which=NO_UNIT),
         facts=facts,
         problem=_problem(random, level, facts, NO_UNIT),

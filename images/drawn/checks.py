@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from images.drawn.reading import bindings, gives_answer, plain
-from images.drawn.truth import Fact, Value, find_terms, text
-from images.drawn.words import Term, Text, joined
+from images.drawn.reading import Check, bindings, gives_answer, plain
+from images.drawn.truth import Fact, Value, find_terms
+from images.drawn.words import Term, Text, joined, text
 
 
 @dataclass(frozen=True)
@@ -107,6 +107,14 @@ class JsonObject(Constraint):
         except ValueError:
             return False
         return isinstance(found, dict) and sorted(found) == sorted(self.keys)
+
+
+def check_note(reply: str, constraints: Sequence[Constraint]) -> Check:
+    """Check a creation; all constraints but its content are its format."""
+    missed = tuple(each.name for each in constraints if not each.holds(reply))
+    format_kept = {*missed} <= {States.name, Gives.name}
+    share = 1 - len(missed) / len(constraints)
+    return Check("wrong" if missed else "right", share, format_kept, missed)
 
 
 def count_sentences(reply: str) -> int:

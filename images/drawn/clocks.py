@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from random import Random
@@ -16,6 +15,7 @@ from images.drawn.truth import (
     Name,
     Number,
     Problem,
+    Step,
     Time,
     Value,
     problem,
@@ -29,27 +29,9 @@ _GROUNDS: tuple[Colour, ...] = ((238, 236, 230), (228, 234, 240), (236, 240, 232
 _ACCENTS = [COLOURS[term] for term in COLOURS if term.en in ("red", "blue", "green", "purple")]
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A step of the ladder: dials, minutes between possible times, numerals, turn of the dial."""
-
-    count: int
-    multiple: int
-    numerals: int
-    ticks: bool
-    tilt: float
-    second_hand: bool
-    contrast: float
-
-    @property
-    def within(self) -> int:
-        """The minutes by which a reading may be off."""
-        return 0 if self.multiple == 5 else 1
-
-
 def draw(random: Random, level: int) -> Drawing:
     """Some clocks or some gauges, each with a name below."""
-    plan = step(Step, "clocks", level)
+    plan = step("clocks", level)
     is_clock = random.random() < 0.6
     names = random.sample(PLACES if is_clock else PUMPS, plan.count)
     canvas, places, radius = _board(random, plan.count)
@@ -63,23 +45,16 @@ def draw(random: Random, level: int) -> Drawing:
             _gauge(canvas, place, radius, plan, style, value, tilt)
         size = max(11, radius * 0.2)
         canvas.text((place[0], place[1] + radius * 1.22), name.en, size, face="bold")
-    wrap = (
-        (lambda v: Time(v, plan.within)) if is_clock else (lambda v: Number(v, within=_off(plan)))
-    )
+    wrap = (lambda v: Time(v, plan.within)) if is_clock else (lambda v: Number(v, within=plan.off))
     facts = tuple(Fact(name, wrap(value)) for name, value in zip(names, values, strict=True))
     return Drawing(
-        image=canvas.finish(),
+        png=canvas.finish(),
         question=question("clocks", random, "questions" if is_clock else "readings"),
         facts=facts,
         problem=(_time_problem if is_clock else _load_problem)(random, level, facts, values),
         guess=max(plan.multiple, 2 * plan.within + 1) / 720 if is_clock else 0.05,
         others=tuple(name for name in (PLACES if is_clock else PUMPS) if name not in names),
     )
-
-
-def _off(plan: Step) -> float:
-    """By how much the reading of a gauge may be off."""
-    return 1.5 if plan.multiple > 1 else 2.0
 
 
 def _times(random: Random, plan: Step) -> list[int]:

@@ -4,32 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from random import Random
 
 from images.drawn.canvas import INK, WHITE, Canvas, Colour, Point
-from images.drawn.truth import Drawing, Fact, Name, Number, Problem, problem, question, step
+from images.drawn.truth import Drawing, Fact, Name, Number, Problem, Step, problem, question, step
 from images.drawn.words import CLEAR_COLOURS, COLOURS, SHAPES, Term, coloured, joined
 
 _GROUNDS: tuple[Colour, ...] = (WHITE, (246, 242, 232), (236, 242, 246), (240, 240, 240))
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A step of the ladder: kinds, marks of a kind, their radius, and how far they may overlap."""
-
-    kinds: int
-    least: int
-    most: int
-    radius: float
-    overlap: float
-
-
 def draw(random: Random, level: int) -> Drawing:
     """Marks of some colours and shapes; the facts are how many there are of each kind."""
-    plan = step(Step, "crowds", level)
+    plan = step("crowds", level)
     colours = random.sample(CLEAR_COLOURS, min(3, plan.kinds))
     shapes = random.sample(SHAPES, min(3, plan.kinds))
     every = [*product(colours, shapes)]
@@ -47,7 +35,7 @@ def draw(random: Random, level: int) -> Drawing:
         Fact(coloured(*kind), Number(count)) for kind, count in zip(kinds, counts, strict=True)
     )
     return Drawing(
-        image=canvas.finish(),
+        png=canvas.finish(),
         question=question("crowds", random),
         facts=facts,
         problem=_problem(random, level, kinds, counts, facts),

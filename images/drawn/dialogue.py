@@ -6,14 +6,12 @@ three conditions of ConvBench are nested.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from random import Random
 
 from images.drawn import boards, charts, clocks, crowds, maps, receipts, shapes, stacks
-from images.drawn.canvas import png
 from images.drawn.checks import (
     Avoids,
     Constraint,
@@ -22,14 +20,15 @@ from images.drawn.checks import (
     Ordered,
     Sentences,
     States,
+    check_note,
     wording,
 )
-from images.drawn.reading import Outcome, follows_format, read_answer, read_facts
-from images.drawn.truth import NO_UNIT, Fact, Family, Truth, Value, another, text, texts
-from images.drawn.words import Language, Text, listed
-from images.scenes import Dialogue, check, facts_of, falsify
+from images.drawn.reading import Check, check_answer, check_facts
+from images.drawn.script import Script, check_line, misname
+from images.drawn.truth import NO_UNIT, Drawing, Fact, Value, another
+from images.drawn.words import Language, Text, listed, text, texts
 
-FAMILIES: dict[str, Family] = {
+FAMILIES: dict[str, Callable[[Random, int], Drawing]] = {
     "boards": boards.draw,
     "charts": charts.draw,
     "clocks": clocks.draw,
@@ -39,80 +38,36 @@ FAMILIES: dict[str, Family] = {
     "shapes": shapes.draw,
     "stacks": stacks.draw,
 }
+"""What draws an image of each family, of a level from 1 to 10."""
 LEVELS = range(1, 11)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Turn:
-    """What is asked, the truth about it, a right answer, and one with a fact changed."""
+    """What is asked, the truth about it, a right answer, one with a fact changed, and the check.
+
+    `chance` is how often a guess of the right kind is right; `category` is ConvBench's, if any.
+    """
 
     task: str
     instruction: str
     truth: str
     reference: str
     mistake: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
-    """Whether a reply is right, its share of right facts or constraints, and its format.
-
-    `missed` are the facts and constraints that it fails.
-    """
-
-    outcome: Outcome
-    share: float
-    format_kept: bool
-    missed: tuple[str, ...] = ()
+    check: Callable[[str], Check]
+    chance: float | None = None
+    category: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """A drawing with a dialogue in one language."""
+    """A drawing with a dialogue in one language; the third turn has `demands`."""
 
-    png: bytes
-    truth: Truth
+    drawing: Drawing
     turns: tuple[Turn, Turn, Turn]
-    constraints: tuple[Constraint, ...] = ()
-    script: Dialogue | None = None
-    """The dialogue, if it is one of `images.scenes`, which has its own checker."""
-
-    def chance(self, turn: int) -> float | None:
-        """How often a guess of the right kind is right: of all facts, or the answer."""
-        if turn == 2 and self.script:
-            # a verdict on each thing; the number at the end follows from them
-            return 0.5 ** (len(facts_of(self.turns[1].reference)) - 1)
-        if turn == 1:
-            return self.truth.guess ** len(self.truth.facts)
-        return self.truth.problem.guess if turn == 2 else None
-
-    def check(self, turn: int, reply: str) -> Check:
-        """Check the reply to a turn, 1 to 3."""
-        if self.script:
-            return _check_sentences(self.turns[turn - 1], reply)
-        if turn == 1:
-            reading = read_facts(reply, self.truth.facts, self.truth.others)
-            missed = (*reading.wrong, *reading.missing, *reading.extra)
-            kept = len(_LISTED.findall(reply)) == len(self.truth.facts)
-            return Check(
-                outcome=reading.outcome, share=reading.share, format_kept=kept, missed=missed
-            )
-        if turn == 2:
-            outcome = read_answer(reply, self.truth.problem.answer)
-            right = outcome == "right"
-            kept = follows_format(reply)
-            return Check(
-                outcome=outcome,
-                share=float(right),
-                format_kept=kept,
-                missed=() if right else ("answer",),
-            )
-        missed = tuple(each.name for each in self.constraints if not each.holds(reply))
-        share = 1 - len(missed) / len(self.constraints)
-        content = {"facts", "answer"} & set(missed)
-        outcome = "wrong" if missed else "right"
-        kept = len(content) == len(missed)
-        return Check(outcome=outcome, share=share, format_kept=kept, missed=missed)
+    caption: str
+    answer: str
+    demands: tuple[str, ...]
 
 
 @lru_cache(maxsize=4096)
@@ -124,45 +79,42 @@ def draw_sample(family: str, level: int, seed: int, number: int, language: Langu
         stream = f"scenes/{'scenes' if seed else 'demo'}/{seed}/{number}"
     random = Random(stream)
     drawing = FAMILIES[family](random, level)
-    truth = Truth(**{field.name: getattr(drawing, field.name) for field in fields(Truth)})
     if drawing.script and language == "en":
-        return _recite(png(drawing.image), truth, drawing.script)
-    return write_dialogue(png(drawing.image), truth, level, random, language)
+        return _recite(drawing, drawing.script)
+    return _write_dialogue(drawing, level, random, language)
 
 
-def _recite(image: bytes, truth: Truth, script: Dialogue) -> Sample:
-    """A sample with the dialogue of `images.scenes`."""
+def _recite(drawing: Drawing, script: Script) -> Sample:
+    """A sample with the sentences of its script."""
+    count = len(drawing.facts)
+    # in turn 2 a verdict on each thing; the number at the end follows from them
+    chances = drawing.guess**count, 0.5 ** len(script.turns[1].things), None
     first, second, third = (
         Turn(
-            task=turn.task,
-            instruction=turn.instruction,
-            truth=turn.reference,
-            reference=turn.reference,
-            mistake=falsify(turn.reference, turn.instruction),
+            task=line.task,
+            category=line.category,
+            instruction=line.instruction,
+            truth=line.reference,
+            reference=line.reference,
+            mistake=misname(line, drawing.others),
+            check=partial(check_line, line=line),
+            chance=chance,
         )
-        for turn in script.turns
+        for line, chance in zip(script.turns, chances, strict=True)
     )
-    return Sample(png=image, truth=truth, turns=(first, second, third), script=script)
-
-
-def _check_sentences(turn: Turn, reply: str) -> Check:
-    """Check a reply of `images.scenes`, whose instructions want no format."""
-    result = check(reply, turn.reference, turn.instruction)
-    is_read = bool(facts_of(reply))
-    return Check(
-        outcome="right" if result.exact else "wrong" if is_read else "unread",
-        share=result.share,
-        format_kept=is_read,
-        missed=(*result.missing, *result.wrong),
+    return Sample(
+        drawing=drawing,
+        turns=(first, second, third),
+        caption=script.caption,
+        answer=second.reference.rpartition(": ")[2].rstrip("."),
+        demands=script.demands,
     )
 
 
-def write_dialogue(
-    image: bytes, truth: Truth, level: int, random: Random, language: Language
-) -> Sample:
-    """The three turns about a drawing."""
-    problem, answer = truth.problem, truth.problem.answer
-    constraints, picked = _constraints(truth, level, random)
+def _write_dialogue(drawing: Drawing, level: int, random: Random, language: Language) -> Sample:
+    facts, problem = drawing.facts, drawing.problem
+    answer = problem.answer
+    constraints, picked = _constraints(drawing, level, random)
     style, reason = random.choice(STYLES), random.choice(texts("dialogue", "reasoned"))
     ask = random.choice(texts("dialogue", "creations")).fill(what=wording(constraints))
 
@@ -172,33 +124,38 @@ def write_dialogue(
     def create(facts: Sequence[Fact]) -> str:
         return _created(answer, constraints, facts, language)
 
+    seen = Turn(
+        "facts",
+        drawing.question[language],
+        STYLES[0](facts, language),
+        style(facts, language),
+        style(_with_mistake(facts, random), language),
+        partial(check_facts, facts=facts, others=drawing.others),
+        drawing.guess ** len(facts),
+    )
+    reasoned = Turn(
+        problem.task,
+        f"{problem.question[language]} {text('dialogue', 'end')[language]}",
+        answer.say(language),
+        conclude(answer),
+        conclude(another(answer, random)),
+        partial(check_answer, answer=answer),
+        problem.guess,
+    )
+    note = Turn(
+        "note",
+        ask[language],
+        f"{STYLES[0](picked, language)}\n{answer.say(language)}",
+        create(picked),
+        create(_with_mistake(picked, random)),
+        partial(check_note, constraints=constraints),
+    )
     return Sample(
-        truth=truth,
-        png=image,
-        turns=(
-            Turn(
-                task="facts",
-                instruction=truth.question[language],
-                truth=STYLES[0](truth.facts, language),
-                reference=style(truth.facts, language),
-                mistake=style(_with_mistake(truth.facts, random), language),
-            ),
-            Turn(
-                task=problem.task,
-                instruction=f"{problem.question[language]} {text('dialogue', 'end')[language]}",
-                truth=answer.say(language),
-                reference=conclude(answer),
-                mistake=conclude(another(answer, random)),
-            ),
-            Turn(
-                task="note",
-                instruction=ask[language],
-                truth=f"{STYLES[0](picked, language)}\n{answer.say(language)}",
-                reference=create(picked),
-                mistake=create(_with_mistake(picked, random)),
-            ),
-        ),
-        constraints=constraints,
+        drawing=drawing,
+        turns=(seen, reasoned, note),
+        caption=STYLES[0](facts, language),
+        answer=answer.say(language),
+        demands=tuple(wording((each,))[language] for each in constraints),
     )
 
 
@@ -211,12 +168,12 @@ def _with_mistake(facts: Sequence[Fact], random: Random) -> tuple[Fact, ...]:
 
 
 def _constraints(
-    truth: Truth, level: int, random: Random
+    drawing: Drawing, level: int, random: Random
 ) -> tuple[tuple[Constraint, ...], tuple[Fact, ...]]:
     """More facts, sentences and rules at higher levels; and the facts to be named."""
-    count = min(len(truth.facts), 1 + level // 3)
-    picked = tuple(random.sample(truth.facts, count))
-    content: list[Constraint] = [States(picked), Gives(truth.problem.answer, truth.facts)]
+    count = min(len(drawing.facts), 1 + level // 3)
+    picked = tuple(random.sample(drawing.facts, count))
+    content: list[Constraint] = [States(picked), Gives(drawing.problem.answer, drawing.facts)]
     is_json, avoided = (
         level >= 3 and random.random() < 0.25,
         random.choice(texts("dialogue", "avoided")),
@@ -239,16 +196,15 @@ def _created(
     if any(isinstance(each, JsonObject) for each in constraints):
         pairs = [f'"{fact.subject.en}": "{fact.value.say(language)}"' for fact in picked]
         return "{" + ", ".join([*pairs, f'"answer": "{answer}"']) + "}"
-    facts = listed([_stated(fact, language) for fact in picked], language)
+    fact_text = text("dialogue", "fact")
+    stated = [fact_text.fill(name=fact.subject, value=_both(fact.value)) for fact in picked]
+    facts = listed([each[language] for each in stated], language)
     count = next(each.count for each in constraints if isinstance(each, Sentences))
-    slots = {"facts": facts, "answer": answer}
-    sentences = [sentence.fill(**slots) for sentence in texts("dialogue", "note")[:count]]
-    return ("" if language == "zh" else " ").join(each[language] for each in sentences)
-
-
-def _stated(fact: Fact, language: Language) -> str:
-    words = text("dialogue", "fact").fill(name=fact.subject, value=_both(fact.value))
-    return words[language]
+    sentences = [
+        sentence.fill(facts=facts, answer=answer)[language]
+        for sentence in texts("dialogue", "note")[:count]
+    ]
+    return ("" if language == "zh" else " ").join(sentences)
 
 
 def _both(value: Value) -> Text:
@@ -266,5 +222,3 @@ STYLES: tuple[Callable[[Sequence[Fact], Language], str], ...] = (
     partial(_rows, row="{}: {}", head=text("dialogue", "head")),
 )
 """How references state facts."""
-_LISTED = re.compile(r"^.*[^:：\n][:：]\**[^\S\n]*\S.*$", re.MULTILINE)
-"""A line "label: value"."""

@@ -4,31 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import combinations
 from random import Random
 
-from PIL import Image
-
 from images.drawn.canvas import INK, WHITE, Canvas, Colour, Point, text_width
-from images.drawn.truth import Drawing, Fact, Name, Number, Problem, problem, question, step, text
-from images.drawn.words import PLACES, Term, joined, road
+from images.drawn.truth import Drawing, Fact, Name, Number, Problem, Step, problem, question, step
+from images.drawn.words import PLACES, Term, joined, road, text
 
 _GROUNDS: tuple[Colour, ...] = ((238, 244, 232), (246, 242, 230), (234, 242, 246), WHITE)
 _ROADS: tuple[Colour, ...] = ((150, 150, 156), (196, 150, 96), (120, 146, 170), (120, 120, 120))
 _LANDMARKS: tuple[Colour, ...] = ((196, 222, 240), (204, 228, 196), (226, 214, 196))
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A step of the ladder: places, roads beyond those that join them, bends, size of text."""
-
-    places: int
-    more: int
-    bend: float
-    landmarks: int
-    size: float
 
 
 Road = tuple[int, int]
@@ -36,7 +22,7 @@ Road = tuple[int, int]
 
 def draw(random: Random, level: int) -> Drawing:
     """Places with roads; the facts are the lengths of the roads."""
-    plan = step(Step, "maps", level)
+    plan = step("maps", level)
     names = random.sample(PLACES, plan.places)
     width, height = random.choice(((640, 520), (760, 600), (820, 560)))
     points = _points(random, plan.places, width, height)
@@ -47,7 +33,7 @@ def draw(random: Random, level: int) -> Drawing:
     facts = tuple(Fact(terms[each], Number(lengths[each])) for each in roads)
     every = combinations(range(plan.places), 2)
     return Drawing(
-        image=image,
+        png=image,
         question=question("maps", random),
         facts=facts,
         problem=_problem(random, level, names, lengths),
@@ -105,7 +91,7 @@ def _paint(
     points: Sequence[Point],
     lengths: Mapping[Road, int],
     size: tuple[int, int],
-) -> Image.Image:
+) -> bytes:
     ground = random.choice(_GROUNDS)
     canvas = Canvas(*size, ground)
     for _ in range(plan.landmarks):

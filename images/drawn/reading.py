@@ -22,51 +22,40 @@ HEDGED = "hedged"
 """The plain form of a value that a reply leaves open."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
-    """Which facts a reply states rightly, wrongly or not at all; `extra` are false subjects."""
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Whether a reply is right, its share of right facts or constraints, and its format.
 
-    right: tuple[str, ...]
-    wrong: tuple[str, ...]
-    missing: tuple[str, ...]
-    extra: tuple[str, ...]
+    `missed` are the facts and constraints that it fails, and invented subjects.
+    """
 
-    @property
-    def share(self) -> float:
-        """Right facts among all that were expected or invented, from 0 to 1."""
-        stated = len(self.right) + len(self.wrong) + len(self.missing) + len(self.extra)
-        return len(self.right) / stated
-
-    @property
-    def outcome(self) -> Outcome:
-        """Right only if all facts are; unread if the reply states none."""
-        if self.share == 1.0:
-            return "right"
-        return "wrong" if self.right or self.wrong or self.extra else "unread"
+    outcome: Outcome
+    share: float
+    format_kept: bool
+    missed: tuple[str, ...] = ()
 
 
-def read_facts(reply: str, facts: Sequence[Fact], others: Sequence[Term] = ()) -> Reading:
+def check_facts(reply: str, facts: Sequence[Fact], others: Sequence[Term] = ()) -> Check:
     """Compare what `reply` states about each subject with the facts; its last word counts."""
     subjects = [*(fact.subject for fact in facts), *others]
     stated = dict(bindings(plain(reply), subjects, facts[0].value))
-    right: list[str] = []
-    wrong: list[str] = []
-    missing: list[str] = []
-    for fact in facts:
-        name = fact.subject.en
-        if name not in stated:
-            missing.append(name)
-        else:
-            (right if fact.value.accepts(stated[name]) else wrong).append(name)
+    true = {fact.subject.en: fact.value for fact in facts}
     extra = [term.en for term in others if term.en in stated]
-    return Reading(
-        right=tuple(right), wrong=tuple(wrong), missing=tuple(missing), extra=tuple(extra)
-    )
+    missed = [name for name in true if name not in stated or not true[name].accepts(stated[name])]
+    share = 1 - (len(missed) + len(extra)) / (len(facts) + len(extra))
+    outcome: Outcome = "right" if share == 1 else "wrong" if stated else "unread"
+    format_kept = len(_LISTED.findall(reply)) == len(facts)
+    return Check(outcome, share, format_kept, (*missed, *extra))
 
 
-def read_answer(reply: str, answer: Value) -> Outcome:
+def check_answer(reply: str, answer: Value) -> Check:
     """Compare the final answer of `reply` with the right one."""
-    text = plain(reply)
+    outcome = _read_answer(plain(reply), answer)
+    missed = () if outcome == "right" else ("answer",)
+    return Check(outcome, float(not missed), follows_format(reply), missed)
+
+
+def _read_answer(text: str, answer: Value) -> Outcome:
     if marked := _read_marked(text, answer):
         return marked
     for sentence in reversed([*_clauses(text)]):
@@ -127,7 +116,7 @@ def bindings(text: str, subjects: Sequence[Term], kind: Value) -> Iterator[tuple
     waiting: list[Mention] = []
     for line in _clauses(text):
         named = [*find_terms(subjects, line)]
-        values = _settled(_masked(line, named), kind)
+        values = _settled(masked(line, named), kind)
         if named and values:
             waiting = []
             yield from _bind_parts(line, named, values)
@@ -224,7 +213,7 @@ def _names(mentions: Sequence[Mention]) -> list[str]:
     return [str(mention.value) for mention in mentions]
 
 
-def _masked(line: str, mentions: Sequence[Mention]) -> str:
+def masked(line: str, mentions: Sequence[Mention]) -> str:
     """The line with subjects blanked, so that "4月" or "C4" in a name is not a value."""
     for each in mentions:
         line = line[: each.start] + "\x00" * (each.end - each.start) + line[each.end :]
@@ -395,6 +384,8 @@ _HEADING = re.compile(
     r"[^\S\n]*\n+(?P<items>(?:\u2022 [^\n]*(?<![: ])[^\S\n]*(?:\n|\Z))+)",
     re.MULTILINE | re.IGNORECASE,
 )
+_LISTED = re.compile(r"^.*[^:：\n][:：]\**[^\S\n]*\S.*$", re.MULTILINE)
+"""A line "label: value"."""
 _SIGN = re.compile(r"[:=|→–—]| - ")
 _COMMA = re.compile(r",(?!\d)|，|\b(?:but|while|whereas)\b")
 _ADDEND = r"\(?-?\d+(?:\.\d+)?\)?"

@@ -7,27 +7,13 @@ from dataclasses import dataclass
 from functools import partial
 from random import Random
 
-from PIL import Image
-
 from images.drawn.canvas import INK, Canvas, Colour, Face, mixed
-from images.drawn.truth import Drawing, Fact, Name, Number, Problem, problem, question, step
+from images.drawn.truth import Drawing, Fact, Name, Number, Problem, Step, problem, question, step
 from images.drawn.words import GOODS, Term, Text, joined
 
 _SHOPS = ("CORNER SHOP", "GREEN MARKET", "DAILY FOODS", "HARBOUR STORE", "THE PANTRY")
 _PAPERS: tuple[Colour, ...] = ((252, 250, 244), (246, 248, 250), (250, 246, 238), (255, 255, 255))
 _DESKS: tuple[Colour, ...] = ((196, 178, 156), (150, 160, 172), (214, 210, 202), (120, 132, 124))
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A step of the ladder: rows, pieces of each, codes and unit prices, size, contrast."""
-
-    rows: int
-    most: int
-    codes: bool
-    units: bool
-    size: float
-    contrast: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +32,7 @@ class _Row:
 
 def draw(random: Random, level: int) -> Drawing:
     """A receipt; the facts are the totals of its rows."""
-    plan = step(Step, "receipts", level)
+    plan = step("receipts", level)
     goods = random.sample(GOODS, plan.rows)
     rows: list[_Row] = []
     while len({row.cents for row in rows}) < plan.rows:
@@ -56,7 +42,7 @@ def draw(random: Random, level: int) -> Drawing:
         ]
     facts = tuple(Fact(row.good, _money(row.cents)) for row in rows)
     return Drawing(
-        image=_paint(random, plan, rows),
+        png=_paint(random, plan, rows),
         question=question("receipts", random),
         facts=facts,
         problem=_problem(random, level, rows),
@@ -69,7 +55,7 @@ def _code(random: Random) -> int:
     return random.randint(1000, 9999)
 
 
-def _paint(random: Random, plan: Step, rows: Sequence[_Row]) -> Image.Image:
+def _paint(random: Random, plan: Step, rows: Sequence[_Row]) -> bytes:
     face: Face = random.choice(("mono", "mono", "sans"))
     paper = random.choice(_PAPERS)
     ink = mixed(paper, INK, plan.contrast)

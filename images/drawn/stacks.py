@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from random import Random
 
-from PIL import Image
-
 from images.drawn.canvas import INK, WHITE, Canvas, Colour, Point, mixed
-from images.drawn.truth import Drawing, Fact, Name, Number, Problem, problem, question, step
+from images.drawn.truth import Drawing, Fact, Name, Number, Problem, Step, problem, question, step
 from images.drawn.words import COLOURS, TOWERS, Term, joined
 
 _GROUNDS: tuple[Colour, ...] = ((240, 240, 236), (232, 238, 244), (246, 240, 230))
@@ -18,20 +15,9 @@ _WIDE, _HIGH, _DEEP = 62.0, 26.0, (22.0, -15.0)
 """Width and height of a block's front, and how its depth moves across and down."""
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A step of the ladder: towers, rows of towers, most blocks, and how clear the seams are."""
-
-    towers: int
-    rows: int
-    most: int
-    seams: float
-    one_colour: bool
-
-
 def draw(random: Random, level: int) -> Drawing:
     """Towers in one to three rows; the facts are their numbers of blocks."""
-    plan = step(Step, "stacks", level)
+    plan = step("stacks", level)
     columns = -(-plan.towers // plan.rows)
     names = TOWERS[: plan.towers]
     heights: list[int] = []
@@ -42,7 +28,7 @@ def draw(random: Random, level: int) -> Drawing:
         heights.append(random.randint(before + 1, max(before + 1, plan.most - 2 * left)))
     facts = tuple(Fact(name, Number(height)) for name, height in zip(names, heights, strict=True))
     return Drawing(
-        image=_paint(random, plan, columns, names, heights),
+        png=_paint(random, plan, columns, names, heights),
         question=question("stacks", random),
         facts=facts,
         problem=_problem(random, level, facts, heights),
@@ -53,7 +39,7 @@ def draw(random: Random, level: int) -> Drawing:
 
 def _paint(
     random: Random, plan: Step, columns: int, names: Sequence[Term], heights: Sequence[int]
-) -> Image.Image:
+) -> bytes:
     gap, behind = _WIDE + random.uniform(34, 60), (34.0, 34.0)
     width = round(60 + gap * columns + behind[0] * plan.rows + _DEEP[0])
     height = round(90 + max(heights) * _HIGH + behind[1] * plan.rows)

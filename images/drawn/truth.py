@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
-from typing import Any, Final, TypeAlias, TypeVar
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-from PIL import Image
+from images.drawn.words import TEXTS, Language, Term, Text, load_table, text, texts, vocabulary_of
 
-from images.drawn.words import Language, Term, Text, vocabulary_of
-from images.scenes import Dialogue
+if TYPE_CHECKING:
+    from images.drawn.script import Script
 
-Step = TypeVar("Step")
 Plain: TypeAlias = float | str
 """A value in plain form, by which values of a kind are compared."""
 
@@ -183,58 +182,34 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Truth:
-    """What is asked about an image, and what is true.
+class Drawing:
+    """An image, what is asked about it, and what is true.
 
     `question` asks for all `facts`, whose values are of one kind. `others` are subjects that a
-    reply might name by mistake. `guess` is the chance to guess one fact.
+    reply might name by mistake. `guess` is the chance to guess one fact. `script` is an English
+    dialogue that is written already.
     """
 
+    png: bytes
     question: Text
     facts: tuple[Fact, ...]
     problem: Problem
     guess: float
     others: tuple[Term, ...] = ()
+    script: Script | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Drawing(Truth):
-    """An image and its truth; `script` is an English dialogue about it that is written already."""
-
-    image: Image.Image
-    script: Dialogue | None = None
-
-
-_FOLDER = Path(__file__).parent
-_TEXTS: Final[dict[str, Any]] = tomllib.loads((_FOLDER / "texts.toml").read_text("utf-8"))
+Step: TypeAlias = SimpleNamespace
+"""The parameters of a family at a level, by their names in `ladder.toml`."""
 _GUESSES: Final[dict[str, dict[str, dict[str, float]]]] = json.loads(
-    (_FOLDER / "guesses.json").read_text("utf-8")
+    Path(__file__).with_name("guesses.json").read_text("utf-8")
 )
+_LADDER: Final = load_table("ladder")
 
 
-_LADDER: Final = tomllib.loads((_FOLDER / "ladder.toml").read_text("utf-8"))
-
-
-def step(kind: type[Step], family: str, level: int) -> Step:
+def step(family: str, level: int) -> Step:
     """The parameters of a family at a level from 1 to 10."""
-    return kind(**{name: values[level - 1] for name, values in _LADDER[family].items()})
-
-
-def text(*keys: str | int) -> Text:
-    """A sentence of `texts.toml`."""
-    return Text(*_entry(keys))
-
-
-def texts(*keys: str) -> list[Text]:
-    """Sentences of `texts.toml`, one of which is drawn."""
-    return [Text(*each) for each in _entry(keys)]
-
-
-def _entry(keys: Sequence[str | int]) -> Any:
-    found: Any = _TEXTS
-    for key in keys:
-        found = found[key]
-    return found
+    return Step(**{name: values[level - 1] for name, values in _LADDER[family].items()})
 
 
 def question(family: str, random: Random, key: str = "questions", **slots: Text) -> Text:
@@ -251,7 +226,7 @@ def problem(
     family: str, task: str, level: int, answer: Value, **slots: Text | Term | str | float
 ) -> Problem:
     """A task of a family; the slots are those of its question and its steps."""
-    has_steps = "steps" in _TEXTS[family][task]
+    has_steps = "steps" in TEXTS[family][task]
     steps = text(family, task, "steps") if has_steps else text(family, "steps")
     return Problem(
         task=task,

@@ -68,18 +68,42 @@ def listed(names: Sequence[str], language: Language) -> str:
     return ", ".join(names[:-1]) + (" and " if len(names) > 1 else "") + names[-1]
 
 
-_WORDS: Final[dict[str, dict[str, Any]]] = tomllib.loads(
-    Path(__file__).with_name("words.toml").read_text("utf-8")
-)
+def load_table(name: str) -> dict[str, Any]:
+    """A TOML file of this folder."""
+    return tomllib.loads(Path(__file__).with_name(f"{name}.toml").read_text("utf-8"))
+
+
+_WORDS: Final = load_table("words")
+TEXTS: Final = load_table("texts")
+
+
+def text(*keys: str | int) -> Text:
+    """A sentence of `texts.toml`."""
+    return Text(*_entry(keys))
+
+
+def texts(*keys: str) -> list[Text]:
+    """Sentences of `texts.toml`, one of which is drawn."""
+    return [Text(*each) for each in _entry(keys)]
+
+
+def _entry(keys: Sequence[str | int]) -> Any:
+    entry: Any = TEXTS
+    for key in keys:
+        entry = entry[key]
+    return entry
 
 
 def _terms(kind: str) -> tuple[Term, ...]:
     return tuple(Term(en, zh, tuple(also)) for en, (zh, *also) in _WORDS[kind].items())
 
 
-COLOURS: Final[dict[Term, Colour]] = {
-    term: tuple(_WORDS["paints"][term.en]) for term in _terms("colours")
-}
+def _paints(kind: str) -> dict[str, Colour]:
+    return {name: tuple(paint) for name, paint in _WORDS[kind].items()}
+
+
+TONES, GROUNDS = _paints("tones"), _paints("grounds")
+COLOURS: Final = {term: _paints("paints")[term.en] for term in _terms("colours")}
 """Colours that people name alike on a light ground."""
 CLEAR_COLOURS: Final = [term for term in COLOURS if term.en not in ("brown", "grey", "pink")]
 """Those that small marks can have."""
@@ -94,6 +118,9 @@ HALVES: Final = _terms("halves")
 def coloured(colour: Term, shape: Term) -> Term:
     """A mark of a colour."""
     return Term(f"{colour.en} {shape.en}", f"{colour.zh}{shape.zh}")
+
+
+COLOURED = tuple(coloured(colour, shape) for colour in COLOURS for shape in SHAPES)
 
 
 def road(one: Term, other: Term) -> Term:

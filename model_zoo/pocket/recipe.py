@@ -19,17 +19,10 @@ from typing import Any, TypeAlias
 import numpy as np
 import torch
 
-from images.scenes import (
-    COLOURS,
-    SHAPES,
-    SIZES,
-    Dialogue,
-    Scene,
-    draw_sample,
-    label_map,
-    pixels,
-    write_dialogue,
-)
+from images.drawn.script import Script, write_script
+from images.drawn.shapes import COLOURS, SHAPES, Scene, label_map, pixels, sample_scene
+
+SIZES = ("small", "large")
 
 PAD, UNKNOWN, IMAGE, USER, ASSISTANT, END = SPECIAL = (
     "<pad>",
@@ -81,12 +74,19 @@ _ROUNDED = 16
 Ids: TypeAlias = dict[str, int]
 
 
+def draw_sample(series: str, seed: int, number: int) -> tuple[Scene, Script]:
+    """Scene and dialogue `number` of a series: each has its own stream of random numbers."""
+    random = Random(f"scenes/{series}/{seed}/{number}")
+    scene = sample_scene(random)
+    return scene, write_script(scene, random)
+
+
 @cache
 def words() -> tuple[str, ...]:
     """The vocabulary in the order of its ids: special tokens, then words by their spelling."""
     met: set[str] = set()
     for number in range(_SURVEYED):
-        for turn in draw_sample("pocket-words", 0, number).dialogue.turns:
+        for turn in draw_sample("pocket-words", 0, number)[1].turns:
             met.update(pieces(turn.instruction))
             met.update(pieces(turn.reference))
     return (*SPECIAL, *sorted(met))
@@ -216,7 +216,7 @@ def _patches(scene: Scene) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
     return np.array([(0, 0, 0, 0), *aspects])[shown].astype(np.int64)
 
 
-def texts(dialogues: list[Dialogue], known: Ids, turns: int, learnt: list[set[int]]) -> Texts:
+def texts(dialogues: list[Script], known: Ids, turns: int, learnt: list[set[int]]) -> Texts:
     """The first `turns` turns as tokens; row by row, `learnt` says which answers are labels."""
     rows = [_tokens(*pair, known, turns) for pair in zip(dialogues, learnt, strict=True)]
     longest = max(len(ids) for ids, _ in rows)
@@ -228,7 +228,7 @@ def texts(dialogues: list[Dialogue], known: Ids, turns: int, learnt: list[set[in
 
 
 def _tokens(
-    dialogue: Dialogue, learnt: set[int], known: Ids, turns: int
+    dialogue: Script, learnt: set[int], known: Ids, turns: int
 ) -> tuple[list[int], list[int]]:
     """A dialogue as the chat template writes it, without the image, and its labels."""
     ids: list[int] = []
@@ -244,20 +244,20 @@ def _tokens(
 
 def sight(number: int, size: int) -> Views:
     """Pictures with labelled patches."""
-    return views([draw_sample("pocket-sight", number, row).scene for row in range(size)])
+    return views([draw_sample("pocket-sight", number, row)[0] for row in range(size)])
 
 
 def language(number: int, size: int, known: Ids) -> Texts:
     """Whole dialogues without pictures, to learn reasoning and creation from what was said."""
-    dialogues = [draw_sample("pocket-language", number, row).dialogue for row in range(size)]
+    dialogues = [draw_sample("pocket-language", number, row)[1] for row in range(size)]
     return texts(dialogues, known, 3, [{2, 3}] * size)
 
 
 def looking(number: int, size: int, known: Ids) -> tuple[Views, Texts]:
     """First turns with their pictures."""
     samples = [draw_sample("pocket-looking", number, row) for row in range(size)]
-    dialogues = [sample.dialogue for sample in samples]
-    return views([sample.scene for sample in samples]), texts(dialogues, known, 1, [{1}] * size)
+    scenes, dialogues = [scene for scene, _ in samples], [dialogue for _, dialogue in samples]
+    return views(scenes), texts(dialogues, known, 1, [{1}] * size)
 
 
 def conversing(number: int, size: int, known: Ids) -> tuple[Views, Texts]:
@@ -267,12 +267,12 @@ def conversing(number: int, size: int, known: Ids) -> tuple[Views, Texts]:
     """
     scenes, dialogues, learnt = [], [], []
     for row in range(size):
-        sample = draw_sample("pocket-conversing", number, row)
+        scene, dialogue = draw_sample("pocket-conversing", number, row)
         random = Random(f"pocket-misread/{number}/{row}")
         misread = random.random() < _MISREAD
-        other = write_dialogue(misreading(sample.scene, random), random)
-        scenes.append(sample.scene)
-        dialogues.append(other if misread else sample.dialogue)
+        other = write_script(misreading(scene, random), random)
+        scenes.append(scene)
+        dialogues.append(other if misread else dialogue)
         learnt.append({2, 3} if misread else {1, 2, 3})
     return views(scenes), texts(dialogues, known, 3, learnt)
 

@@ -66,9 +66,9 @@ def measure_speed() -> None:
     )
     started, cpu = time.monotonic(), time.process_time()
     outcomes = Counter(
-        sample.check(n, reply).outcome
+        turn.check(reply).outcome
         for sample in samples
-        for n, turn in enumerate(sample.turns, start=1)
+        for turn in sample.turns
         for reply in (turn.reference, f"**Sure!** Let me see.\n\n{turn.reference}")
     )
     print(
@@ -103,7 +103,7 @@ def always(rates: tuple[float, float, float], _: int) -> tuple[float, float, flo
 
 def guess(n: int, *, write: bool) -> None:
     """Print the stated rates, and those of a model that states what is true of another drawing."""
-    for method in ("box", "disc", "line", "polygon", "text"):
+    for method in ("box", "disc", "line", "polygon", "text", "finish"):
         setattr(Canvas, method, lambda *_, **__: None)  # only the truth is wanted
     rates: dict[str, dict[str, dict[str, float]]] = {}
     print(f"| family | task | {' | '.join(map(str, LEVELS))} |")

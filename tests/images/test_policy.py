@@ -23,7 +23,7 @@ LIMITS = Limits()
 
 sides = st.integers(1, 20_000)
 
-PICTURE = draw_sample("shapes", 1, 0, 1, "en").png
+PICTURE = draw_sample("shapes", 1, 0, 1, "en").drawing.png
 
 
 @st.composite

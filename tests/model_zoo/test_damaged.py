@@ -32,7 +32,7 @@ from model_zoo.simulated.planted import (
 )
 from tests.mock_server import Behaviour, mock_server
 
-PICTURE = draw_sample("shapes", 1, 0, 1, "en").png
+PICTURE = draw_sample("shapes", 1, 0, 1, "en").drawing.png
 ANSWER = "2 of them: the red circle and the blue star."
 
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from hashlib import sha256
+from random import Random
 from typing import Any
 
 import pytest
 
-from images.scenes import draw_sample
+from images.drawn.script import Script, write_script
+from images.drawn.shapes import sample_scene
 from judges.template import PromptSet
 from mmconv.core.config import ModelSpec, load_model
 from mmconv.core.errors import Refused
@@ -143,15 +145,20 @@ def judge_prompts() -> Iterator[tuple[Message, ...]]:
     yield (message("user", "Choice: Conversation 1\nConversation:\nA<chat_end>B<chat_end>"),)
 
 
+def write(number: int) -> Script:
+    random = Random(f"scenes/stand-ins/0/{number}")
+    return write_script(sample_scene(random), random)
+
+
 def text(slot: str, number: int) -> str:
     """What a slot of ConvBench's prompts holds, in the language of scenes where it can."""
-    turns = draw_sample("stand-ins", 0, number).dialogue.turns
+    script = write(number)
     kind, _, turn = slot.rpartition("_")
     if slot == "caption":
-        return draw_sample("stand-ins", 0, number).dialogue.caption
+        return script.caption
     if turn not in ("1", "2", "3"):
         return f"1. Is it {slot} {number}?"
-    whole = turns[int(turn) - 1]
+    whole = script.turns[int(turn) - 1]
     match kind:
         case "instruction":
             return whole.instruction

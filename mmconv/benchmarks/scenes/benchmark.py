@@ -168,7 +168,7 @@ class Scenes(Benchmark[Scene, ScenesOptions]):
         ]
 
         def read(record: Record) -> Scene:
-            image = images.add_bytes(draw(record.fields).png, record.where)
+            image = images.add_bytes(draw(record.fields).drawing.png, record.where)
             return Scene.model_validate({**record.fields, "image": image})
 
         return choose_samples(records, read, self.spec, "the drawings", advice=lambda: ())
@@ -228,7 +228,8 @@ class Scenes(Benchmark[Scene, ScenesOptions]):
         drawn = sample.drawn()
         for n in own_turns(results.condition):
             text, reason = results[f"turn_{n}"].text, results[f"turn_{n}"].first_reason
-            check = None if text is None else drawn.check(n, text)
+            turn = drawn.turns[n - 1]
+            check = None if text is None else turn.check(text)
             values = {
                 "right": None if check is None else check.outcome == "right",
                 "share": None if check is None else check.share,
@@ -237,8 +238,8 @@ class Scenes(Benchmark[Scene, ScenesOptions]):
             }
             for name, value in values.items():
                 yield results.score(name, value, None if value is not None else reason, turn=n)
-            if (chance := drawn.chance(n)) is not None:
-                yield results.score("chance", chance, turn=n)
+            if turn.chance is not None:
+                yield results.score("chance", turn.chance, turn=n)
 
     def metrics(self) -> Iterator[Metric]:
         """See `mmconv.benchmarks.scenes.metrics`."""

@@ -13,7 +13,6 @@ import orjson
 
 from images.drawn import Language
 from images.drawn import Sample as Drawn
-from images.drawn.checks import wording
 from mmconv.benchmarks.scenes.benchmark import ScenesOptions, draw, list_scenes
 
 Row: TypeAlias = dict[str, Any]
@@ -57,7 +56,7 @@ def make_rows(options: ScenesOptions, seed: int) -> Iterator[tuple[Row, bytes]]:
         fields = {name: scene[name] for name in ("family", "level", "seed", "language")}
         yield (
             {"ID": number, IMAGE: image, **fields, **_describe(drawn, scene["language"])},
-            drawn.png,
+            drawn.drawing.png,
         )
 
 
@@ -65,20 +64,12 @@ def _describe(drawn: Drawn, language: Language) -> Row:
     """The dialogue and the truth."""
     facts = [
         {"subject": fact.subject[language], "value": fact.value.say(language)}
-        for fact in drawn.truth.facts
+        for fact in drawn.drawing.facts
     ]
-    caption = "\n".join(f"{fact['subject']}: {fact['value']}" for fact in facts)
-    points = [wording((each,))[language] for each in drawn.constraints]
-    answer = drawn.truth.problem.answer.say(language)
-    if drawn.script:
-        caption, points = drawn.script.caption, [*drawn.script.focus_points]
-        answer = drawn.turns[1].reference.rpartition(": ")[2].rstrip(".")
-    row: Row = {"instruction-conditioned-caption": caption}
-    for place, name in enumerate(TURNS):
-        turn = drawn.turns[place]
-        category = drawn.script.turns[place].category if drawn.script else turn.task
+    row: Row = {"instruction-conditioned-caption": drawn.caption}
+    for name, turn in zip(TURNS, drawn.turns, strict=True):
         row[f"The_{name}_turn_instruction"] = turn.instruction
-        row[f"{name.capitalize()}_turn_instruction_category"] = category
+        row[f"{name.capitalize()}_turn_instruction_category"] = turn.category or turn.task
         row[f"{name}_turn_answer"] = turn.reference
-    row["third_turn_demands"] = "\n".join(f"{n}. {each}" for n, each in enumerate(points, start=1))
-    return row | {"facts": facts, "answer": answer}
+    demands = "\n".join(f"{n}. {demand}" for n, demand in enumerate(drawn.demands, start=1))
+    return {**row, "third_turn_demands": demands, "facts": facts, "answer": drawn.answer}

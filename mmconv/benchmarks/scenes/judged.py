@@ -1,8 +1,7 @@
 """Scenes whose answers a judge holds against the truth: what `mmconv judge scenes` audits.
 
-Right answers are the references, wrong ones have one fact changed (of English shapes of level 1,
-all). Both are checked by the program, and the judge is given the truth in another phrasing than
-theirs.
+Right answers are the references, wrong ones have one fact changed. Both are checked by the program,
+and the judge is given the truth in another phrasing than theirs.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ class JudgedScenes(Scenes):
     scale: ClassVar[Scale] = {JUDGED: (1.0, 10.0)}
 
     def mistakes(self, sample: Scene, condition: str) -> dict[str, str]:
-        """The references with a fact changed; of English shapes of level 1, all."""
+        """The references with a fact changed."""
         turns = enumerate(sample.drawn().turns, start=1)
         return {f"turn_{n}": turn.mistake for n, turn in turns}
 

@@ -14,14 +14,15 @@ import torch
 import transformers
 
 from images.drawn.canvas import png
-from images.scenes import COLOURS, SHAPES, Dialogue, draw_sample, paint
+from images.drawn.script import Script
+from images.drawn.shapes import COLOURS, SHAPES, paint
 from model_zoo.pocket import recipe
 from model_zoo.pocket.recipe import IGNORED, build_model, build_processor
 from model_zoo.pocket.train import Pupil, Stage, train
 
 ROOT = Path(__file__).parents[3]
 LIBRARY: Any = transformers
-SAMPLES = [draw_sample("tests", 0, number) for number in range(12)]
+SAMPLES = [recipe.draw_sample("tests", 0, number) for number in range(12)]
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +36,7 @@ def pupil(processor: Any) -> Pupil:
     return Pupil(build_model(LIBRARY, processor.tokenizer)).eval()
 
 
-def conversation(dialogue: Dialogue) -> list[dict[str, Any]]:
+def conversation(dialogue: Script) -> list[dict[str, Any]]:
     messages: list[dict[str, Any]] = []
     for number, turn in enumerate(dialogue.turns):
         image = [{"type": "image"}] if number == 0 else []
@@ -49,8 +50,8 @@ def conversation(dialogue: Dialogue) -> list[dict[str, Any]]:
 def test_dialogues_are_fed_as_the_chat_template_writes_them(processor: Any) -> None:
     known = processor.tokenizer.get_vocab()
     for sample in SAMPLES:
-        fed = recipe.texts([sample.dialogue], known, 3, [{1, 2, 3}])
-        written = processor.apply_chat_template(conversation(sample.dialogue), tokenize=False)
+        fed = recipe.texts([sample[1]], known, 3, [{1, 2, 3}])
+        written = processor.apply_chat_template(conversation(sample[1]), tokenize=False)
         ids = processor.tokenizer(written)["input_ids"]
         ids.remove(processor.tokenizer.image_token_id)
         assert fed.ids[0, : len(ids)].tolist() == ids
@@ -59,7 +60,7 @@ def test_dialogues_are_fed_as_the_chat_template_writes_them(processor: Any) -> N
 
 def test_answers_and_their_ends_are_the_labels(processor: Any) -> None:
     known = processor.tokenizer.get_vocab()
-    dialogue = SAMPLES[0].dialogue
+    dialogue = SAMPLES[0][1]
     fed = recipe.texts([dialogue], known, 3, [{2, 3}])
     learnt = fed.labels[0][fed.labels[0] != IGNORED]
     told = "<end>".join([dialogue.turns[1].reference, dialogue.turns[2].reference, ""])
@@ -71,7 +72,7 @@ def test_pictures_are_fed_as_the_processor_scales_them(processor: Any) -> None:
     from images.policy import Policy, prepare_pixels
     from mmconv.core.types import Image
 
-    scene = SAMPLES[0].scene
+    scene = SAMPLES[0][0]
     image = Image(sha256="0" * 64, media_type="image/png", width=256, height=256)
     picture = prepare_pixels(png(paint(scene)), image, Policy())
     met = processor.image_processor(images=picture, return_tensors="pt")["pixel_values"]
@@ -83,8 +84,8 @@ def test_pictures_are_fed_as_the_processor_scales_them(processor: Any) -> None:
 def test_the_pupil_predicts_what_the_saved_model_predicts(processor: Any, pupil: Pupil) -> None:
     sample = SAMPLES[1]
     known = processor.tokenizer.get_vocab()
-    fed = recipe.texts([sample.dialogue], known, 3, [{1, 2, 3}])
-    views = recipe.views([sample.scene])
+    fed = recipe.texts([sample[1]], known, 3, [{1, 2, 3}])
+    views = recipe.views([sample[0]])
     length = int((fed.ids[0] != processor.tokenizer.pad_token_id).sum())
     with torch.no_grad():
         ours = pupil.predictions(fed, pupil.features(views.pictures))[0, :length]
@@ -97,7 +98,7 @@ def test_the_pupil_predicts_what_the_saved_model_predicts(processor: Any, pupil:
 
 
 def test_patches_are_labelled_by_the_thing_they_show() -> None:
-    scene = SAMPLES[2].scene
+    scene = SAMPLES[2][0]
     labels = recipe.views([scene]).patches[0]
     for place, thing in enumerate(scene.things, start=1):
         patch = int(thing.y * 8) * 8 + int(thing.x * 8)

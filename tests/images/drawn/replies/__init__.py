@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from images.drawn.checks import Avoids, Constraint, Gives, Ordered, Sentences, States
-from images.drawn.reading import read_answer, read_facts
+from images.drawn.reading import check_answer, check_facts
 from images.drawn.truth import Duration, Fact, Name, Number, Square, Time, Value
 from images.drawn.words import (
     COLOURS,
@@ -39,11 +39,11 @@ Checker: TypeAlias = Callable[[str], str]
 
 
 def facts(values: Sequence[Fact], *others: Term) -> Checker:
-    return lambda reply: read_facts(reply, values, others).outcome
+    return lambda reply: check_facts(reply, values, others).outcome
 
 
 def answer(value: Value) -> Checker:
-    return lambda reply: read_answer(reply, value)
+    return lambda reply: check_answer(reply, value).outcome
 
 
 def note(*constraints: Constraint) -> Checker:

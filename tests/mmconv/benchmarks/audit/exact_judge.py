@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from images.drawn import Sample
+from images.drawn import Turn
 from mmconv.benchmarks.scenes.benchmark import ScenesOptions, draw, list_scenes
 from mmconv.core.config import ModelSpec
 from mmconv.core.keys import hash_json
@@ -31,17 +31,17 @@ class ExactJudge(Offline):
     max_concurrency = 64
 
     def __init__(self, options: ScenesOptions) -> None:
-        self.turns: dict[tuple[str, str], list[tuple[Sample, int]]] = {}
+        self.turns: dict[tuple[str, str], Turn] = {}
         for fields in list_scenes(options, 0):
-            sample = draw(fields)
-            for n, turn in enumerate(sample.turns, start=1):
-                self.turns.setdefault((turn.instruction, turn.truth), []).append((sample, n))
+            for turn in draw(fields).turns:
+                self.turns.setdefault((turn.instruction, turn.truth), turn)
 
     async def generate(
         self, messages: Sequence[Message], sampling: Sampling, *, affinity: str
     ) -> Reply:
         texts = dict(MARKED.findall(messages[-1].text))
-        sample, n = self.turns[texts["instruction"], texts["truth"]][0]
-        check = sample.check(n, texts["answer"])
-        failed = {*check.missed} & CONTENT if n == 3 and not sample.script else {*check.missed}
+        turn = self.turns[texts["instruction"], texts["truth"]]
+        failed = {*turn.check(texts["answer"]).missed}
+        if turn.task == "note":
+            failed &= CONTENT
         return Reply(text=f"Rating: {1 if failed else 10}")

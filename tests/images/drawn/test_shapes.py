@@ -8,31 +8,27 @@ from random import Random
 
 import pytest
 
-from images.drawn.truth import step
-from images.scenes import (
+from images.drawn.shapes import (
     COLOURS,
     SHAPES,
-    Plan,
+    SIDE,
     Scene,
     label_map,
     paint,
     pixels,
     sample_scene,
 )
-from images.scenes.scene import GROUNDS, SIDE
+from images.drawn.words import GROUNDS
 
 SCENES = [sample_scene(Random(seed)) for seed in range(40)]
 
 
-HARD = step(Plan, "shapes", 10)
-
-
-def scenes(plan: Plan, count: int = 300) -> list[Scene]:
-    return [sample_scene(Random(seed), plan) for seed in range(count)]
+def scenes(level: int = 1, count: int = 300) -> list[Scene]:
+    return [sample_scene(Random(seed), level) for seed in range(count)]
 
 
 def test_what_the_questions_ask_is_never_in_doubt() -> None:
-    for scene in scenes(Plan()):
+    for scene in scenes():
         things = scene.things
         assert 2 <= len(things) <= 5
         assert len({thing.name for thing in things}) == len(things)
@@ -47,7 +43,7 @@ def test_what_the_questions_ask_is_never_in_doubt() -> None:
 
 
 def test_scenes_vary() -> None:
-    drawn = scenes(Plan())
+    drawn = scenes()
     assert {len(scene.things) for scene in drawn} == {2, 3, 4, 5}
     assert {scene.ground for scene in drawn} == set(GROUNDS)
     assert {thing.shape for scene in drawn for thing in scene.things} == set(SHAPES)
@@ -60,7 +56,7 @@ def overlaps(scene: Scene) -> bool:
 
 
 def test_levels_mean_noise_overlap_and_more_things() -> None:
-    easy, normal, hard = (scenes(step(Plan, "shapes", level)) for level in (2, 6, 10))
+    easy, normal, hard = (scenes(level) for level in (2, 6, 10))
     for measure in (lambda scene: scene.noise, overlaps, lambda scene: len(scene.things)):
         sums = [sum(map(measure, drawn)) for drawn in (easy, normal, hard)]
         assert sums[0] < sums[1] < sums[2]
@@ -68,15 +64,15 @@ def test_levels_mean_noise_overlap_and_more_things() -> None:
 
 def test_some_scenes_have_an_odd_one() -> None:
     odd = 0
-    for scene in scenes(Plan()):
+    for scene in scenes():
         shapes = [thing.shape for thing in scene.things]
         odd += len(shapes) > 2 and sorted(map(shapes.count, shapes))[-1] == len(shapes) - 1
     assert odd > 30
 
 
 def test_the_same_state_draws_the_same_scene() -> None:
-    assert sample_scene(Random(5), HARD) == sample_scene(Random(5), HARD)
-    assert sample_scene(Random(5), HARD) != sample_scene(Random(6), HARD)
+    assert sample_scene(Random(5), 10) == sample_scene(Random(5), 10)
+    assert sample_scene(Random(5), 10) != sample_scene(Random(6), 10)
 
 
 @pytest.mark.parametrize("scene", SCENES[:10])
