@@ -120,6 +120,12 @@ def view_command(folder: Path, port: int | None) -> None:
     metavar="PERCENT",
     help="The share of samples that every rater rates.",
 )
+@click.option(
+    "--label-studio",
+    type=click.Path(path_type=Path),
+    metavar="FILE.json",
+    help="Only write tasks that Label Studio imports.",
+)
 @PORT_OPTION
 def label_command(runs: Sequence[Path], rater: str | None, port: int | None, **chosen: Any) -> None:
     """Rate the answers of RUNS (folders of finished runs) in a web page, until Ctrl-C.
@@ -133,17 +139,20 @@ def label_command(runs: Sequence[Path], rater: str | None, port: int | None, **c
     """
     with _web_libraries():
         from images import ImageStore
-        from mmconv.service.web.label import open_label, open_task
+        from mmconv.service.web.label import open_label, open_task, write_label_studio
 
-    images, out = ImageStore(), chosen.pop("out")
+    images, out, tasks = ImageStore(), chosen.pop("out"), chosen.pop("label_studio")
     task = open_task(runs, out, images, **chosen)
     if task.left_out:
         click.echo(f"{task.left_out} answers that failed are left out.", err=True)
     samples = len({item.sample for item in task.items})
     ratings = sum(len(item.turns) for item in task.items)
-    click.echo(
-        f"{samples} samples, {len(task.items)} dialogues, {ratings} ratings; they go to {out}"
-    )
+    size = f"{samples} samples, {len(task.items)} dialogues, {ratings} ratings"
+    if tasks:
+        interface = write_label_studio(task, tasks, images)
+        click.echo(f"{size}: tasks in {tasks}, the labelling interface in {interface}")
+        return
+    click.echo(f"{size}; they go to {out}")
     _serve_page("The page is", partial(open_label, task, images), out, port, rater)
 
 

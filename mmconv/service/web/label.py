@@ -6,21 +6,25 @@ What the page gets of a dialogue does not say whose it is: no run, condition, sa
 from __future__ import annotations
 
 import asyncio
+from base64 import b64encode
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
+import orjson
 from fastapi import APIRouter, Depends, FastAPI, Query
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from images import ImageStore
+from images.decode import read_media_type
 from mmconv.benchmarks.base import Benchmark
 from mmconv.benchmarks.base.endings import METRICS as ENDINGS
 from mmconv.benchmarks.base.results import ends_of
 from mmconv.benchmarks.options import Display
+from mmconv.core.atomic_writes import atomic_write
 from mmconv.core.errors import ConfigError
 from mmconv.core.plans import name_trial
 from mmconv.core.types import Score
@@ -206,6 +210,78 @@ def open_task(  # noqa: PLR0913 - the runs, the file, and what is drawn
         file=LabelFile(out),
         left_out=sum(len(item.turns) for item in drawn) - sum(len(item.turns) for item in items),
     )
+
+
+def write_label_studio(task: Task, path: Path, images: ImageStore) -> Path:
+    """Write the questions as tasks that Label Studio imports; returns its labelling interface.
+
+    The interface is a file next to `path`. `mmconv agree` reads what Label Studio exports. Raises
+    `ConfigError` for comparisons: their sides are drawn by mmconv's page.
+    """
+    if task.pairwise:
+        raise ConfigError(
+            "Label Studio gets ratings, no comparisons: use the page of `mmconv label`"
+        )
+    tasks = [
+        {
+            "data": {
+                **shown,
+                "question": f"Rate {rated['name']}.",
+                "sample": item.sample,
+                "metric": task.metric,
+                "condition": item.condition,
+                "turn": rated["turn"],
+                "cluster": item.cluster,
+                "run": item.run,
+            }
+        }
+        for number, item in enumerate(task.items)
+        for page in [task.page(number, "")]
+        for shown in [_show_in_label_studio(page, images)]
+        for rated in page["rated"]
+    ]
+    choice = "".join(f'<Choice value="{text}"/>' for text, _ in task.keys.values())
+    pictures = '<Image name="images" valueList="$images"/>'
+    interface = path.with_suffix(".xml")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for file, content in (
+        (path, orjson.dumps(tasks)),
+        (
+            interface,
+            f"""<View>
+<Header value="$question"/>{pictures * any(each["data"]["images"] for each in tasks)}
+<Paragraphs name="dialogue" value="$dialogue" layout="dialogue"/>
+<Text name="about" value="$about"/>
+<Choices name="value" toName="dialogue" required="true" showInLine="true">{choice}</Choices>
+</View>
+""".encode(),
+        ),
+    ):
+        with atomic_write(file) as part:
+            part.write_bytes(content)
+    return interface
+
+
+def _show_in_label_studio(page: Mapping[str, Any], images: ImageStore) -> dict[str, Any]:
+    """A dialogue with its images as Label Studio's data."""
+    said: list[dict[str, str]] = []
+    names: dict[str, None] = {}
+    for turn in page["turns"]:
+        for each in turn["asked"]:
+            said.append({"author": "user", "text": each["text"]})
+            names |= dict.fromkeys(each["images"])
+        said.append({"author": f"answer {turn['n']}", "text": turn["answers"][0]})
+        if turn["given"] not in (None, turn["answers"][0]):
+            said.append({"author": "its place in the dialogue took", "text": turn["given"]})
+    data = {name: images.read(name) for name in names}
+    return {
+        "dialogue": said,
+        "images": [
+            f"data:{read_media_type(each, name)};base64,{b64encode(each).decode()}"
+            for name, each in data.items()
+        ],
+        "about": "\n\n".join(f"{each['name']}: {each['text']}" for each in page["about"]),
+    }
 
 
 def _read_data(folder: Path, images: ImageStore) -> Benchmark[Any, Any]:

@@ -14,12 +14,14 @@ import orjson
 import pytest
 from click.testing import CliRunner
 
+from images import ImageStore
 from mmconv.cli.judging import agree_command
 from mmconv.core.errors import ConfigError
 from mmconv.report.agreement.files import read_ratings
 from mmconv.report.labels import choices
 from mmconv.run_folder.layout import SCORES
 from mmconv.run_folder.saved_run import read_scores
+from mmconv.service.web.label import open_task, write_label_studio
 from tests.mmconv.benchmarks.base.test_judges import FAIR, HARSH, spec
 from tests.mmconv.report.runs import ALPHA, BETA, FAILING, evaluate, make_run
 from tests.mmconv.service.web.people import label
@@ -274,3 +276,32 @@ def test_every_value_of_a_scale_has_a_key() -> None:
     for scale in ((0.0, 100.0), (0.5, 2.0), (-1.0, 1.0), None):
         with pytest.raises(ConfigError, match="whole numbers"):
             choices(scale, pairwise=False)
+
+
+async def test_label_studio_rates_the_same_questions(tmp_path: Path) -> None:
+    run = await make_run("convbench", tmp_path, options={"grading": ["direct"]})
+    images, tasks = ImageStore(), tmp_path / "studio" / "tasks.json"
+    drawn = open_task([run], tmp_path / "l.csv", images, metric=None, samples=2, double=0, seed=1)
+    interface = write_label_studio(drawn, tasks, images).read_text(encoding="utf-8")
+    assert '<Choice value="10"/>' in interface
+    assert not any(name in interface for name in ("$run", "$condition", "$sample"))
+    exported = orjson.loads(tasks.read_bytes())
+    assert len(exported) == sum(len(item.turns) for item in drawn.items)
+    assert exported[0]["data"]["images"][0].startswith("data:image/png;base64,")
+    for task in exported:
+        result = [{"value": {"choices": ["7"]}}]
+        task["annotations"] = [{"completed_by": {"email": "ann@x"}, "result": result}]
+    tasks.write_bytes(orjson.dumps(exported))
+    ratings = read_ratings(tasks)
+    assert {(each.value, each.rater, each.run) for each in ratings} == {(7.0, "ann@x", run.name)}
+    assert {each.condition for each in ratings} == CONDITIONS
+
+
+async def test_label_studio_gets_no_comparisons(tmp_path: Path) -> None:
+    run = await make_run("convbench", tmp_path)
+    images = ImageStore()
+    compared = open_task(
+        [run], tmp_path / "l.csv", images, metric="win", samples=2, double=0, seed=1
+    )
+    with pytest.raises(ConfigError, match="no comparisons"):
+        write_label_studio(compared, tmp_path / "tasks.json", images)
