@@ -67,6 +67,7 @@ class OrderedLines:
         self._spool = spool
         self._orders = array("q")
         self._lengths = array("q")
+        self.is_discarded = False
 
     def append(self, order: int, *lines: bytes) -> None:
         """Append lines without their ends; those of equal order keep the order in which they came.
@@ -94,11 +95,16 @@ class OrderedLines:
 
 @contextmanager
 def ordered_lines(path: Path) -> Iterator[OrderedLines]:
-    """Lines that the file has in ascending order at the end; after an exception it is unchanged."""
+    """Lines that the file has in ascending order at the end.
+
+    After an exception, or if they are discarded, it is unchanged.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryFile(buffering=_BUFFER, dir=path.parent) as spool:
         lines = OrderedLines(spool)
         yield lines
+        if lines.is_discarded:
+            return
         with atomic_write(path) as part, part.open("wb", buffering=_BUFFER) as target:
             target.writelines(lines.sorted())
 
@@ -163,7 +169,6 @@ class Records:
         self.judged = ScoreRows()
         self.unscored: Counter[str] = Counter()
         self.quality = DataQuality()
-        self.is_discarded = False
 
     def add(self, finished: Finished, scores: Iterable[Score]) -> None:
         """Add one finished plan and its scores."""
@@ -184,11 +189,7 @@ class Records:
 
     def discard(self) -> None:
         """Write nothing at the end: the run was stopped before it was complete."""
-        self.is_discarded = True
-
-
-class _Discarded(Exception):
-    """Leaves the records unwritten."""
+        self._scores.is_discarded = self._transcripts.is_discarded = True
 
 
 class RunFolder:
@@ -251,15 +252,12 @@ class RunFolder:
         are removed, which were made of other scores: the run is unfinished until they are written.
         """
         with (
-            suppress(_Discarded),
             ordered_lines(self.path / SCORES) as scores,
             ordered_lines(self.path / TRANSCRIPTS) as transcripts,
         ):
-            records = Records(scores, transcripts)
-            yield records
-            if records.is_discarded:
-                raise _Discarded
-            remove_tables(self.path / TABLES)
+            yield Records(scores, transcripts)
+            if not scores.is_discarded:
+                remove_tables(self.path / TABLES)
 
     def write_json(self, name: str, content: Any) -> None:
         """Write a small file of JSON, readable by people."""

@@ -233,7 +233,15 @@ def _fill_part(
 
 def _usage(entries: Sequence[_Entry]) -> Table:
     """Folders, endings of answers, tokens and prices."""
-    rows = {entry.run.label: dict(_usage_cells(entry)) for entry in entries}
+    rows: dict[str, dict[str, Cell]] = {}
+    for entry in entries:
+        row = {"run": Cell(value=entry.run.folder.resolve().name), **entry.endings}
+        for role, counts in entry.run.summary.models.items() if entry.run.summary else ():
+            row[f"{role}: thousand tokens in"] = Cell(value=counts.total_input_tokens / 1000)
+            row[f"{role}: thousand tokens out"] = Cell(value=counts.total_output_tokens / 1000)
+            if counts.total_cost_usd is not None:
+                row[f"{role}: US dollars"] = Cell(value=counts.total_cost_usd)
+        rows[entry.run.label] = row
     notes = [*other_settings(*(entry.run for entry in entries))]
     if uncounted := [entry.run.label for entry in entries if entry.run.summary is None]:
         notes.append(f"Only scored from a cache, so nothing was counted: {', '.join(uncounted)}.")
@@ -249,16 +257,6 @@ def _usage(entries: Sequence[_Entry]) -> Table:
         rows=rows,
         notes=(*notes, USAGE),
     )
-
-
-def _usage_cells(entry: _Entry) -> Iterator[tuple[str, Cell]]:
-    yield "run", Cell(value=entry.run.folder.resolve().name)
-    yield from entry.endings.items()
-    for role, counts in entry.run.summary.models.items() if entry.run.summary else ():
-        yield f"{role}: thousand tokens in", Cell(value=counts.total_input_tokens / 1000)
-        yield f"{role}: thousand tokens out", Cell(value=counts.total_output_tokens / 1000)
-        if counts.total_cost_usd is not None:
-            yield f"{role}: US dollars", Cell(value=counts.total_cost_usd)
 
 
 def _find_key(

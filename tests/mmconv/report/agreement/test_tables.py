@@ -1,12 +1,112 @@
-"""What a table of agreement says it is over, and what it leaves out."""
+"""Tables of agreement: scales that seem to differ, and what is compared and left out."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mmconv.benchmarks.base.results import Scale
+from mmconv.core.errors import DataError
 from mmconv.core.types import Table
 from mmconv.report.agreement.panels import match
-from mmconv.report.agreement.tables import agreement_table
+from mmconv.report.agreement.tables import agreement_table, read_scale, warn_of_scales
 from mmconv.stats.agreement.panel import EACH
-from tests.mmconv.report.agreement.raters import rated
+from tests.mmconv.report.agreement.raters import rated, write_manifest
+
+
+def warning(
+    judge: Sequence[float | str], person: Sequence[float | str], scale: Any = None
+) -> str | None:
+    judged, human = (
+        rated(rater, {str(place): value for place, value in enumerate(values)}, metric="style")
+        for rater, values in (("judge", judge), ("ann", person))
+    )
+    [found] = match(judged, human)
+    return warn_of_scales(found, human, scale)
+
+
+def test_ratings_on_two_scales_are_told_with_their_values() -> None:
+    told = warning([1, 10, 7, 3] * 5, [1, 5, 4, 2] * 5)
+    assert told is not None
+    assert told.startswith("WARNING: on style, judges and people seem to rate on different scales")
+    assert "judges gave 1 to 10, people 1 to 5." in told
+    assert "Only Pearson's r, Spearman's rho and Kendall's tau-b are valid" in told
+    for judge, person in (
+        ((0, 4, 2) * 7, (1, 5, 3) * 7),
+        ((0.2, 0.9, 0.5) * 2, (20, 90, 40) * 2),
+        ((1, 2) * 3, (3, 3) * 3),
+    ):
+        assert warning(judge, person) is not None
+    assert "judges gave 1 to 2, people 3 (beyond the judges': 3 (ann.csv row 2), 3" in (
+        warning((1, 2) * 3, (3, 3) * 3) or ""
+    )
+
+
+def test_ratings_that_may_be_on_one_scale_are_not_warned_of() -> None:
+    """Nobody gave the lowest or highest; one gave nothing else; no numbers; or they are few."""
+    alike = (
+        ((1, 9, 5) * 7, (2, 10, 5) * 7),
+        ((3, 3, 3), (1, 5, 3)),
+        ((3, 3), (3, 3)),
+        ("AB", "BA"),
+        ((2, 10, 6), (2, 5, 6)),
+        ((5,), (4,)),
+        ((5, 10), (4, 3)),
+    )
+    for judge, person in alike:
+        assert warning(judge, person) is None
+
+
+def test_an_outlier_is_named_with_its_record() -> None:
+    told = warning([1, 10, 7, 3] * 5, [1, 55, 7, 3, *[1, 10, 7, 3] * 4])
+    assert told is not None
+    assert "people 1 to 55 (beyond the judges': 55 (ann.csv row 3)). Only" in told
+
+
+def test_what_is_off_a_known_scale_is_told_however_near_it_is() -> None:
+    judge = [1, 9, 7, 3] * 5
+    assert warning(judge, [10, 9, 7, 3] * 5, (1, 10)) is None
+    for value in (55, 11, -3):
+        told = warning(judge, [1, value, 7, 3, *[1, 10, 7, 3] * 4], {"style": (1, 10)})
+        assert told == (
+            f"WARNING: on style, judges rate from 1 to 10, and people gave {value} (ann.csv row "
+            "3). Values off the scale are used as they are: correct them, or leave the cells empty."
+        )
+    assert "people gave 0 (ann.csv row 2)." in (warning((5,), (0,), (1, 10)) or "")
+    assert "rate from 0 to inf, and people gave -1 (" in (
+        warning((5,), (-1,), {"style": [0, None]}) or ""
+    )
+    assert warning(judge, judge, {"other": (5, 6), "style": None}) is None
+
+
+def test_people_on_another_scale_than_a_known_one_are_told_so() -> None:
+    for values in ([1, 90, 70, 30] * 5, [1, 5, 4, 2] * 5):
+        assert "different scales" in (warning([1, 10, 7, 3] * 5, values, (1, 10)) or "")
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "facts", "scale"),
+    [
+        ("convbench", {}, {"rating": (1, 10), "win": (0, 1)}),
+        ("mtbench101", {}, {"rating": (1, 10), "dialogue": (1, 10)}),
+        ("fbbench", {}, {"score": (0, 1)}),
+        ("mine.doubts:Doubts", {"scale": {"style": [1, 5], "words": None}}, None),
+    ],
+)
+def test_the_scale_is_that_of_the_run_s_benchmark(
+    tmp_path: Path, benchmark: str, facts: dict[str, Scale], scale: Scale
+) -> None:
+    file = tmp_path / "scores.jsonl"
+    assert read_scale(file) is None
+    write_manifest(tmp_path, benchmark, **facts)
+    assert read_scale(file) == (scale or facts.get("scale"))
+    assert read_scale(tmp_path / "judge.csv") is None
+    (tmp_path / "manifest.json").write_text("{")
+    with pytest.raises(DataError, match="cut short"):
+        read_scale(file)
 
 
 def table(metric: str = "rating") -> Table:
