@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property, partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from mmconv.benchmarks.audit.controls import (
     OPPOSITE,
     PARAPHRASE,
     REPEAT,
+    REWRITTEN,
     RIGHT,
     SECOND,
     are_right,
@@ -94,7 +96,7 @@ class Audit(Benchmark[Sample, AuditOptions]):
     roles = {  # noqa: RUF012 - a class variable of the base
         CANDIDATE: "The judge that is audited.",
         SECOND: "Another judge of the same answers.",
-        PARAPHRASER: "Writes right answers in other words.",
+        PARAPHRASER: "Writes answers in other words, and in fewer.",
     }
 
     def __init__(self, spec: RunSpec) -> None:
@@ -126,11 +128,11 @@ class Audit(Benchmark[Sample, AuditOptions]):
             raise ConfigError(f"{self.inner.name} declares no `scale`, so no verdict has failed")
         super().load_data(images)
         missing = {
-            PARAPHRASE: PARAPHRASER not in self.spec.models,
+            **dict.fromkeys(REWRITTEN, PARAPHRASER not in self.spec.models),
             SECOND: SECOND not in self.spec.models,
             OPPOSITE: not any(self._reads_several(sample) for sample in self.load()),
         }
-        for control, role in ((PARAPHRASE, PARAPHRASER), (SECOND, SECOND)):
+        for control, role in (*product(REWRITTEN, [PARAPHRASER]), (SECOND, SECOND)):
             if missing[control] and control in (self.spec.conditions or ()):
                 raise ConfigError(f"the control {control!r} needs a model: name a {role}")
         self.conditions = tuple(each for each in self.conditions if not missing.get(each))
@@ -197,13 +199,13 @@ class Audit(Benchmark[Sample, AuditOptions]):
 
     @property
     def provenance(self) -> dict[str, Any]:
-        """That of the audited benchmark, and the prompt of paraphrases."""
+        """That of the audited benchmark, and the prompts of the paraphraser."""
         recorded = self.inner.provenance
         return {**recorded, "prompts": {**recorded["prompts"], **self.prompt_set.digests()}}
 
     @cached_property
     def prompt_set(self) -> PromptSet:
-        """The prompt of paraphrases; the audited benchmark has those of the judge."""
+        """The prompts of the paraphraser; the audited benchmark has those of the judge."""
         return PromptSet(self.name, None)
 
     def remarks(self) -> Iterator[str]:
@@ -224,22 +226,19 @@ class Audit(Benchmark[Sample, AuditOptions]):
 
     def plan(self, sample: Sample, condition: str) -> Iterator[Call]:
         """The judgements of the audited benchmark, about answers that are known."""
-        right = self._answers(sample)
-        answers: dict[str, Text | Ref] = {}
-        if condition == PARAPHRASE:
-            for call, text in right.items():
-                paraphrase = f"paraphrase/{call}"
-                messages = self.prompt(PARAPHRASE).fill({"text": text})
-                answers[call] = Ref(call=paraphrase)
+        known = self._known(sample, condition)
+        answers: dict[str, Text | Ref] = {call: Text(text=text) for call, text in known.items()}
+        if condition in REWRITTEN:
+            for call, text in known.items():
+                rewritten = f"{condition}/{call}"
+                messages = self.prompt(condition).fill({"text": text})
+                answers[call] = Ref(call=rewritten)
                 yield Call(
-                    id=paraphrase,
+                    id=rewritten,
                     model=PARAPHRASER,
                     messages=messages,
                     sampling=Sampling(max_tokens=2048),
                 )
-        else:
-            known = self._known(sample, condition)
-            answers = {call: Text(text=text) for call, text in known.items()}
         given = partial(
             _given,
             answers=answers,
@@ -255,7 +254,7 @@ class Audit(Benchmark[Sample, AuditOptions]):
     def _known(self, sample: Sample, control: str) -> dict[str, str]:
         """The answers of a control by call."""
         right = self._answers(sample)
-        wrong = {} if control == RIGHT else self._mistakes(sample)
+        wrong = {} if control in (RIGHT, PARAPHRASE) else self._mistakes(sample)
         states = zip(right, are_right(control, sample.id, len(right)), strict=True)
         known = {call: right[call] if is_right else wrong[call] for call, is_right in states}
         if control != LONGER:
@@ -267,8 +266,8 @@ class Audit(Benchmark[Sample, AuditOptions]):
         control, right = results.condition, self._answers(sample)
         states = dict(zip(right, are_right(control, sample.id, len(right)), strict=True))
         outcomes: dict[str, Outcome] = {**results.outcomes}
-        if control == PARAPHRASE:
-            outcomes |= {call: outcomes[f"paraphrase/{call}"] for call in right}
+        if control in REWRITTEN:
+            outcomes |= {call: outcomes[f"{control}/{call}"] for call in right}
         else:
             known = self._known(sample, control)
             outcomes |= {call: Reply(text=text) for call, text in known.items()}

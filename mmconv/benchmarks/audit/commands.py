@@ -50,7 +50,7 @@ SAMPLES = 100
     is_flag=True,
     help="Only request 30 verdicts of a finished run again: mmconv judge FOLDER --check-drift.",
 )
-@click.option("--paraphraser", metavar="MODEL", help="Writes right answers in other words.")
+@click.option("--paraphraser", metavar="MODEL", help="Writes answers in other words, and in fewer.")
 @with_options(*SPEC_OPTIONS, *PLACE_OPTIONS, *COST_OPTIONS)
 def judge_command(target: str, out: Path, store: str, *, check_drift: bool, **values: Any) -> None:
     """Audit the judge of a run file, or of a benchmark with options: no people are needed.

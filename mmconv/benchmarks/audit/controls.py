@@ -9,7 +9,11 @@ from mmconv.benchmarks.options import Condition
 from mmconv.core.keys import hash_json
 
 RIGHT, WRONG, ALTERNATING, OPPOSITE = "right", "wrong", "alternating", "opposite"
-LONGER, REPEAT, SECOND, PARAPHRASE = "longer", "repeat", "second", "paraphrase"
+LONGER, REPEAT, SECOND = "longer", "repeat", "second"
+PARAPHRASE, SHORTER = "paraphrase", "shorter"
+
+REWRITTEN = (PARAPHRASE, SHORTER)
+"""The controls whose answers the model `paraphraser` writes, each by its prompt."""
 
 CONTROLS = (
     Condition(RIGHT, "All answers are references. Of a pair, both sides are the same."),
@@ -19,6 +23,7 @@ CONTROLS = (
     Condition(LONGER, "As alternating; words without content make each answer twice as long."),
     Condition(REPEAT, "As alternating, requested again."),
     Condition(PARAPHRASE, "References in the words of the model `paraphraser`."),
+    Condition(SHORTER, "As alternating, in fewer words of the model `paraphraser`."),
     Condition(SECOND, "As alternating, judged by the model `second`."),
 )
 

@@ -22,6 +22,7 @@ from mmconv.benchmarks.audit.controls import (
     REPEAT,
     RIGHT,
     SECOND,
+    SHORTER,
     WRONG,
 )
 from mmconv.benchmarks.base.metrics import (
@@ -47,6 +48,7 @@ KINDER_TO_WRONG = "kinder to wrong"
 PREFERS_FIRST = "prefers the first"
 CHANGES_WITH_ORDER = "changes with order"
 LENGTH = "per doubling"
+SHORTENED = "in fewer words"
 FLIPS = "changes its mind"
 DEVIATION = "SD of a verdict"
 RELIABILITY = "reliability"
@@ -62,6 +64,7 @@ MEANINGS = {
     PREFERS_FIRST: "of equal answers, first chosen less second, points",
     CHANGES_WITH_ORDER: "comparisons whose winner changes with the order, %",
     LENGTH: "score of an answer twice as long, less its own",
+    SHORTENED: "score of an answer in fewer words, less its own",
     FLIPS: "repeated verdicts that pass instead of fail or reverse, %",
     DEVIATION: "of repeated verdicts, in units of the score",
     RELIABILITY: "share of the variance of verdicts that repeats",
@@ -208,8 +211,9 @@ def measure_judge(measured: Measured) -> Iterator[Metric]:
         yield _mean(CHANGES_WITH_ORDER, OfPairs(pairs=sides, value=_differ), measured.share)
     span = measured.ends[1] - measured.ends[0]
     change = Group(title=measured.title, lowest=-span, highest=span)
-    lengths = OfPairs(pairs=_with_alternating(measured, LONGER), value=_gain)
-    yield _mean(LENGTH, lengths, change, STEADINESS)
+    for name, control in ((LENGTH, LONGER), (SHORTENED, SHORTER)):
+        lengths = OfPairs(pairs=_with_alternating(measured, control), value=_gain)
+        yield _mean(name, lengths, change, STEADINESS)
     yield from _repeats(measured)
 
 
@@ -349,8 +353,8 @@ def _differ(one: float, other: float) -> float:
     return float(one != other)
 
 
-def _gain(short: float, long: float) -> float:
-    return long - short
+def _gain(own: float, other: float) -> float:
+    return other - own
 
 
 def _other_side(one: float, other: float, *, least: float) -> float:

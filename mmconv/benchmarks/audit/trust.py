@@ -31,6 +31,7 @@ BIASES = {
     rows_of.KINDER_TO_WRONG: "after right turns it passes wrong answers more often, by {} points",
     rows_of.PREFERS_FIRST: "it prefers the answer that is shown first, by {} points",
     rows_of.LENGTH: "an answer twice as long changes its score by {}",
+    rows_of.SHORTENED: "an answer in fewer words changes its score by {}",
 }
 """Row -> what it says if it is not 0."""
 

@@ -170,12 +170,19 @@ async def test_other_models_paraphrase_and_judge(tmp_path: Path) -> None:
     result = await audit(tmp_path, planted(), models=models, conditions=None)
     assert cell_of(result, "fails paraphrases").value == 100  # ALPHA echoes the prompt
     assert holds(cell_of(result, "kappa with second"), 0.5)
+    # answers that were right lose 4 points, since ALPHA echoes the prompt in their place
+    shortened = cell_of(result, "in fewer words").value
+    assert isinstance(shortened, float)
+    assert shortened < 0
 
 
-def test_paraphrases_are_requested_before_they_are_judged(tmp_path: Path) -> None:
+@pytest.mark.parametrize("control", ["paraphrase", "shorter"])
+def test_rewritten_answers_are_requested_before_they_are_judged(
+    tmp_path: Path, control: str
+) -> None:
     made = build(spec_of("convbench", tmp_path, ALPHA, models={"paraphraser": ALPHA}))
     sample = next(made.load())
-    calls = made.calls(sample, "paraphrase")
+    calls = made.calls(sample, control)
     assert [call.model for call in calls[:3]] == ["paraphraser"] * 3
     refs = {
         part.call
@@ -184,4 +191,8 @@ def test_paraphrases_are_requested_before_they_are_judged(tmp_path: Path) -> Non
         for part in m.parts
         if isinstance(part, Ref)
     }
-    assert {"paraphrase/turn_1", "paraphrase/turn_2", "paraphrase/turn_3"} <= refs
+    assert {f"{control}/turn_{turn}" for turn in (1, 2, 3)} <= refs
+    shown = [call.messages[0].text for call in calls[:3]]
+    states = are_right(control, sample.id, 3)
+    references = made.inner.references(sample, "free").values()
+    assert [text in prompt for text, prompt in zip(references, shown, strict=True)] == [*states]
