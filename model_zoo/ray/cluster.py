@@ -49,7 +49,8 @@ def connect(address: str) -> None:
             except (ConnectionError, RuntimeError, ValueError) as error:
                 raise ConfigError(
                     f"Ray at {address!r} (--ray or RAY_ADDRESS): {error}; start it on this machine "
-                    "with `ray start`, or leave the address out"
+                    "with `ray start`, set RAY_AUTH_MODE=token if ~/.ray has a token, or leave the "
+                    "address out"
                 ) from error
             _connected = True
         _users += 1
