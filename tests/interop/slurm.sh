@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # Runs the recipe for Slurm with a real Slurm on this machine: one node that claims to have eight
 # GPUs. The first job is requeued in the middle of its work and finishes the sweep; a second one
-# finds nothing left to do. Not part of CI.
+# finds nothing left to do. Debian's package of Slurm is installed if it is missing. Not part of CI.
 #
-#     apt-get install --yes slurm-wlm iproute2
 #     tests/interop/slurm.sh [PYTHON]      # as root; PYTHON has mmconv and Ray
 #
 # Slurm and Ray have namespaces of their own, since `ray stop` ends every Ray that it sees.
@@ -11,6 +10,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 PYTHON=${1:-.venv/bin/python}
 if [ "${2:-}" != inside ]; then
+    [ -x /usr/sbin/slurmctld ] || DEBIAN_FRONTEND=noninteractive apt-get install -y -qq slurm-wlm iproute2
     PYTHON=$(realpath --no-symlinks "$PYTHON")
     exec unshare --pid --fork --kill-child --mount --mount-proc --net --uts "$0" "$PYTHON" inside
 fi
