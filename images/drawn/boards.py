@@ -11,11 +11,11 @@ from images.drawn.canvas import INK, Canvas, Colour
 from images.drawn.truth import (
     Drawing,
     Fact,
-    Name,
     Number,
     Problem,
     Square,
     Step,
+    one_of,
     problem,
     question,
     step,
@@ -111,4 +111,4 @@ def _problem(
         if sorted(key)[0] == sorted(key)[1]:
             return _problem(random, level, squares, facts)
     best = min(range(len(key)), key=lambda place: key[place])
-    return ask(Name(names[best], names), piece=names[best], square=_name(squares[best]))
+    return ask(one_of(facts[best], facts), piece=names[best], square=_name(squares[best]))

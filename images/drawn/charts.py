@@ -22,17 +22,19 @@ from images.drawn.truth import (
     NO_UNIT,
     Drawing,
     Fact,
-    Name,
     Number,
     Problem,
     Step,
     guess_rate,
+    items,
+    number_of,
+    one_of,
     problem,
     question,
-    shown,
+    ranked,
     step,
 )
-from images.drawn.words import COLOURS, MONTHS, PEOPLE, PLACES, Term, Text, joined, text
+from images.drawn.words import COLOURS, MONTHS, PEOPLE, PLACES, Term, Text, text
 
 _TOPICS = (
     "Visitors", "Units sold", "Books lent", "Trips", "Calls answered", "Trees planted", "Repairs",
@@ -67,7 +69,7 @@ def draw(random: Random, level: int) -> Drawing:
         png=image,
         question=asking,
         facts=facts,
-        problem=_problem(random, level, facts, which),
+        problem=_problem(random, level, facts, plan.within, which),
         guess=max(plan.multiple, 2 * plan.within + 1) / 95,
         others=tuple(others),
     )
@@ -83,30 +85,23 @@ def _values(random: Random, plan: Step) -> list[int]:
     return values
 
 
-def _problem(random: Random, level: int, facts: Sequence[Fact], which: Text) -> Problem:
-    ranked = sorted(facts, key=lambda fact: -_of(fact))
-    most, second, *_, least = map(_of, ranked)
-    within = facts[0].value.within if isinstance(facts[0].value, Number) else 0.0
-    tasks = ("gap", "rank") if level <= 3 else ("rank", "above", "sum")
-    task = random.choice(tasks)
-    order = joined([shown(fact) for fact in ranked])
-    ask = partial(problem, "charts", task, level, which=which, order=order)
+def _problem(
+    random: Random, level: int, facts: Sequence[Fact], within: float, which: Text
+) -> Problem:
+    order = ranked(facts)
+    most, second, *_, least = map(number_of, order)
+    task = random.choice(("gap", "rank") if level <= 3 else ("rank", "above", "sum"))
+    ask = partial(problem, "charts", task, level, which=which, order=items("charts", order))
     if task == "gap":
         return ask(Number(most - least, within=2 * within))
     if task == "sum":
         return ask(Number(most + second - least, within=3 * within))
     if task == "above":
-        place = random.randint(1, len(ranked) - 1)
-        limit = (_of(ranked[place - 1]) + _of(ranked[place])) / 2
+        place = random.randint(1, len(order) - 1)
+        limit = (number_of(order[place - 1]) + number_of(order[place])) / 2
         return ask(Number(place), limit=f"{limit:g}")
-    place = random.randint(1, min(4, len(ranked) - 1))
-    terms = tuple(fact.subject for fact in facts)
-    nth = text("charts", "nth", place - 1)
-    return ask(Name(ranked[place - 1].subject, terms), nth=nth)
-
-
-def _of(fact: Fact) -> float:
-    return fact.value.value if isinstance(fact.value, Number) else 0.0
+    place = random.randint(1, min(4, len(order) - 1))
+    return ask(one_of(order[place - 1], facts), nth=text("charts", "nth", place - 1))
 
 
 def _axes_chart(  # noqa: PLR0913 - what is drawn, where, and how
@@ -206,7 +201,7 @@ def _pie(
         png=canvas.finish(),
         question=question("charts", random, which=NO_UNIT),
         facts=facts,
-        problem=_problem(random, level, facts, NO_UNIT),
+        problem=_problem(random, level, facts, 0.0, NO_UNIT),
         guess=guess_rate("charts", "share", level),
         others=others,
     )

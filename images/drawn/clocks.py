@@ -12,18 +12,19 @@ from images.drawn.truth import (
     Drawing,
     Duration,
     Fact,
-    Name,
     Number,
     Problem,
     Step,
     Time,
-    Value,
+    items,
+    number_of,
+    one_of,
     problem,
     question,
-    shown,
+    ranked,
     step,
 )
-from images.drawn.words import COLOURS, PLACES, PUMPS, Text, joined
+from images.drawn.words import COLOURS, PLACES, PUMPS
 
 _GROUNDS: tuple[Colour, ...] = ((238, 236, 230), (228, 234, 240), (236, 240, 232), WHITE)
 _ACCENTS = [COLOURS[term] for term in COLOURS if term.en in ("red", "blue", "green", "purple")]
@@ -45,13 +46,16 @@ def draw(random: Random, level: int) -> Drawing:
             _gauge(canvas, place, radius, plan, style, value, tilt)
         size = max(11, radius * 0.2)
         canvas.text((place[0], place[1] + radius * 1.22), name.en, size, face="bold")
-    wrap = (lambda v: Time(v, plan.within)) if is_clock else (lambda v: Number(v, within=plan.off))
-    facts = tuple(Fact(name, wrap(value)) for name, value in zip(names, values, strict=True))
+    within = plan.within if is_clock else plan.off
+    kind = Time if is_clock else partial(Number, digits=0)
+    facts = tuple(
+        Fact(name, kind(value, within=within)) for name, value in zip(names, values, strict=True)
+    )
     return Drawing(
         png=canvas.finish(),
         question=question("clocks", random, "questions" if is_clock else "readings"),
         facts=facts,
-        problem=(_time_problem if is_clock else _load_problem)(random, level, facts, values),
+        problem=(_time_problem if is_clock else _load_problem)(random, level, facts, within),
         guess=max(plan.multiple, 2 * plan.within + 1) / 720 if is_clock else 0.05,
         others=tuple(name for name in (PLACES if is_clock else PUMPS) if name not in names),
     )
@@ -174,56 +178,37 @@ def _gauge(  # noqa: PLR0913 - what is drawn, where, and how
     canvas.disc(centre, radius * 0.08, INK)
 
 
-def _time_problem(
-    random: Random, level: int, facts: Sequence[Fact], values: Sequence[int]
-) -> Problem:
-    within = facts[0].value.within if isinstance(facts[0].value, Time) else 0
+def _time_problem(random: Random, level: int, facts: Sequence[Fact], within: int) -> Problem:
+    ask = partial(problem, "clocks")
     if len(facts) == 1 or random.random() < 0.35:
-        place = random.randrange(len(facts))
+        fact = random.choice(facts)
         later = random.choice((45, 80, 95, 130, 155, 205) if level > 2 else (30, 60, 90))
-        answer = Time((values[place] + later) % 720, within)
-        one, now = facts[place].subject, _say(facts[place].value)
-        return problem("clocks", "later", level, answer, one=one, start=now, later=later)
+        answer = Time((number_of(fact) + later) % 720, within)
+        return ask("later", level, answer, one=fact.subject, start=fact.value, later=later)
     if len(facts) > 2 and random.random() < 0.4:
-        place = random.randint(1, len(facts) - 1)
-        return _rank("rank", level, facts, values, place)
-    start, end = random.sample(range(len(facts)), 2)
-    return problem(
-        "clocks",
-        "until",
-        level,
-        Duration((values[end] - values[start]) % 720, within=2 * within),
-        one=facts[start].subject,
-        other=facts[end].subject,
-        start=_say(facts[start].value),
-        end=_say(facts[end].value),
-    )
+        return _rank(
+            "rank", level, facts, [*reversed(ranked(facts))], random.randint(1, len(facts) - 1)
+        )
+    start, end = random.sample(facts, 2)
+    apart = Duration((number_of(end) - number_of(start)) % 720, within=2 * within)
+    names = {"one": start.subject, "other": end.subject}
+    return ask("until", level, apart, **names, start=start.value, end=end.value)
 
 
-def _load_problem(
-    random: Random, level: int, facts: Sequence[Fact], values: Sequence[int]
-) -> Problem:
-    within = facts[0].value.within if isinstance(facts[0].value, Number) else 0.0
-    descending = [-value for value in values]
-    ask = partial(problem, "clocks", order=_order(facts, descending))
+def _load_problem(random: Random, level: int, facts: Sequence[Fact], within: float) -> Problem:
+    order = ranked(facts)
+    most, least = number_of(order[0]), number_of(order[-1])
+    ask = partial(problem, "clocks", order=items("clocks", order))
     if len(facts) == 1:
-        return ask("missing", level, Number(100 - values[0], within=within))
+        return ask("missing", level, Number(100 - most, within=within))
     if random.random() < 0.5:
-        return ask("gap", level, Number(max(values) - min(values), within=2 * within))
-    return _rank("order", level, facts, descending, random.randint(0, len(facts) - 1))
+        return ask("gap", level, Number(most - least, within=2 * within))
+    return _rank("order", level, facts, order, random.randint(0, len(facts) - 1))
 
 
-def _rank(task: str, level: int, facts: Sequence[Fact], keys: Sequence[int], place: int) -> Problem:
-    """Which dial is at a place, counted from 0, by increasing keys."""
-    ranked = sorted(zip(keys, facts, strict=True), key=lambda pair: pair[0])
-    answer = Name(ranked[place][1].subject, tuple(fact.subject for fact in facts))
-    return problem("clocks", task, level, answer, place=place + 1, order=_order(facts, keys))
-
-
-def _order(facts: Sequence[Fact], keys: Sequence[int]) -> Text:
-    ranked = sorted(zip(keys, facts, strict=True), key=lambda pair: pair[0])
-    return joined([shown(fact) for _, fact in ranked])
-
-
-def _say(value: Value) -> Text:
-    return Text(value.say("en"), value.say("zh"))
+def _rank(
+    task: str, level: int, facts: Sequence[Fact], order: Sequence[Fact], place: int
+) -> Problem:
+    """Which dial is at a place, counted from 0."""
+    answer, listing = one_of(order[place], facts), items("clocks", order)
+    return problem("clocks", task, level, answer, place=place + 1, order=listing)

@@ -9,8 +9,21 @@ from itertools import product
 from random import Random
 
 from images.drawn.canvas import INK, WHITE, Canvas, Colour, Point
-from images.drawn.truth import Drawing, Fact, Name, Number, Problem, Step, problem, question, step
-from images.drawn.words import CLEAR_COLOURS, COLOURS, SHAPES, Term, coloured, joined
+from images.drawn.truth import (
+    Drawing,
+    Fact,
+    Number,
+    Problem,
+    Step,
+    items,
+    number_of,
+    one_of,
+    problem,
+    question,
+    ranked,
+    step,
+)
+from images.drawn.words import CLEAR_COLOURS, COLOURS, SHAPES, Term, coloured
 
 _GROUNDS: tuple[Colour, ...] = (WHITE, (246, 242, 232), (236, 242, 246), (240, 240, 240))
 
@@ -38,7 +51,7 @@ def draw(random: Random, level: int) -> Drawing:
         png=canvas.finish(),
         question=question("crowds", random),
         facts=facts,
-        problem=_problem(random, level, kinds, counts, facts),
+        problem=_problem(random, level, kinds, facts),
         guess=1 / (plan.most - plan.least + 1),
         others=tuple(coloured(*kind) for kind in every if kind not in kinds),
     )
@@ -63,33 +76,21 @@ def _places(random: Random, canvas: Canvas, count: int, plan: Step) -> list[Poin
 
 
 def _problem(
-    random: Random,
-    level: int,
-    kinds: Sequence[tuple[Term, Term]],
-    counts: Sequence[int],
-    facts: Sequence[Fact],
+    random: Random, level: int, kinds: Sequence[tuple[Term, Term]], facts: Sequence[Fact]
 ) -> Problem:
-    listing = joined(
-        [
-            Term(f"{count} of {fact.subject.en}", f"{fact.subject.zh}{count}个")
-            for count, fact in zip(counts, facts, strict=True)
-        ]
-    )
-    total = sum(counts)
+    counts = [number_of(fact) for fact in facts]
     tasks = ["boxes"] if len(kinds) == 1 else ["boxes", "gap", "colour"]
     if len({*counts}) == len(counts) > 2:
         tasks.append("most")
     task = random.choice(tasks)
-    ask = partial(problem, "crowds", task, level, listing=listing)
+    ask = partial(problem, "crowds", task, level, listing=items("crowds", facts))
     if task == "boxes":
         size = random.choice((2, 3))
-        return ask(Number(-(-total // size)), size=size)
+        return ask(Number(-(-sum(counts) // size)), size=size)
     if task == "gap":
         return ask(Number(max(counts) - min(counts)))
     if task == "colour":
         colour = random.choice(kinds)[0]
-        found = sum(count for kind, count in zip(kinds, counts, strict=True) if kind[0] == colour)
-        return ask(Number(total - found), colour=colour)
-    second = sorted(range(len(counts)), key=lambda place: -counts[place])[1]
-    names = tuple(fact.subject for fact in facts)
-    return ask(Name(names[second], names))
+        others = [count for kind, count in zip(kinds, counts, strict=True) if kind[0] != colour]
+        return ask(Number(sum(others)), colour=colour)
+    return ask(one_of(ranked(facts)[1], facts))

@@ -119,7 +119,7 @@ def _write_dialogue(drawing: Drawing, level: int, random: Random, language: Lang
     ask = random.choice(texts("dialogue", "creations")).fill(what=wording(constraints))
 
     def conclude(value: Value) -> str:
-        return reason.fill(steps=problem.steps, answer=_both(value))[language]
+        return reason.fill(steps=problem.steps, answer=value)[language]
 
     def create(facts: Sequence[Fact]) -> str:
         return _created(answer, constraints, facts, language)
@@ -136,7 +136,7 @@ def _write_dialogue(drawing: Drawing, level: int, random: Random, language: Lang
     reasoned = Turn(
         problem.task,
         f"{problem.question[language]} {text('dialogue', 'end')[language]}",
-        answer.say(language),
+        answer[language],
         conclude(answer),
         conclude(another(answer, random)),
         partial(check_answer, answer=answer),
@@ -145,7 +145,7 @@ def _write_dialogue(drawing: Drawing, level: int, random: Random, language: Lang
     note = Turn(
         "note",
         ask[language],
-        f"{STYLES[0](picked, language)}\n{answer.say(language)}",
+        f"{STYLES[0](picked, language)}\n{answer[language]}",
         create(picked),
         create(_with_mistake(picked, random)),
         partial(check_note, constraints=constraints),
@@ -154,7 +154,7 @@ def _write_dialogue(drawing: Drawing, level: int, random: Random, language: Lang
         drawing=drawing,
         turns=(seen, reasoned, note),
         caption=STYLES[0](facts, language),
-        answer=answer.say(language),
+        answer=answer[language],
         demands=tuple(wording((each,))[language] for each in constraints),
     )
 
@@ -192,12 +192,12 @@ def _constraints(
 def _created(
     value: Value, constraints: Sequence[Constraint], picked: Sequence[Fact], language: Language
 ) -> str:
-    answer = value.say(language)
+    answer = value[language]
     if any(isinstance(each, JsonObject) for each in constraints):
-        pairs = [f'"{fact.subject.en}": "{fact.value.say(language)}"' for fact in picked]
+        pairs = [f'"{fact.subject.en}": "{fact.value[language]}"' for fact in picked]
         return "{" + ", ".join([*pairs, f'"answer": "{answer}"']) + "}"
     fact_text = text("dialogue", "fact")
-    stated = [fact_text.fill(name=fact.subject, value=_both(fact.value)) for fact in picked]
+    stated = [fact_text.fill(name=fact.subject, value=fact.value) for fact in picked]
     facts = listed([each[language] for each in stated], language)
     count = next(each.count for each in constraints if isinstance(each, Sentences))
     sentences = [
@@ -207,12 +207,8 @@ def _created(
     return ("" if language == "zh" else " ").join(sentences)
 
 
-def _both(value: Value) -> Text:
-    return Text(value.say("en"), value.say("zh"))
-
-
 def _rows(facts: Sequence[Fact], language: Language, row: str, head: Text = NO_UNIT) -> str:
-    rows = (row.format(fact.subject[language], fact.value.say(language)) for fact in facts)
+    rows = (row.format(fact.subject[language], fact.value[language]) for fact in facts)
     return head[language] + "\n".join(rows)
 
 

@@ -4,12 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from random import Random
 
 from images.drawn.canvas import INK, Canvas, Colour, Face, mixed
-from images.drawn.truth import Drawing, Fact, Name, Number, Problem, Step, problem, question, step
-from images.drawn.words import GOODS, Term, Text, joined
+from images.drawn.truth import (
+    Drawing,
+    Fact,
+    Number,
+    Problem,
+    Step,
+    Value,
+    items,
+    one_of,
+    problem,
+    question,
+    step,
+)
+from images.drawn.words import GOODS, Slot, Term, Text
 
 _SHOPS = ("CORNER SHOP", "GREEN MARKET", "DAILY FOODS", "HARBOUR STORE", "THE PANTRY")
 _PAPERS: tuple[Colour, ...] = ((252, 250, 244), (246, 248, 250), (250, 246, 238), (255, 255, 255))
@@ -29,6 +40,10 @@ class _Row:
     def cents(self) -> int:
         return self.pieces * self.unit
 
+    @property
+    def fact(self) -> Fact:
+        return Fact(self.good, _money(self.cents))
+
 
 def draw(random: Random, level: int) -> Drawing:
     """A receipt; the facts are the totals of its rows."""
@@ -40,7 +55,7 @@ def draw(random: Random, level: int) -> Drawing:
             _Row(good, random.randint(1, plan.most), random.randint(40, 990), _code(random))
             for good in goods
         ]
-    facts = tuple(Fact(row.good, _money(row.cents)) for row in rows)
+    facts = tuple(row.fact for row in rows)
     return Drawing(
         png=_paint(random, plan, rows),
         question=question("receipts", random),
@@ -93,35 +108,30 @@ def _paint(random: Random, plan: Step, rows: Sequence[_Row]) -> bytes:
 
 
 def _problem(random: Random, level: int, rows: Sequence[_Row]) -> Problem:
-    ranked = sorted(rows, key=lambda row: -row.cents)
+    order = sorted(rows, key=lambda row: -row.cents)
     total = sum(row.cents for row in rows)
     task = random.choice(("two", "rank") if level <= 2 else ("total", "rank", "without", "change"))
-    ask = partial(problem, "receipts", task, level)
+
+    def ask(answer: Value, listed: Sequence[_Row], **slots: Slot) -> Problem:
+        listing = items("receipts", [row.fact for row in listed])
+        return problem("receipts", task, level, answer, listing=listing, **slots)
+
     if task == "rank":
         place = random.randint(0, min(3, len(rows) - 1))
-        answer = Name(ranked[place].good, tuple(row.good for row in rows))
-        return ask(answer, place=place + 1, listing=_listing(ranked))
+        answer = one_of(order[place].fact, [row.fact for row in rows])
+        return ask(answer, order, place=place + 1)
     if task == "without":
         gone = random.choice(rows)
-        listing = _listing([row for row in rows if row is not gone])
         good = Text(gone.good.en.lower(), gone.good.zh)
-        return ask(_money(total - gone.cents), good=good, listing=listing)
+        others = [row for row in rows if row is not gone]
+        return ask(_money(total - gone.cents), others, good=good)
     if task == "two":
-        return ask(_money(ranked[0].cents + ranked[1].cents), listing=_listing(ranked[:2]))
+        return ask(_money(order[0].cents + order[1].cents), order[:2])
     if task == "total":
-        return ask(_money(total), listing=_listing(rows))
+        return ask(_money(total), rows)
     note = next(each for each in (10, 20, 50, 100, 200, 500, 1000) if 100 * each > total)
-    return ask(_money(100 * note - total), note=note, listing=_listing(rows))
+    return ask(_money(100 * note - total), rows, note=note)
 
 
 def _money(cents: int) -> Number:
     return Number(cents / 100, digits=2)
-
-
-def _listing(rows: Sequence[_Row]) -> Text:
-    return joined(
-        [
-            Term(f"{row.good.en} {row.cents / 100:.2f}", f"{row.good.zh} {row.cents / 100:.2f}")
-            for row in rows
-        ]
-    )

@@ -25,12 +25,12 @@ from images.drawn.truth import (
     Number,
     Problem,
     Step,
+    items,
     problem,
     question,
-    shown,
     step,
 )
-from images.drawn.words import COLOURED, GROUNDS, HALVES, SIZES, TONES, joined, text
+from images.drawn.words import COLOURED, GROUNDS, HALVES, SIZES, TONES, text
 
 SHAPES: Final = ("circle", "square", "triangle", "star", "diamond", "cross")
 COLOURS: Final = tuple(TONES)
@@ -115,7 +115,7 @@ def _fact(thing: Thing, asked: str) -> Fact:
 
 def _problem(random: Random, level: int, things: Sequence[Thing], facts: Sequence[Fact]) -> Problem:
     """A number of things that are left, added, compared or paid."""
-    values = [fact.value.say("en") for fact in facts]
+    values = [fact.value["en"] for fact in facts]
     colour, shape = random.choice(things).colour, random.choice(things).shape
     group = random.choice(values)
     inside = [value == group for value in values]
@@ -134,7 +134,7 @@ def _problem(random: Random, level: int, things: Sequence[Thing], facts: Sequenc
         task,
         level,
         Number(numbers[task]),
-        listing=joined([shown(fact) for fact in facts]),
+        listing=items("shapes", facts),
         colour=next(term for term in words.COLOURS if term.en == colour),
         shape=next(term for term in words.SHAPES if term.en == shape),
         group=text("shapes", group),

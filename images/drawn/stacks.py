@@ -7,8 +7,20 @@ from functools import partial
 from random import Random
 
 from images.drawn.canvas import INK, WHITE, Canvas, Colour, Point, mixed
-from images.drawn.truth import Drawing, Fact, Name, Number, Problem, Step, problem, question, step
-from images.drawn.words import COLOURS, TOWERS, Term, joined
+from images.drawn.truth import (
+    Drawing,
+    Fact,
+    Number,
+    Problem,
+    Step,
+    items,
+    one_of,
+    problem,
+    question,
+    ranked,
+    step,
+)
+from images.drawn.words import COLOURS, TOWERS, Term
 
 _GROUNDS: tuple[Colour, ...] = ((240, 240, 236), (232, 238, 244), (246, 240, 230))
 _WIDE, _HIGH, _DEEP = 62.0, 26.0, (22.0, -15.0)
@@ -87,27 +99,20 @@ def _block(canvas: Canvas, corner: Point, paint: Colour, seams: float) -> None:
 
 
 def _problem(random: Random, level: int, facts: Sequence[Fact], heights: Sequence[int]) -> Problem:
-    names = tuple(fact.subject for fact in facts)
-    listing = joined(
-        [
-            Term(f"{fact.subject.en} ({height})", f"{fact.subject.zh}（{height}）")
-            for fact, height in zip(facts, heights, strict=True)
-        ]
-    )
     tasks = ["gap", "total"] if level <= 3 else ["total", "fill", "level"]
-    ranked = sorted(heights, reverse=True)
-    if ranked[0] > ranked[1]:
+    order = sorted(heights, reverse=True)
+    if order[0] > order[1]:
         tasks.append("highest")
     task = random.choice(tasks)
-    ask = partial(problem, "stacks", task, level, listing=listing)
+    ask = partial(problem, "stacks", task, level, listing=items("stacks", facts))
     if task == "highest":
-        return ask(Name(names[heights.index(ranked[0])], names))
+        return ask(one_of(ranked(facts)[0], facts))
     if task == "level":
-        limit = random.choice(ranked[:-1])
+        limit = random.choice(order[:-1])
         return ask(Number(sum(min(height, limit) for height in heights)), limit=limit)
     numbers = {
-        "gap": ranked[0] - ranked[-1],
+        "gap": order[0] - order[-1],
         "total": sum(heights),
-        "fill": ranked[0] * len(heights) - sum(heights),
+        "fill": order[0] * len(heights) - sum(heights),
     }
     return ask(Number(numbers[task]))

@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from images.drawn.words import TEXTS, Language, Term, Text, load_table, text, texts, vocabulary_of
+from images.drawn.words import (
+    TEXTS,
+    Language,
+    Slot,
+    Term,
+    Text,
+    joined,
+    load_table,
+    text,
+    texts,
+    vocabulary_of,
+)
 
 if TYPE_CHECKING:
     from images.drawn.script import Script
@@ -42,7 +53,7 @@ class Number:
     within: float = 0.0
     unit: Text = NO_UNIT
 
-    def say(self, language: Language) -> str:
+    def __getitem__(self, language: Language) -> str:
         """The number with its unit."""
         return f"{self.value:.{self.digits}f}{self.unit[language]}"
 
@@ -79,12 +90,12 @@ class Duration(Number):
 class Time:
     """A time on a dial of twelve hours, in minutes after twelve."""
 
-    minutes: int
+    value: int
     within: int = 0
 
-    def say(self, language: Language) -> str:
+    def __getitem__(self, language: Language) -> str:
         """The time in digits, the same in both languages."""
-        return f"{self.minutes // 60 or 12}:{self.minutes % 60:02}"
+        return f"{self.value // 60 or 12}:{self.value % 60:02}"
 
     def find(self, text: str) -> Iterator[Mention]:
         """Every time of the text, in digits or words."""
@@ -96,7 +107,7 @@ class Time:
         """Whether a time of a reply is this one, morning or afternoon."""
         if not isinstance(value, float):
             return False
-        apart = abs(value - self.minutes) % 720
+        apart = abs(value - self.value) % 720
         return min(apart, 720 - apart) <= self.within
 
 
@@ -107,7 +118,7 @@ class Name:
     term: Term
     among: tuple[Term, ...]
 
-    def say(self, language: Language) -> str:
+    def __getitem__(self, language: Language) -> str:
         """The name."""
         return self.term[language]
 
@@ -126,7 +137,7 @@ class Square:
 
     square: str
 
-    def say(self, language: Language) -> str:
+    def __getitem__(self, language: Language) -> str:
         """The square, the same in both languages."""
         return self.square
 
@@ -148,7 +159,7 @@ def another(value: Value, random: Random) -> Value:
         return replace(value, value=value.value + step)
     if isinstance(value, Time):
         apart = random.randint(1, 3) + 2 * value.within
-        return replace(value, minutes=(value.minutes + apart) % 720)
+        return replace(value, value=(value.value + apart) % 720)
     if isinstance(value, Name):
         return replace(value, term=random.choice([one for one in value.among if one != value.term]))
     file, rank = value.square[0], value.square[1:]
@@ -222,9 +233,7 @@ def guess_rate(family: str, task: str, level: int) -> float:
     return _GUESSES[family][task][str(level)]
 
 
-def problem(
-    family: str, task: str, level: int, answer: Value, **slots: Text | Term | str | float
-) -> Problem:
+def problem(family: str, task: str, level: int, answer: Value, **slots: Slot) -> Problem:
     """A task of a family; the slots are those of its question and its steps."""
     has_steps = "steps" in TEXTS[family][task]
     steps = text(family, task, "steps") if has_steps else text(family, "steps")
@@ -239,14 +248,26 @@ def problem(
     )
 
 
-def shown(fact: Fact) -> Term:
-    """The subject of a fact with its value in brackets."""
-    subject, value = fact.subject, fact.value
-    return Term(f"{subject.en} ({value.say('en')})", f"{subject.zh} ({value.say('zh')})")
+def items(family: str, facts: Sequence[Fact]) -> Text:
+    """Facts as a list in a sentence."""
+    item = text(family, "item")
+    return joined([item.fill(name=fact.subject, value=fact.value) for fact in facts])
 
 
-Family: TypeAlias = Callable[[Random, int], Drawing]
-"""What draws an image of a level from 1 to 10."""
+def number_of(fact: Fact) -> int:
+    """The number or the time of a fact, whole."""
+    assert isinstance(fact.value, Number | Time)
+    return int(fact.value.value)
+
+
+def ranked(facts: Sequence[Fact]) -> list[Fact]:
+    """The facts from the greatest number to the least."""
+    return sorted(facts, key=lambda fact: -number_of(fact))
+
+
+def one_of(fact: Fact, facts: Sequence[Fact]) -> Name:
+    """The name of one fact's subject, out of those of all."""
+    return Name(fact.subject, tuple(each.subject for each in facts))
 
 
 def find_terms(terms: Sequence[Term], text: str) -> Iterator[Mention]:

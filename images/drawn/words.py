@@ -9,12 +9,21 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import product
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias, get_args
+from typing import Any, Final, Literal, Protocol, TypeAlias, get_args
 
 from images.drawn.canvas import Colour
 
 Language: TypeAlias = Literal["en", "zh"]
 LANGUAGES: tuple[Language, ...] = get_args(Language)
+
+
+class InBoth(Protocol):
+    """What has a form in each language."""
+
+    def __getitem__(self, language: Language) -> str: ...
+
+
+Slot: TypeAlias = InBoth | str | float
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +36,13 @@ class Text:
     def __getitem__(self, language: Language) -> str:
         return self.zh if language == "zh" else self.en
 
-    def fill(self, **values: Text | Term | str | float) -> Text:
-        """The sentence with its slots filled; terms and sentences in their language."""
+    def fill(self, **values: Slot) -> Text:
+        """The sentence with its slots filled, each in its language."""
         return Text(*(self._filled(language, values) for language in LANGUAGES))
 
-    def _filled(self, language: Language, values: Mapping[str, Text | Term | str | float]) -> str:
+    def _filled(self, language: Language, values: Mapping[str, Slot]) -> str:
         words = {
-            name: value[language] if isinstance(value, Text | Term) else value
+            name: value if isinstance(value, str | float | int) else value[language]
             for name, value in values.items()
         }
         return self[language].format(**words)
@@ -222,6 +231,6 @@ def _latin(name: str) -> str:
     return rf"(?-i:{name.upper()})(?! +(?:tower|block|total|single|few|stack|short|brief))"
 
 
-def joined(terms: Sequence[Term]) -> Text:
+def joined(terms: Sequence[InBoth]) -> Text:
     """Terms as a list in a sentence of either language."""
     return Text(*(listed([term[language] for term in terms], language) for language in LANGUAGES))

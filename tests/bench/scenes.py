@@ -152,7 +152,7 @@ def guesses(drawings: list[Drawing]) -> Iterator[tuple[str, float, float]]:
 @cache
 def read(value: Value) -> Plain:
     """The value as a checker reads it."""
-    return next(value.find(value.say("en"))).value
+    return next(value.find(value["en"])).value
 
 
 if __name__ == "__main__":

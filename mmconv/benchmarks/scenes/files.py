@@ -63,7 +63,7 @@ def make_rows(options: ScenesOptions, seed: int) -> Iterator[tuple[Row, bytes]]:
 def _describe(drawn: Drawn, language: Language) -> Row:
     """The dialogue and the truth."""
     facts = [
-        {"subject": fact.subject[language], "value": fact.value.say(language)}
+        {"subject": fact.subject[language], "value": fact.value[language]}
         for fact in drawn.drawing.facts
     ]
     row: Row = {"instruction-conditioned-caption": drawn.caption}

@@ -79,7 +79,7 @@ def test_a_note_with_a_wrong_conclusion_is_wrong(family: str, language: Language
     for level, number in product((2, 4, 7, 10), range(4)):
         sample = draw_sample(family, level, 0, number, language)
         answer, note = sample.drawing.problem.answer, sample.turns[2].reference
-        other = another(answer, Random(number)).say(language)
-        before, true, after = note.rpartition(answer.say(language))
+        other = another(answer, Random(number))[language]
+        before, true, after = note.rpartition(answer[language])
         assert true and sample.turns[2].check(note).outcome == "right", note
         assert sample.turns[2].check(f"{before}{other}{after}").missed == ("answer",), note

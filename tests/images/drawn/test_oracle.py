@@ -23,24 +23,24 @@ FEW = 2
 def rows(
     facts: Sequence[Fact], language: Language, *, row: str, head: str = "", tail: str = ""
 ) -> str:
-    lines = [row.format(fact.subject[language], fact.value.say(language)) for fact in facts]
+    lines = [row.format(fact.subject[language], fact.value[language]) for fact in facts]
     return f"{head}{''.join(lines)}{tail}"
 
 
 def as_json(facts: Sequence[Fact], language: Language) -> str:
-    members = {fact.subject[language]: fact.value.say(language) for fact in facts}
+    members = {fact.subject[language]: fact.value[language] for fact in facts}
     return f"```json\n{json.dumps(members, indent=2, ensure_ascii=False)}\n```"
 
 
 def as_records(facts: Sequence[Fact], language: Language) -> str:
     return json.dumps(
-        [{"label": fact.subject[language], "value": fact.value.say(language)} for fact in facts]
+        [{"label": fact.subject[language], "value": fact.value[language]} for fact in facts]
     )
 
 
 def prose(facts: Sequence[Fact], language: Language) -> str:
     at = "{}为{}" if language == "zh" else "{} at {}"
-    stated = [at.format(fact.subject[language], fact.value.say(language)) for fact in facts]
+    stated = [at.format(fact.subject[language], fact.value[language]) for fact in facts]
     return f"{listed(stated, language)}{'。' if language == 'zh' else '.'}"
 
 
@@ -85,7 +85,7 @@ def test_an_oracle_is_right_in_every_phrasing(family: str, language: Language) -
         for style in (*STYLES, *MORE_STYLES):
             reply = style(sample.drawing.facts, language)
             assert sample.turns[0].check(reply).share == 1.0, reply
-        said = sample.drawing.problem.answer.say(language)
+        said = sample.drawing.problem.answer[language]
         for ending in ENDINGS:
             reply = ending.format(said)
             assert sample.turns[1].check(reply).outcome == "right", (reply, sample.turns[1])
