@@ -8,18 +8,7 @@ from itertools import product
 from random import Random
 
 from images.drawn.canvas import INK, Canvas, Colour
-from images.drawn.truth import (
-    Drawing,
-    Fact,
-    Number,
-    Problem,
-    Square,
-    Step,
-    one_of,
-    problem,
-    question,
-    step,
-)
+from images.drawn.truth import Draft, Drawing, Fact, Number, Problem, Square, Step, one_of
 from images.drawn.words import CLEAR_COLOURS, COLOURS, SHAPES, coloured, joined, text
 
 _BOARDS: tuple[tuple[Colour, Colour, Colour], ...] = (
@@ -31,9 +20,9 @@ _BOARDS: tuple[tuple[Colour, Colour, Colour], ...] = (
 """Light squares, dark squares, and the frame."""
 
 
-def draw(random: Random, level: int) -> Drawing:
+def draw(draft: Draft) -> Drawing:
     """A board with pieces; the facts are their squares."""
-    plan = step("boards", level)
+    random, plan = draft.random, draft.plan
     colours = random.sample(CLEAR_COLOURS, plan.colours)
     shapes = random.sample(SHAPES, plan.shapes)
     kinds = [*product(colours, shapes)]
@@ -48,9 +37,9 @@ def draw(random: Random, level: int) -> Drawing:
         canvas.mark(shape.en, centre, cell * 0.3, COLOURS[colour], INK)
     return Drawing(
         png=canvas.finish(),
-        question=question("boards", random),
+        question=draft.question(),
         facts=facts,
-        problem=_problem(random, level, [*pieces], facts),
+        problem=_problem(draft, [*pieces], facts),
         guess=1 / plan.side**2,
         others=tuple(coloured(*kind) for kind in kinds[plan.pieces :]),
     )
@@ -83,15 +72,14 @@ def _board(random: Random, plan: Step) -> Canvas:
     return canvas
 
 
-def _problem(
-    random: Random, level: int, squares: Sequence[tuple[int, int]], facts: Sequence[Fact]
-) -> Problem:
-    tasks = ("moves", "highest") if level <= 3 else ("moves", "nearest", "right of")
+def _problem(draft: Draft, squares: Sequence[tuple[int, int]], facts: Sequence[Fact]) -> Problem:
+    random = draft.random
+    tasks = ("moves", "highest") if draft.level <= 3 else ("moves", "nearest", "right of")
     task = random.choice(tasks)
     names = tuple(fact.subject for fact in facts)
     start, end = random.sample(range(len(facts)), 2)
     here, there = squares[start], squares[end]
-    ask = partial(problem, "boards", task, level, one=names[start])
+    ask = partial(draft.problem, task, one=names[start])
     if task == "moves":
         across, along = abs(here[0] - there[0]), abs(here[1] - there[1])
         ask = partial(ask, other=names[end], start=_name(here), end=_name(there))
@@ -109,6 +97,6 @@ def _problem(
         key = [abs(here[0] - column) + abs(here[1] - row) for column, row in squares]
         key[start] = 99
         if sorted(key)[0] == sorted(key)[1]:
-            return _problem(random, level, squares, facts)
+            return _problem(draft, squares, facts)
     best = min(range(len(key)), key=lambda place: key[place])
     return ask(one_of(facts[best], facts), piece=names[best], square=_name(squares[best]))

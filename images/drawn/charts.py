@@ -18,22 +18,7 @@ from images.drawn.canvas import (
     polar,
     text_width,
 )
-from images.drawn.truth import (
-    NO_UNIT,
-    Drawing,
-    Fact,
-    Number,
-    Problem,
-    Step,
-    guess_rate,
-    items,
-    number_of,
-    one_of,
-    problem,
-    question,
-    ranked,
-    step,
-)
+from images.drawn.truth import NO_UNIT, Draft, Drawing, Fact, Number, Problem, Step, one_of, ranked
 from images.drawn.words import COLOURS, MONTHS, PEOPLE, PLACES, Term, Text, text
 
 _TOPICS = (
@@ -43,17 +28,17 @@ _GROUNDS: tuple[Colour, ...] = (WHITE, (250, 247, 240), (244, 247, 251), (247, 2
 _STRONG = [term for term in COLOURS if term.en not in ("yellow", "grey", "pink", "black")]
 
 
-def draw(random: Random, level: int) -> Drawing:
+def draw(draft: Draft) -> Drawing:
     """A chart of one to three series; the question is about one of them."""
+    random, plan = draft.random, draft.plan
     kind = random.choice(("bars", "lines", "pie"))
-    plan = step("charts", level)
     pool = random.choice((MONTHS, PLACES, PEOPLE))
     first = random.randint(0, len(pool) - plan.count) if pool is MONTHS else 0
     picked = pool[first:] if pool is MONTHS else random.sample(pool, len(pool))
     labels, others = picked[: plan.count], (*picked[plan.count :], *pool[:first])
     topic = random.choice(_TOPICS)
     if kind == "pie":
-        return _pie(random, level, labels, tuple(others), topic)
+        return _pie(draft, labels, tuple(others), topic)
     colours = random.sample(_STRONG, plan.series)
     values = [_values(random, plan) for _ in colours]
     asked = random.randrange(plan.series)
@@ -64,12 +49,12 @@ def draw(random: Random, level: int) -> Drawing:
     )
     series = text("charts", "series").fill(colour=colours[asked])
     which = series if plan.series > 1 else NO_UNIT
-    asking = question("charts", random, which=which)
+    asking = draft.question(which=which)
     return Drawing(
         png=image,
         question=asking,
         facts=facts,
-        problem=_problem(random, level, facts, plan.within, which),
+        problem=_problem(draft, facts, plan.within, which),
         guess=max(plan.multiple, 2 * plan.within + 1) / 95,
         others=tuple(others),
     )
@@ -85,20 +70,19 @@ def _values(random: Random, plan: Step) -> list[int]:
     return values
 
 
-def _problem(
-    random: Random, level: int, facts: Sequence[Fact], within: float, which: Text
-) -> Problem:
+def _problem(draft: Draft, facts: Sequence[Fact], within: float, which: Text) -> Problem:
+    random = draft.random
     order = ranked(facts)
-    most, second, *_, least = map(number_of, order)
-    task = random.choice(("gap", "rank") if level <= 3 else ("rank", "above", "sum"))
-    ask = partial(problem, "charts", task, level, which=which, order=items("charts", order))
+    most, second, *_, least = (fact.number for fact in order)
+    task = random.choice(("gap", "rank") if draft.level <= 3 else ("rank", "above", "sum"))
+    ask = partial(draft.problem, task, which=which, order=draft.items(order))
     if task == "gap":
         return ask(Number(most - least, within=2 * within))
     if task == "sum":
         return ask(Number(most + second - least, within=3 * within))
     if task == "above":
         place = random.randint(1, len(order) - 1)
-        limit = (number_of(order[place - 1]) + number_of(order[place])) / 2
+        limit = (order[place - 1].number + order[place].number) / 2
         return ask(Number(place), limit=f"{limit:g}")
     place = random.randint(1, min(4, len(order) - 1))
     return ask(one_of(order[place - 1], facts), nth=text("charts", "nth", place - 1))
@@ -156,19 +140,18 @@ def _axes_chart(  # noqa: PLR0913 - what is drawn, where, and how
     return canvas.finish()
 
 
-def _pie(
-    random: Random, level: int, labels: Sequence[Term], others: tuple[Term, ...], topic: str
-) -> Drawing:
+def _pie(draft: Draft, labels: Sequence[Term], others: tuple[Term, ...], topic: str) -> Drawing:
     """A pie; up to level 4 labels are at the slices, above in a legend of shades."""
+    random = draft.random
     labels, others = labels[:9], (*labels[9:], *others)
-    size = 17 - 0.6 * level
+    size = 17 - 0.6 * draft.level
     width, height = random.choice((620, 700)), random.choice((440, 480))
     canvas = Canvas(width, height, random.choice(_GROUNDS))
     canvas.text((28, 30), f"{topic} (%)", size + 5, face="bold", anchor="lm")
     centre, radius = (width * 0.37, height * 0.54), height * 0.34
-    named = level <= 4
+    named = draft.level <= 4
     shares = _shares(random, len(labels), least=9 if named else 4)
-    if level <= 7:
+    if draft.level <= 7:
         paints = [COLOURS[term] for term in random.sample(list(COLOURS), len(labels))]
     else:
         base = COLOURS[random.choice(_STRONG)]
@@ -199,10 +182,10 @@ def _pie(
     )
     return Drawing(
         png=canvas.finish(),
-        question=question("charts", random, which=NO_UNIT),
+        question=draft.question(which=NO_UNIT),
         facts=facts,
-        problem=_problem(random, level, facts, 0.0, NO_UNIT),
-        guess=guess_rate("charts", "share", level),
+        problem=_problem(draft, facts, 0.0, NO_UNIT),
+        guess=draft.guess_rate("share"),
         others=others,
     )
 

@@ -9,6 +9,7 @@ from random import Random
 
 from images.drawn.canvas import INK, WHITE, Canvas, Colour, Point, mixed, polar
 from images.drawn.truth import (
+    Draft,
     Drawing,
     Duration,
     Fact,
@@ -16,13 +17,8 @@ from images.drawn.truth import (
     Problem,
     Step,
     Time,
-    items,
-    number_of,
     one_of,
-    problem,
-    question,
     ranked,
-    step,
 )
 from images.drawn.words import COLOURS, PLACES, PUMPS
 
@@ -30,9 +26,9 @@ _GROUNDS: tuple[Colour, ...] = ((238, 236, 230), (228, 234, 240), (236, 240, 232
 _ACCENTS = [COLOURS[term] for term in COLOURS if term.en in ("red", "blue", "green", "purple")]
 
 
-def draw(random: Random, level: int) -> Drawing:
+def draw(draft: Draft) -> Drawing:
     """Some clocks or some gauges, each with a name below."""
-    plan = step("clocks", level)
+    random, plan = draft.random, draft.plan
     is_clock = random.random() < 0.6
     names = random.sample(PLACES if is_clock else PUMPS, plan.count)
     canvas, places, radius = _board(random, plan.count)
@@ -53,9 +49,9 @@ def draw(random: Random, level: int) -> Drawing:
     )
     return Drawing(
         png=canvas.finish(),
-        question=question("clocks", random, "questions" if is_clock else "readings"),
+        question=draft.question("questions" if is_clock else "readings"),
         facts=facts,
-        problem=(_time_problem if is_clock else _load_problem)(random, level, facts, within),
+        problem=(_time_problem if is_clock else _load_problem)(draft, facts, within),
         guess=max(plan.multiple, 2 * plan.within + 1) / 720 if is_clock else 0.05,
         others=tuple(name for name in (PLACES if is_clock else PUMPS) if name not in names),
     )
@@ -178,37 +174,39 @@ def _gauge(  # noqa: PLR0913 - what is drawn, where, and how
     canvas.disc(centre, radius * 0.08, INK)
 
 
-def _time_problem(random: Random, level: int, facts: Sequence[Fact], within: int) -> Problem:
-    ask = partial(problem, "clocks")
+def _time_problem(draft: Draft, facts: Sequence[Fact], within: int) -> Problem:
+    random = draft.random
+    ask = draft.problem
     if len(facts) == 1 or random.random() < 0.35:
         fact = random.choice(facts)
-        later = random.choice((45, 80, 95, 130, 155, 205) if level > 2 else (30, 60, 90))
-        answer = Time((number_of(fact) + later) % 720, within)
-        return ask("later", level, answer, one=fact.subject, start=fact.value, later=later)
+        later = random.choice((45, 80, 95, 130, 155, 205) if draft.level > 2 else (30, 60, 90))
+        answer = Time((fact.number + later) % 720, within)
+        return ask("later", answer, one=fact.subject, start=fact.value, later=later)
     if len(facts) > 2 and random.random() < 0.4:
         return _rank(
-            "rank", level, facts, [*reversed(ranked(facts))], random.randint(1, len(facts) - 1)
+            draft, "rank", facts, [*reversed(ranked(facts))], random.randint(1, len(facts) - 1)
         )
     start, end = random.sample(facts, 2)
-    apart = Duration((number_of(end) - number_of(start)) % 720, within=2 * within)
+    apart = Duration((end.number - start.number) % 720, within=2 * within)
     names = {"one": start.subject, "other": end.subject}
-    return ask("until", level, apart, **names, start=start.value, end=end.value)
+    return ask("until", apart, **names, start=start.value, end=end.value)
 
 
-def _load_problem(random: Random, level: int, facts: Sequence[Fact], within: float) -> Problem:
+def _load_problem(draft: Draft, facts: Sequence[Fact], within: float) -> Problem:
+    random = draft.random
     order = ranked(facts)
-    most, least = number_of(order[0]), number_of(order[-1])
-    ask = partial(problem, "clocks", order=items("clocks", order))
+    most, least = order[0].number, order[-1].number
+    ask = partial(draft.problem, order=draft.items(order))
     if len(facts) == 1:
-        return ask("missing", level, Number(100 - most, within=within))
+        return ask("missing", Number(100 - most, within=within))
     if random.random() < 0.5:
-        return ask("gap", level, Number(most - least, within=2 * within))
-    return _rank("order", level, facts, order, random.randint(0, len(facts) - 1))
+        return ask("gap", Number(most - least, within=2 * within))
+    return _rank(draft, "order", facts, order, random.randint(0, len(facts) - 1))
 
 
 def _rank(
-    task: str, level: int, facts: Sequence[Fact], order: Sequence[Fact], place: int
+    draft: Draft, task: str, facts: Sequence[Fact], order: Sequence[Fact], place: int
 ) -> Problem:
     """Which dial is at a place, counted from 0."""
-    answer, listing = one_of(order[place], facts), items("clocks", order)
-    return problem("clocks", task, level, answer, place=place + 1, order=listing)
+    answer, listing = one_of(order[place], facts), draft.items(order)
+    return draft.problem(task, answer, place=place + 1, order=listing)

@@ -9,28 +9,15 @@ from itertools import product
 from random import Random
 
 from images.drawn.canvas import INK, WHITE, Canvas, Colour, Point
-from images.drawn.truth import (
-    Drawing,
-    Fact,
-    Number,
-    Problem,
-    Step,
-    items,
-    number_of,
-    one_of,
-    problem,
-    question,
-    ranked,
-    step,
-)
+from images.drawn.truth import Draft, Drawing, Fact, Number, Problem, Step, one_of, ranked
 from images.drawn.words import CLEAR_COLOURS, COLOURS, SHAPES, Term, coloured
 
 _GROUNDS: tuple[Colour, ...] = (WHITE, (246, 242, 232), (236, 242, 246), (240, 240, 240))
 
 
-def draw(random: Random, level: int) -> Drawing:
+def draw(draft: Draft) -> Drawing:
     """Marks of some colours and shapes; the facts are how many there are of each kind."""
-    plan = step("crowds", level)
+    random, plan = draft.random, draft.plan
     colours = random.sample(CLEAR_COLOURS, min(3, plan.kinds))
     shapes = random.sample(SHAPES, min(3, plan.kinds))
     every = [*product(colours, shapes)]
@@ -49,9 +36,9 @@ def draw(random: Random, level: int) -> Drawing:
     )
     return Drawing(
         png=canvas.finish(),
-        question=question("crowds", random),
+        question=draft.question(),
         facts=facts,
-        problem=_problem(random, level, kinds, facts),
+        problem=_problem(draft, kinds, facts),
         guess=1 / (plan.most - plan.least + 1),
         others=tuple(coloured(*kind) for kind in every if kind not in kinds),
     )
@@ -75,15 +62,14 @@ def _places(random: Random, canvas: Canvas, count: int, plan: Step) -> list[Poin
     return places
 
 
-def _problem(
-    random: Random, level: int, kinds: Sequence[tuple[Term, Term]], facts: Sequence[Fact]
-) -> Problem:
-    counts = [number_of(fact) for fact in facts]
+def _problem(draft: Draft, kinds: Sequence[tuple[Term, Term]], facts: Sequence[Fact]) -> Problem:
+    random = draft.random
+    counts = [fact.number for fact in facts]
     tasks = ["boxes"] if len(kinds) == 1 else ["boxes", "gap", "colour"]
     if len({*counts}) == len(counts) > 2:
         tasks.append("most")
     task = random.choice(tasks)
-    ask = partial(problem, "crowds", task, level, listing=items("crowds", facts))
+    ask = partial(draft.problem, task, listing=draft.items(facts))
     if task == "boxes":
         size = random.choice((2, 3))
         return ask(Number(-(-sum(counts) // size)), size=size)

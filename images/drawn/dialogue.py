@@ -25,10 +25,10 @@ from images.drawn.checks import (
 )
 from images.drawn.reading import Check, check_answer, check_facts
 from images.drawn.script import Script, check_line, misname
-from images.drawn.truth import NO_UNIT, Drawing, Fact, Value, another
+from images.drawn.truth import NO_UNIT, Draft, Drawing, Fact, Value, another
 from images.drawn.words import Language, Text, listed, text, texts
 
-FAMILIES: dict[str, Callable[[Random, int], Drawing]] = {
+FAMILIES: dict[str, Callable[[Draft], Drawing]] = {
     "boards": boards.draw,
     "charts": charts.draw,
     "clocks": clocks.draw,
@@ -38,7 +38,7 @@ FAMILIES: dict[str, Callable[[Random, int], Drawing]] = {
     "shapes": shapes.draw,
     "stacks": stacks.draw,
 }
-"""What draws an image of each family, of a level from 1 to 10."""
+"""What makes a drawing of a draft."""
 LEVELS = range(1, 11)
 
 
@@ -70,6 +70,11 @@ class Sample:
     demands: tuple[str, ...]
 
 
+def draw(family: str, level: int, random: Random) -> Drawing:
+    """A drawing of a family, of a level from 1 to 10."""
+    return FAMILIES[family](Draft(family, level, random))
+
+
 @lru_cache(maxsize=4096)
 def draw_sample(family: str, level: int, seed: int, number: int, language: Language) -> Sample:
     """Sample `number` of a family, level and seed; its image is the same in both languages."""
@@ -78,7 +83,7 @@ def draw_sample(family: str, level: int, seed: int, number: int, language: Langu
         # two series that the model `pocket` was not trained on
         stream = f"scenes/{'scenes' if seed else 'demo'}/{seed}/{number}"
     random = Random(stream)
-    drawing = FAMILIES[family](random, level)
+    drawing = draw(family, level, random)
     if drawing.script and language == "en":
         return _recite(drawing, drawing.script)
     return _write_dialogue(drawing, level, random, language)

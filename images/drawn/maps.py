@@ -9,7 +9,7 @@ from itertools import combinations
 from random import Random
 
 from images.drawn.canvas import INK, WHITE, Canvas, Colour, Point, text_width
-from images.drawn.truth import Drawing, Fact, Name, Number, Problem, Step, problem, question, step
+from images.drawn.truth import Draft, Drawing, Fact, Name, Number, Problem, Step
 from images.drawn.words import PLACES, Term, joined, road, text
 
 _GROUNDS: tuple[Colour, ...] = ((238, 244, 232), (246, 242, 230), (234, 242, 246), WHITE)
@@ -20,9 +20,9 @@ _LANDMARKS: tuple[Colour, ...] = ((196, 222, 240), (204, 228, 196), (226, 214, 1
 Road = tuple[int, int]
 
 
-def draw(random: Random, level: int) -> Drawing:
+def draw(draft: Draft) -> Drawing:
     """Places with roads; the facts are the lengths of the roads."""
-    plan = step("maps", level)
+    random, plan = draft.random, draft.plan
     names = random.sample(PLACES, plan.places)
     width, height = random.choice(((640, 520), (760, 600), (820, 560)))
     points = _points(random, plan.places, width, height)
@@ -34,9 +34,9 @@ def draw(random: Random, level: int) -> Drawing:
     every = combinations(range(plan.places), 2)
     return Drawing(
         png=image,
-        question=question("maps", random),
+        question=draft.question(),
         facts=facts,
-        problem=_problem(random, level, names, lengths),
+        problem=_problem(draft, names, lengths),
         guess=1 / 57,
         others=tuple(road(names[a], names[b]) for a, b in every if (a, b) not in lengths),
     )
@@ -123,15 +123,14 @@ def _paint(
     return canvas.finish()
 
 
-def _problem(
-    random: Random, level: int, names: Sequence[Term], lengths: Mapping[Road, int]
-) -> Problem:
+def _problem(draft: Draft, names: Sequence[Term], lengths: Mapping[Road, int]) -> Problem:
+    random = draft.random
     task = random.choice(("route", "route", "degree", "reach"))
     degrees = [sum(place in ends for ends in lengths) for place in range(len(names))]
     if task == "degree" and sorted(degrees)[-1] > sorted(degrees)[-2]:
         best = degrees.index(max(degrees))
         answer = Name(names[best], tuple(names))
-        return problem("maps", task, level, answer, place=names[best], count=degrees[best])
+        return draft.problem(task, answer, place=names[best], count=degrees[best])
     start, end = random.sample(range(len(names)), 2)
     if task == "reach":
         limit = random.choice((20, 30, 40, 50, 60))
@@ -142,11 +141,11 @@ def _problem(
         ]
         listing = joined(near) if near else text("maps", task, "none")
         number = Number(len(near))
-        return problem("maps", task, level, number, start=names[start], limit=limit, near=listing)
+        return draft.problem(task, number, start=names[start], limit=limit, near=listing)
     length, places = _route(lengths, start, end)
     way = ", ".join(names[place].en for place in places)
     ends = {"start": names[start], "end": names[end]}
-    return problem("maps", "route", level, Number(length), way=way, **ends)
+    return draft.problem("route", Number(length), way=way, **ends)
 
 
 def _route(lengths: Mapping[Road, int], start: int, end: int) -> tuple[int, list[int]]:

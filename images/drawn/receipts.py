@@ -7,19 +7,7 @@ from dataclasses import dataclass
 from random import Random
 
 from images.drawn.canvas import INK, Canvas, Colour, Face, mixed
-from images.drawn.truth import (
-    Drawing,
-    Fact,
-    Number,
-    Problem,
-    Step,
-    Value,
-    items,
-    one_of,
-    problem,
-    question,
-    step,
-)
+from images.drawn.truth import Draft, Drawing, Fact, Number, Problem, Step, Value, one_of
 from images.drawn.words import GOODS, Slot, Term, Text
 
 _SHOPS = ("CORNER SHOP", "GREEN MARKET", "DAILY FOODS", "HARBOUR STORE", "THE PANTRY")
@@ -45,9 +33,9 @@ class _Row:
         return Fact(self.good, _money(self.cents))
 
 
-def draw(random: Random, level: int) -> Drawing:
+def draw(draft: Draft) -> Drawing:
     """A receipt; the facts are the totals of its rows."""
-    plan = step("receipts", level)
+    random, plan = draft.random, draft.plan
     goods = random.sample(GOODS, plan.rows)
     rows: list[_Row] = []
     while len({row.cents for row in rows}) < plan.rows:
@@ -58,9 +46,9 @@ def draw(random: Random, level: int) -> Drawing:
     facts = tuple(row.fact for row in rows)
     return Drawing(
         png=_paint(random, plan, rows),
-        question=question("receipts", random),
+        question=draft.question(),
         facts=facts,
-        problem=_problem(random, level, rows),
+        problem=_problem(draft, rows),
         guess=0.001,
         others=tuple(good for good in GOODS if good not in goods),
     )
@@ -107,14 +95,17 @@ def _paint(random: Random, plan: Step, rows: Sequence[_Row]) -> bytes:
     return canvas.finish()
 
 
-def _problem(random: Random, level: int, rows: Sequence[_Row]) -> Problem:
+def _problem(draft: Draft, rows: Sequence[_Row]) -> Problem:
+    random = draft.random
     order = sorted(rows, key=lambda row: -row.cents)
     total = sum(row.cents for row in rows)
-    task = random.choice(("two", "rank") if level <= 2 else ("total", "rank", "without", "change"))
+    task = random.choice(
+        ("two", "rank") if draft.level <= 2 else ("total", "rank", "without", "change")
+    )
 
     def ask(answer: Value, listed: Sequence[_Row], **slots: Slot) -> Problem:
-        listing = items("receipts", [row.fact for row in listed])
-        return problem("receipts", task, level, answer, listing=listing, **slots)
+        listing = draft.items([row.fact for row in listed])
+        return draft.problem(task, answer, listing=listing, **slots)
 
     if task == "rank":
         place = random.randint(0, min(3, len(rows) - 1))

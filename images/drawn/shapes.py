@@ -18,18 +18,7 @@ from PIL import Image, ImageDraw
 from images.drawn import words
 from images.drawn.canvas import Colour, Point, png
 from images.drawn.script import write_script
-from images.drawn.truth import (
-    Drawing,
-    Fact,
-    Name,
-    Number,
-    Problem,
-    Step,
-    items,
-    problem,
-    question,
-    step,
-)
+from images.drawn.truth import Draft, Drawing, Fact, Name, Number, Problem, Step
 from images.drawn.words import COLOURED, GROUNDS, HALVES, SIZES, TONES, text
 
 SHAPES: Final = ("circle", "square", "triangle", "star", "diamond", "cross")
@@ -90,17 +79,18 @@ class Scene:
     front: tuple[int, ...]
 
 
-def draw(random: Random, level: int) -> Drawing:
+def draw(draft: Draft) -> Drawing:
     """Things whose colours and shapes differ; the facts are the half or the size of each."""
-    scene = sample_scene(random, level)
-    script = write_script(scene, random) if level == 1 else None
+    random = draft.random
+    scene = sample_scene(random, draft.level)
+    script = write_script(scene, random) if draft.level == 1 else None
     asked = random.choice(("sizes", "halves"))
     facts = tuple(_fact(thing, asked) for thing in scene.things)
     return Drawing(
-        png=png(paint(scene) if level == 1 else paint(scene, 4 * SIDE).reduce(2)),
-        question=question("shapes", random, asked),
+        png=png(paint(scene) if draft.level == 1 else paint(scene, 4 * SIDE).reduce(2)),
+        question=draft.question(asked),
         facts=facts,
-        problem=_problem(random, level, scene.things, facts),
+        problem=_problem(draft, scene.things, facts),
         guess=1 / (2 * len(COLOURED)),
         others=tuple(term for term in COLOURED if term not in [fact.subject for fact in facts]),
         script=script,
@@ -113,8 +103,9 @@ def _fact(thing: Thing, asked: str) -> Fact:
     return Fact(subject, Name(next(term for term in among if term.en == value), among))
 
 
-def _problem(random: Random, level: int, things: Sequence[Thing], facts: Sequence[Fact]) -> Problem:
+def _problem(draft: Draft, things: Sequence[Thing], facts: Sequence[Fact]) -> Problem:
     """A number of things that are left, added, compared or paid."""
+    random = draft.random
     values = [fact.value["en"] for fact in facts]
     colour, shape = random.choice(things).colour, random.choice(things).shape
     group = random.choice(values)
@@ -128,13 +119,11 @@ def _problem(random: Random, level: int, things: Sequence[Thing], facts: Sequenc
         ),
         "price": 2 * len(things) + sum(inside) + sum(thing.colour == colour for thing in things),
     }
-    task = random.choice(("gap", "twice") if level <= 3 else ("twice", "left", "price"))
-    return problem(
-        "shapes",
+    task = random.choice(("gap", "twice") if draft.level <= 3 else ("twice", "left", "price"))
+    return draft.problem(
         task,
-        level,
         Number(numbers[task]),
-        listing=items("shapes", facts),
+        listing=draft.items(facts),
         colour=next(term for term in words.COLOURS if term.en == colour),
         shape=next(term for term in words.SHAPES if term.en == shape),
         group=text("shapes", group),
@@ -143,7 +132,7 @@ def _problem(random: Random, level: int, things: Sequence[Thing], facts: Sequenc
 
 def sample_scene(random: Random, level: int = 1) -> Scene:
     """A scene; the same state of `random` gives the same scene."""
-    plan = step("shapes", level)
+    plan = Draft("shapes", level, random).plan
     count = random.randint(*plan.things)
     things: list[Thing] = []
     for place, look in enumerate(_looks(random, count)):

@@ -7,19 +7,7 @@ from functools import partial
 from random import Random
 
 from images.drawn.canvas import INK, WHITE, Canvas, Colour, Point, mixed
-from images.drawn.truth import (
-    Drawing,
-    Fact,
-    Number,
-    Problem,
-    Step,
-    items,
-    one_of,
-    problem,
-    question,
-    ranked,
-    step,
-)
+from images.drawn.truth import Draft, Drawing, Fact, Number, Problem, Step, one_of, ranked
 from images.drawn.words import COLOURS, TOWERS, Term
 
 _GROUNDS: tuple[Colour, ...] = ((240, 240, 236), (232, 238, 244), (246, 240, 230))
@@ -27,9 +15,9 @@ _WIDE, _HIGH, _DEEP = 62.0, 26.0, (22.0, -15.0)
 """Width and height of a block's front, and how its depth moves across and down."""
 
 
-def draw(random: Random, level: int) -> Drawing:
+def draw(draft: Draft) -> Drawing:
     """Towers in one to three rows; the facts are their numbers of blocks."""
-    plan = step("stacks", level)
+    random, plan = draft.random, draft.plan
     columns = -(-plan.towers // plan.rows)
     names = TOWERS[: plan.towers]
     heights: list[int] = []
@@ -41,9 +29,9 @@ def draw(random: Random, level: int) -> Drawing:
     facts = tuple(Fact(name, Number(height)) for name, height in zip(names, heights, strict=True))
     return Drawing(
         png=_paint(random, plan, columns, names, heights),
-        question=question("stacks", random),
+        question=draft.question(),
         facts=facts,
-        problem=_problem(random, level, facts, heights),
+        problem=_problem(draft, facts, heights),
         guess=1 / plan.most,
         others=TOWERS[plan.towers :],
     )
@@ -98,13 +86,14 @@ def _block(canvas: Canvas, corner: Point, paint: Colour, seams: float) -> None:
         canvas.line([*outline, outline[0]], edge, 1)
 
 
-def _problem(random: Random, level: int, facts: Sequence[Fact], heights: Sequence[int]) -> Problem:
-    tasks = ["gap", "total"] if level <= 3 else ["total", "fill", "level"]
+def _problem(draft: Draft, facts: Sequence[Fact], heights: Sequence[int]) -> Problem:
+    random = draft.random
+    tasks = ["gap", "total"] if draft.level <= 3 else ["total", "fill", "level"]
     order = sorted(heights, reverse=True)
     if order[0] > order[1]:
         tasks.append("highest")
     task = random.choice(tasks)
-    ask = partial(problem, "stacks", task, level, listing=items("stacks", facts))
+    ask = partial(draft.problem, task, listing=draft.items(facts))
     if task == "highest":
         return ask(one_of(ranked(facts)[0], facts))
     if task == "level":

@@ -176,6 +176,12 @@ class Fact:
     subject: Term
     value: Value
 
+    @property
+    def number(self) -> int:
+        """The number or the time, whole."""
+        assert isinstance(self.value, Number | Time)
+        return int(self.value.value)
+
 
 @dataclass(frozen=True, slots=True)
 class Problem:
@@ -218,51 +224,49 @@ _GUESSES: Final[dict[str, dict[str, dict[str, float]]]] = json.loads(
 _LADDER: Final = load_table("ladder")
 
 
-def step(family: str, level: int) -> Step:
-    """The parameters of a family at a level from 1 to 10."""
-    return Step(**{name: values[level - 1] for name, values in _LADDER[family].items()})
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A drawing in the making: its family, its level from 1 to 10, and what it is drawn by."""
 
+    family: str
+    level: int
+    random: Random
 
-def question(family: str, random: Random, key: str = "questions", **slots: Text) -> Text:
-    """One of the questions of the first turn."""
-    return random.choice(texts(family, key)).fill(**slots)
+    @property
+    def plan(self) -> Step:
+        """The parameters of the level."""
+        values = _LADDER[self.family].items()
+        return Step(**{name: by_level[self.level - 1] for name, by_level in values})
 
+    def question(self, key: str = "questions", **slots: Text) -> Text:
+        """One of the questions of the first turn."""
+        return self.random.choice(texts(self.family, key)).fill(**slots)
 
-def guess_rate(family: str, task: str, level: int) -> float:
-    """How often another drawing's number is right, as `tests.bench.scenes blind` measured."""
-    return _GUESSES[family][task][str(level)]
+    def problem(self, task: str, answer: Value, **slots: Slot) -> Problem:
+        """A task; the slots are those of its question and its steps."""
+        words = TEXTS[self.family]
+        steps = words[task]["steps"] if "steps" in words[task] else words["steps"]
+        return Problem(
+            task=task,
+            question=Text(*words[task]["question"]).fill(**slots),
+            steps=Text(*steps).fill(**slots),
+            answer=answer,
+            guess=1 / len(answer.among) if isinstance(answer, Name) else self.guess_rate(task),
+        )
 
+    def guess_rate(self, task: str) -> float:
+        """How often another drawing's number is right, as `tests.bench.scenes blind` measured."""
+        return _GUESSES[self.family][task][str(self.level)]
 
-def problem(family: str, task: str, level: int, answer: Value, **slots: Slot) -> Problem:
-    """A task of a family; the slots are those of its question and its steps."""
-    has_steps = "steps" in TEXTS[family][task]
-    steps = text(family, task, "steps") if has_steps else text(family, "steps")
-    return Problem(
-        task=task,
-        question=text(family, task, "question").fill(**slots),
-        steps=steps.fill(**slots),
-        answer=answer,
-        guess=1 / len(answer.among)
-        if isinstance(answer, Name)
-        else guess_rate(family, task, level),
-    )
-
-
-def items(family: str, facts: Sequence[Fact]) -> Text:
-    """Facts as a list in a sentence."""
-    item = text(family, "item")
-    return joined([item.fill(name=fact.subject, value=fact.value) for fact in facts])
-
-
-def number_of(fact: Fact) -> int:
-    """The number or the time of a fact, whole."""
-    assert isinstance(fact.value, Number | Time)
-    return int(fact.value.value)
+    def items(self, facts: Sequence[Fact]) -> Text:
+        """Facts as a list in a sentence."""
+        item = text(self.family, "item")
+        return joined([item.fill(name=fact.subject, value=fact.value) for fact in facts])
 
 
 def ranked(facts: Sequence[Fact]) -> list[Fact]:
     """The facts from the greatest number to the least."""
-    return sorted(facts, key=lambda fact: -number_of(fact))
+    return sorted(facts, key=lambda fact: -fact.number)
 
 
 def one_of(fact: Fact, facts: Sequence[Fact]) -> Name:

@@ -25,6 +25,7 @@ from statistics import fmean
 import images.drawn.truth as truths
 from images.drawn import FAMILIES, LEVELS, draw_sample
 from images.drawn.canvas import Canvas
+from images.drawn.dialogue import draw
 from images.drawn.truth import Drawing, Name, Number, Plain, Value
 from tests.mmconv.benchmarks.scenes.rehearsal import Place, Rehearsal, holds, truth
 
@@ -107,10 +108,10 @@ def guess(n: int, *, write: bool) -> None:
         setattr(Canvas, method, lambda *_, **__: None)  # only the truth is wanted
     rates: dict[str, dict[str, dict[str, float]]] = {}
     print(f"| family | task | {' | '.join(map(str, LEVELS))} |")
-    for name, family in FAMILIES.items():
+    for name in FAMILIES:
         tasks: defaultdict[str, dict[int, tuple[float, float]]] = defaultdict(dict)
         for level in LEVELS:
-            drawings = [family(Random(f"blind/{level}/{each}"), level) for each in range(n)]
+            drawings = [draw(name, level, Random(f"blind/{level}/{each}")) for each in range(n)]
             for task, stated, measured in guesses(drawings):
                 tasks[task][level] = stated, measured
         for task, levels in tasks.items():
