@@ -3,9 +3,10 @@
 A *family* is one file with a function `draw(draft)`, which returns a `Drawing`: the image, the
 question of the perception turn, the facts that answer it, and a problem whose answer follows from
 these facts. Facts and answers are data (`truth`): a subject and a value. All else is common to the
-families, but for the English sentences about shapes of level 1 (`script`). `dialogue` writes references of several styles, and a creation turn
-that needs only the facts and the answer. `reading` compares a reply with the truth, in English
-and Chinese. `checks` are the constraints of creation turns.
+families, but for the English sentences about shapes of level 1 (`script`). `dialogue` writes
+references of several styles, and a creation turn that needs only the facts and the answer.
+`reading` compares a reply with the truth, in English and Chinese. `checks` are the constraints of
+creation turns.
 
 Sentences are in `texts.toml`, words in `words.toml`, and what the levels mean in `ladder.toml`.
 To add a family, write its file, its sentences and its ladder, and name it in `FAMILIES`.

@@ -27,19 +27,23 @@ class Constraint(ABC):
 
 @dataclass(frozen=True)
 class States(Constraint):
-    """States the values of some subjects."""
+    """States the values of some subjects, and no others, but for the answer of the second turn."""
 
     facts: tuple[Fact, ...]
+    answer: Value | None = None
     name: ClassVar[str] = "facts"
 
     def holds(self, reply: str) -> bool:
-        """Each subject must have its value at least once."""
+        """Each subject must have its value; "in 40 minutes Lima shows 4:10" may name it again."""
+        true = {fact.subject.en: fact.value for fact in self.facts}
         subjects = [fact.subject for fact in self.facts]
-        stated = [*bindings(plain(reply), subjects, self.facts[0].value)]
-        return all(
-            any(name == fact.subject.en and fact.value.accepts(value) for name, value in stated)
-            for fact in self.facts
-        )
+        right = set[str]()
+        for name, value in bindings(plain(reply), subjects, self.facts[0].value):
+            if true[name].accepts(value):
+                right.add(name)
+            elif self.answer is None or not self.answer.accepts(value):
+                return False
+        return right == {*true}
 
 
 @dataclass(frozen=True)

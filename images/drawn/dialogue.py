@@ -178,7 +178,8 @@ def _constraints(
     """More facts, sentences and rules at higher levels; and the facts to be named."""
     count = min(len(drawing.facts), 1 + level // 3)
     picked = tuple(random.sample(drawing.facts, count))
-    content: list[Constraint] = [States(picked), Gives(drawing.problem.answer, drawing.facts)]
+    answer = drawing.problem.answer
+    content: list[Constraint] = [States(picked, answer), Gives(answer, drawing.facts)]
     is_json, avoided = (
         level >= 3 and random.random() < 0.25,
         random.choice(texts("dialogue", "avoided")),

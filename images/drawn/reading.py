@@ -12,10 +12,10 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from images.drawn.truth import Fact, Mention, Name, Plain, Value, find_terms
-from images.drawn.words import Term
+from images.drawn.words import Term, load_table
 
 Outcome: TypeAlias = Literal["right", "wrong", "unread"]
 HEDGED = "hedged"
@@ -136,6 +136,7 @@ def plain(reply: str) -> str:
     text = unfolded(unicodedata.normalize("NFKC", reply))
     for pattern, plainer in _MARKUP:
         text = pattern.sub(plainer, text)
+    text = _ROW.sub(lambda row: row[0].replace(",", " | "), text)
     text = _HEADING.sub(_headed, text).replace("\u2022 ", "")
     if not re.search(r"\d\.\d", text):
         text = re.sub(r"(?<![\d,])(\d{1,3}),(\d\d)(?![\d,])", r"\1.\2", text)
@@ -354,30 +355,10 @@ def _links(
     return links
 
 
-_MARKUP = [
-    (re.compile(pattern, re.MULTILINE), plainer)
-    for pattern, plainer in (
-        (r"\u2212", "-"),
-        (r"\u2019", "'"),
-        (r"<[-=]+>|<?[-=]+>|\\(?:left)?(?:right)?arrow\b|\\to\b", "\u2192"),
-        (r"\\boxed\{((?:[^{}]|\{[^{}]*\})*)\}", r"\nAnswer: \1\n"),
-        (r"\\(?:text|mathbf|mathrm|textbf|operatorname)\{([^{}]*)\}", r"\1"),
-        (r"\\(?:times|cdot)", " x "),
-        (r"^[^\S\n]*(?:[-*+\u2022]|\d{1,2}[.)])[^\S\n]+", "\u2022 "),
-        (
-            r"\\[a-zA-Z]+|\\[()\[\],;! ]|\$(?!\d)|(?<=\d)\$|[*`#{}>]|(?<!\w)_|_(?!\w)",
-            " ",
-        ),
-        (r"^(?=.*---)[ \t:|-]+$|^[^\S\n]*\|", ""),
-        (r"(?<=\d),(?=\d{3}(?!\d))", ""),
-        (r"(?<![A-Za-z])x(?=\d)", "x "),
-        (r"\b(\w+) is (\d+)(?: [a-z]+)*? (?:from|to) (\w+)", r"\1-\3: \2"),
-        (r"^[^\W\d][^,\n:]*(?:,[^\s,][^,\n:]*)+$", lambda row: row[0].replace(",", " | ")),
-        (r"(?<=\d)\\?%|[$\u20ac\u00a3\u00a5]", " "),
-        (r"\((?=[^()]*\d)(?=[^()]*(?:[a-z]{3}|[个块件枚]))[^()]*\)(?=\s*:)", ""),
-    )
-]
-"""Markup and what stands for it, in this order."""
+_READING: Final = load_table("reading")
+_MARKUP = [(re.compile(pattern, re.MULTILINE), plainer) for pattern, plainer in _READING["markup"]]
+_ROW = re.compile(r"^[^\W\d][^,\n:]*(?:,[^\s,][^,\n:]*)+$", re.MULTILINE)
+"""A row of comma-separated values."""
 _HEADING = re.compile(
     r"^[^\S\n]*(?:\u2022 )?(?!.*(?:answer|result|total|答案))"
     r"(?P<heading>(?:[A-Za-z][\w-]* ?){1,3}|[^\n:\u2022]{1,5}) ?:"
@@ -435,22 +416,11 @@ _BEFORE = re.compile(
     r"\s*[:=×x|-]\s*|\s*(?!and\b|but\b|or\b)(?:[a-z]+\s+){0,3}|\s*[个枚只件块张颗格层处上的有是为]*\s*",
     re.IGNORECASE,
 )
-_ONES = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
-    "fifteen sixteen seventeen eighteen nineteen twenty"
-)
-_ENGLISH = {word: number for number, word in enumerate(_ONES.split())} | {
-    "thirty": 30,
-    "forty": 40,
-    "fifty": 50,
-    "sixty": 60,
-    "seventy": 70,
-    "eighty": 80,
-    "ninety": 90,
+_ENGLISH = {word: number for number, word in enumerate(_READING["ones"])} | {
+    word: 10 * number for number, word in enumerate(_READING["tens"], start=2)
 }
-_SMALL = "|".join(list(_ENGLISH)[1:10])
 _TENS = re.compile(
-    rf"\b(twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety)[- ]({_SMALL})\b", re.IGNORECASE
+    rf"\b({'|'.join(_READING['tens'])})[- ]({'|'.join(_READING['ones'][1:10])})\b", re.IGNORECASE
 )
 _WORD = re.compile(
     rf"\b(?:{'|'.join(word for word in _ENGLISH if word != 'one')})\b", re.IGNORECASE

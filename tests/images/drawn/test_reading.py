@@ -60,6 +60,8 @@ def test_sentences_are_counted(count: int, reply: str) -> None:
         ("1月有34位访客，2月只有12位。", True),
         ("In Jan we had 12 visitors, but 34 came in Feb.", False),
         ("Jan had 34 visitors.", False),
+        ("Jan had 34 visitors, Feb 12. In Jan there were 30.", False),
+        ("In Jan there were 30. Jan had 34 visitors, Feb 12.", False),
         ("1月有12位访客，2月有34位。", False),
     ],
 )

@@ -133,7 +133,10 @@ QUESTIONS: dict[str, dict[str, Checker]] = {
         "until": answer(Duration(95)),
         "place": answer(Name(LIMA, (OSLO, LIMA, CAIRO))),
         "note": note(
-            States(CITIES[:2]), Gives(Time(4 * 60 + 10)), Sentences(2), Ordered((OSLO, LIMA))
+            States(CITIES[:2], Time(4 * 60 + 10)),
+            Gives(Time(4 * 60 + 10)),
+            Sentences(2),
+            Ordered((OSLO, LIMA)),
         ),
     },
     "crowds": {
