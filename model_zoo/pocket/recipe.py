@@ -11,10 +11,10 @@ stopped. No dataset that mmconv writes uses these series.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from random import Random
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -24,14 +24,8 @@ from images.drawn.shapes import COLOURS, SHAPES, Scene, label_map, pixels, sampl
 
 SIZES = ("small", "large")
 
-PAD, UNKNOWN, IMAGE, USER, ASSISTANT, END = SPECIAL = (
-    "<pad>",
-    "<unknown>",
-    "<image>",
-    "<user>",
-    "<assistant>",
-    "<end>",
-)
+SPECIAL = ("<pad>", "<unknown>", "<image>", "<user>", "<assistant>", "<end>")
+PAD, UNKNOWN, IMAGE, USER, ASSISTANT, END = SPECIAL
 PATTERN = rf" ?(?:{'|'.join(COLOURS)}) (?:{'|'.join(SHAPES)})\b| ?\w+|\n| ?[^\w\s]"
 
 CHAT_TEMPLATE = (
@@ -46,8 +40,6 @@ CHAT_TEMPLATE = (
 )
 """Assistant turns end with <end>; a system message is left out, and mmconv then refuses it."""
 
-_SURVEYED = 4000
-
 SIDE = 80
 """Width and height of the model's input in pixels."""
 
@@ -57,7 +49,8 @@ PATCHES = GRID * GRID
 CONTEXT = 2048
 """Longest prompt and reply together, in tokens."""
 
-_MEAN = _DEVIATION = (0.5, 0.5, 0.5)
+_MIDDLE = 0.5
+"""Mean and deviation of each channel, by which pixels are scaled."""
 
 IGNORED = -100
 """The label of a token that is not learnt."""
@@ -85,7 +78,7 @@ def draw_sample(series: str, seed: int, number: int) -> tuple[Scene, Script]:
 def words() -> tuple[str, ...]:
     """The vocabulary in the order of its ids: special tokens, then words by their spelling."""
     met: set[str] = set()
-    for number in range(_SURVEYED):
+    for number in range(4000):
         for turn in draw_sample("pocket-words", 0, number)[1].turns:
             met.update(pieces(turn.instruction))
             met.update(pieces(turn.reference))
@@ -118,8 +111,8 @@ def build_processor(library: Any) -> Any:
     images = library.CLIPImageProcessor(
         size={"shortest_edge": SIDE},
         crop_size={"height": SIDE, "width": SIDE},
-        image_mean=_MEAN,
-        image_std=_DEVIATION,
+        image_mean=[_MIDDLE] * 3,
+        image_std=[_MIDDLE] * 3,
     )
     return library.LlavaProcessor(
         images,
@@ -167,8 +160,7 @@ def build_model(library: Any, tokenizer: Any) -> Any:
     return library.LlavaForConditionalGeneration(config)
 
 
-@dataclass(frozen=True, slots=True)
-class Views:
+class Views(NamedTuple):
     """Pictures (rows, 3, SIDE, SIDE) and, per patch and aspect, what it shows (rows, patches, 4).
 
     The aspects are colour, shape, size and place from the left, each 0 where there is only ground.
@@ -178,8 +170,7 @@ class Views:
     patches: torch.Tensor
 
 
-@dataclass(frozen=True, slots=True)
-class Texts:
+class Texts(NamedTuple):
     """Token ids (rows, length) padded at the end, and the ids to learn, else IGNORED."""
 
     ids: torch.Tensor
@@ -196,7 +187,7 @@ def views(scenes: list[Scene]) -> Views:
     values = torch.frombuffer(bytearray(flat), dtype=torch.uint8)
     pictures = values.view(len(scenes), SIDE, SIDE, 3).permute(0, 3, 1, 2).float()
     patches = torch.from_numpy(np.stack([_patches(scene) for scene in scenes]))
-    return Views((pictures / 255 - _MEAN[0]) / _DEVIATION[0], patches)
+    return Views((pictures / 255 - _MIDDLE) / _MIDDLE, patches)
 
 
 def _patches(scene: Scene) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
@@ -204,16 +195,11 @@ def _patches(scene: Scene) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
     cells = labels.reshape(GRID, PATCH, GRID, PATCH).swapaxes(1, 2).reshape(GRID * GRID, -1)
     cover = np.stack([(cells == place).mean(axis=1) for place in range(1, 6)], axis=1)
     shown = np.where(cover.max(axis=1) < _COVERED, 0, cover.argmax(axis=1) + 1)
-    aspects = [
-        (
-            COLOURS.index(thing.colour) + 1,
-            SHAPES.index(thing.shape) + 1,
-            SIZES.index(thing.size) + 1,
-            place,
-        )
-        for place, thing in enumerate(scene.things, start=1)
-    ]
-    return np.array([(0, 0, 0, 0), *aspects])[shown].astype(np.int64)
+    aspects = [(0, 0, 0, 0)]
+    for place, thing in enumerate(scene.things, start=1):
+        look = COLOURS.index(thing.colour), SHAPES.index(thing.shape), SIZES.index(thing.size)
+        aspects.append((look[0] + 1, look[1] + 1, look[2] + 1, place))
+    return np.array(aspects)[shown].astype(np.int64)
 
 
 def texts(dialogues: list[Script], known: Ids, turns: int, learnt: list[set[int]]) -> Texts:
@@ -282,13 +268,13 @@ def misreading(scene: Scene, random: Random) -> Scene:
     things = list(scene.things)
     for _ in range(random.randint(1, 2)):
         place = random.randrange(len(things))
-        changed = random.choice(
-            (
-                replace(things[place], colour=random.choice(COLOURS)),
-                replace(things[place], shape=random.choice(SHAPES)),
-                replace(things[place], size=random.choice(SIZES)),
-            )
+        thing = things[place]
+        choices = (
+            replace(thing, colour=random.choice(COLOURS)),
+            replace(thing, shape=random.choice(SHAPES)),
+            replace(thing, size=random.choice(SIZES)),
         )
-        if changed.name not in {other.name for other in things if other is not things[place]}:
+        changed = random.choice(choices)
+        if changed.name not in {other.name for other in things if other is not thing}:
             things[place] = changed
     return replace(scene, things=tuple(things))

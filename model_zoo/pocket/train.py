@@ -14,10 +14,8 @@ The log shows the loss; `python -m tests.bench.pocket` counts the exact answers 
 from __future__ import annotations
 
 import math
-import time
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple
 
 import click
 import torch
@@ -30,30 +28,28 @@ from model_zoo.pocket.recipe import ASPECTS, IGNORED, Ids, Texts, build_model, b
 
 _library: Any = transformers
 
-LOGGED_EVERY = 100
-"""Steps from one line of the log to the next."""
-
 _WARM_UP = 200
 """Steps of growing learning rate at the beginning of a stage."""
-
 _LAST_RATE = 0.03
 """The last learning rate as a share of the highest."""
-
 _SIGHT_KEPT = 0.1
 """The weight of the patch labels in the joint stage."""
 
-Batch: TypeAlias = Any
-"""`Views`, `Texts`, or pairs of both, by the stage."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stage:
+class Stage(NamedTuple):
     """How long a stage trains, in `steps` of `size` samples, and its highest learning rate."""
 
     name: str
     steps: int
     size: int
     rate: float
+
+
+STAGES = (
+    Stage("sight", steps=1000, size=96, rate=1e-3),
+    Stage("language", steps=1000, size=64, rate=1.5e-3),
+    Stage("joint", steps=1100, size=96, rate=8e-4),
+)
 
 
 class Pupil(nn.Module):
@@ -102,27 +98,19 @@ class Pupil(nn.Module):
         )
 
 
-def draw_batch(stage: Stage, number: int, known: Ids) -> Batch:
-    """The batch of step `number`."""
+def batch_loss(stage: Stage, number: int, pupil: Pupil, known: Ids) -> torch.Tensor:
+    """The loss of step `number`."""
     if stage.name == "sight":
-        return recipe.sight(number, stage.size)
+        views = recipe.sight(number, stage.size)
+        return pupil.patch_loss(pupil.features(views.pictures), views.patches)
     if stage.name == "language":
-        return recipe.language(number, stage.size, known)
+        return pupil.text_loss(recipe.language(number, stage.size, known))
     whole = stage.size // 3
-    return (
+    total = torch.zeros(())
+    for views, texts in (
         recipe.looking(number, stage.size - whole, known),
         recipe.conversing(number, whole, known),
-    )
-
-
-def batch_loss(stage: Stage, pupil: Pupil, batch: Batch) -> torch.Tensor:
-    """The loss of the stage."""
-    if stage.name == "sight":
-        return pupil.patch_loss(pupil.features(batch.pictures), batch.patches)
-    if stage.name == "language":
-        return pupil.text_loss(batch)
-    total = torch.zeros(())
-    for views, texts in batch:
+    ):
         features = pupil.features(views.pictures)
         total = total + pupil.text_loss(texts, features)
         total = total + _SIGHT_KEPT * pupil.patch_loss(features, views.patches)
@@ -138,14 +126,14 @@ def train_stage(pupil: Pupil, stage: Stage, known: Ids) -> None:
         for group in optimiser.param_groups:
             group["lr"] = stage.rate * _share_of_rate(number, stage.steps)
         with torch.autocast("cpu", dtype=torch.bfloat16):
-            loss = batch_loss(stage, pupil, draw_batch(stage, number, known))
+            loss = batch_loss(stage, number, pupil, known)
         optimiser.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
         nn.utils.clip_grad_norm_(pupil.parameters(), 1.0)
         optimiser.step()
-        if (number + 1) % LOGGED_EVERY == 0:
+        if (number + 1) % 100 == 0:
             progress = f"{number + 1}/{stage.steps}: loss {float(loss.detach()):.3f}"
-            click.echo(f"{time.strftime('%H:%M:%S')} {stage.name} {progress}")
+            click.echo(f"{stage.name} {progress}")
 
 
 def _share_of_rate(number: int, steps: int) -> float:
@@ -156,32 +144,21 @@ def _share_of_rate(number: int, steps: int) -> float:
     return _LAST_RATE + (1 - _LAST_RATE) * (1 + math.cos(math.pi * done)) / 2
 
 
-SIGHT = Stage(name="sight", steps=1000, size=96, rate=1e-3)
-LANGUAGE = Stage(name="language", steps=1000, size=64, rate=1.5e-3)
-JOINT = Stage(name="joint", steps=1100, size=96, rate=8e-4)
-SEED = 0
-
-
 @click.command()
 @click.option("--out", type=click.Path(path_type=Path), required=True)
 @click.option(
     "--steps",
     type=click.IntRange(1),
     nargs=3,
-    default=(SIGHT.steps, LANGUAGE.steps, JOINT.steps),
+    default=tuple(stage.steps for stage in STAGES),
     show_default=True,
     help="Steps of the stages sight, language and joint.",
 )
-@click.option("--threads", type=click.IntRange(1), default=2, show_default=True)
-def main(out: Path, steps: tuple[int, int, int], threads: int) -> None:
-    """Train the pocket model from scratch on drawn scenes, on the CPU."""
-    torch.set_num_threads(threads)
+def main(out: Path, steps: tuple[int, int, int]) -> None:
+    """Train the pocket model from scratch on drawn scenes, on two cores of the CPU."""
+    torch.set_num_threads(2)
     _library.utils.logging.disable_progress_bar()
-    stages = [
-        Stage(name=stage.name, steps=count, size=stage.size, rate=stage.rate)
-        for stage, count in zip((SIGHT, LANGUAGE, JOINT), steps, strict=True)
-    ]
-    train(out, stages)
+    train(out, [stage._replace(steps=n) for stage, n in zip(STAGES, steps, strict=True)])
 
 
 def train(out: Path, stages: list[Stage]) -> None:
@@ -191,7 +168,7 @@ def train(out: Path, stages: list[Stage]) -> None:
     sight, language, joint = stages
     pupils = {}
     for stage in (sight, language):
-        torch.manual_seed(SEED)
+        torch.manual_seed(0)
         pupils[stage.name] = Pupil(build_model(_library, processor.tokenizer))
         train_stage(pupils[stage.name], stage, known)
     pupil = pupils["sight"]
