@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from random import Random
@@ -35,15 +36,15 @@ def draw(draft: Draft) -> Drawing:
     style = random.randrange(3), random.choice(_ACCENTS)
     values = _times(random, plan) if is_clock else _loads(random, plan)
     for place, name, value in zip(places, names, values, strict=True):
-        tilt = random.uniform(-plan.tilt, plan.tilt)
+        dial = _Dial(canvas, place, radius, random.uniform(-plan.tilt, plan.tilt))
         if is_clock:
-            _clock(canvas, place, radius, plan, style, value, random.randrange(60), tilt)
+            _clock(dial, plan, style, value, random.randrange(60))
         else:
-            _gauge(canvas, place, radius, plan, style, value, tilt)
+            _gauge(dial, plan, style, value)
         size = max(11, radius * 0.2)
         canvas.text((place[0], place[1] + radius * 1.22), name.en, size, face="bold")
     within = plan.within if is_clock else plan.off
-    kind = Time if is_clock else partial(Number, digits=0)
+    kind = Time if is_clock else Number
     facts = tuple(
         Fact(name, kind(value, within=within)) for name, value in zip(names, values, strict=True)
     )
@@ -94,84 +95,67 @@ def _board(random: Random, count: int) -> tuple[Canvas, list[Point], float]:
     return canvas, places, radius
 
 
-def _clock(  # noqa: PLR0913 - what is drawn, where, and how
-    canvas: Canvas,
-    centre: Point,
-    radius: float,
-    plan: Step,
-    style: tuple[int, Colour],
-    minutes: int,
-    seconds: int,
-    tilt: float,
-) -> None:
+@dataclass(frozen=True, slots=True)
+class _Dial:
+    """Where a dial is drawn; distances are shares of its radius."""
+
+    canvas: Canvas
+    centre: Point
+    radius: float
+    tilt: float
+
+    def at(self, direction: float, share: float) -> Point:
+        return polar(self.centre, self.radius * share, direction + self.tilt)
+
+    def stroke(
+        self, direction: float, start: float, end: float, colour: Colour, width: float
+    ) -> None:
+        """A line along a direction."""
+        self.canvas.line([self.at(direction, start), self.at(direction, end)], colour, width)
+
+    def disc(self, radius: float, colour: Colour, outline: Colour | None, width: float) -> None:
+        """A disc around the middle."""
+        size, edge = self.radius * radius, self.radius * width
+        self.canvas.disc(self.centre, size, colour, outline=outline, width=edge)
+
+
+def _clock(dial: _Dial, plan: Step, style: tuple[int, Colour], minutes: int, seconds: int) -> None:
     dark, accent = style[0] == 2, style[1]
     face = (44, 48, 58) if dark else WHITE
     ink = mixed(face, WHITE if dark else INK, plan.contrast)
-    canvas.disc(centre, radius, face, outline=accent if style[0] == 1 else INK, width=radius * 0.06)
+    dial.disc(1, face, accent if style[0] == 1 else INK, 0.06)
     for tick in range(60 if plan.ticks else 0):
         long = tick % 5 == 0
-        ends = [
-            polar(centre, radius * share, 6 * tick + tilt)
-            for share in (0.9, 0.82 if long else 0.87)
-        ]
-        canvas.line(ends, ink, 2 if long else 1)
-    if not plan.ticks:
-        for tick in range(12):
-            canvas.disc(polar(centre, radius * 0.86, 30 * tick + tilt), 2 + 2 * (tick == 0), ink)
+        dial.stroke(6 * tick, 0.9, 0.82 if long else 0.87, ink, 2 if long else 1)
+    for tick in range(0 if plan.ticks else 12):
+        dial.canvas.disc(dial.at(30 * tick, 0.86), 2 + 2 * (tick == 0), ink)
     for hour in range(1, 13):
         if plan.numerals and hour % (12 // plan.numerals) == 0:
-            canvas.text(
-                polar(centre, radius * 0.68, 30 * hour + tilt), str(hour), radius * 0.17, colour=ink
-            )
-
-    def draw_hand(angle: float, back: float, reach: float, colour: Colour, width: float) -> None:
-        ends = [polar(centre, radius * share, angle + tilt) for share in (-back, reach)]
-        canvas.line(ends, colour, width)
-
-    draw_hand(minutes / 2, 0.1, 0.46, ink, radius * 0.075)
-    draw_hand(6 * (minutes % 60), 0.12, 0.76, ink, radius * 0.04)
+            dial.canvas.text(dial.at(30 * hour, 0.68), str(hour), dial.radius * 0.17, colour=ink)
+    dial.stroke(minutes / 2, -0.1, 0.46, ink, dial.radius * 0.075)
+    dial.stroke(6 * (minutes % 60), -0.12, 0.76, ink, dial.radius * 0.04)
     if plan.second_hand:
-        draw_hand(6 * seconds, 0.16, 0.8, accent, 1.5)
-    canvas.disc(centre, radius * 0.055, accent)
+        dial.stroke(6 * seconds, -0.16, 0.8, accent, 1.5)
+    dial.disc(0.055, accent, None, 0)
 
 
-def _gauge(  # noqa: PLR0913 - what is drawn, where, and how
-    canvas: Canvas,
-    centre: Point,
-    radius: float,
-    plan: Step,
-    style: tuple[int, Colour],
-    value: int,
-    tilt: float,
-) -> None:
-    face = (250, 250, 246)
+def _gauge(dial: _Dial, plan: Step, style: tuple[int, Colour], value: int) -> None:
+    face, directions = (250, 250, 246), [-135 + 2.7 * load for load in range(101)]
     ink = mixed(face, INK, plan.contrast)
-    canvas.disc(centre, radius, face, outline=INK, width=radius * 0.05)
-
-    def at(load: float) -> float:
-        return -135 + 2.7 * load + tilt
-
+    dial.disc(1, face, INK, 0.05)
     labelled = 10 if plan.numerals == 12 else 20 if plan.numerals == 4 else 50
     for load in range(0, 101, 2 if plan.ticks else 10):
-        ends = [
-            polar(centre, radius * share, at(load))
-            for share in (0.9, 0.78 if load % 10 == 0 else 0.84)
-        ]
-        canvas.line(ends, ink, 2 if load % 10 == 0 else 1)
+        long, direction = load % 10 == 0, directions[load]
+        dial.stroke(direction, 0.9, 0.78 if long else 0.84, ink, 2 if long else 1)
         if load % labelled == 0:
-            canvas.text(
-                polar(centre, radius * 0.63, at(load)), str(load), max(9, radius * 0.13), colour=ink
-            )
+            size = max(9, dial.radius * 0.13)
+            dial.canvas.text(dial.at(direction, 0.63), str(load), size, colour=ink)
     if style[0] == 1:
-        for load in range(80, 100):
-            ends = [polar(centre, radius * 0.94, at(each)) for each in (load, load + 1)]
-            canvas.line(ends, (208, 46, 48), radius * 0.04)
-    canvas.line(
-        [polar(centre, -radius * 0.15, at(value)), polar(centre, radius * 0.74, at(value))],
-        style[1],
-        radius * 0.035,
-    )
-    canvas.disc(centre, radius * 0.08, INK)
+        for ends in pairwise(directions[80:]):
+            line = [dial.at(direction, 0.94) for direction in ends]
+            dial.canvas.line(line, (208, 46, 48), dial.radius * 0.04)
+    dial.stroke(directions[value], -0.15, 0.74, style[1], dial.radius * 0.035)
+    dial.disc(0.08, INK, None, 0)
 
 
 def _time_problem(draft: Draft, facts: Sequence[Fact], within: int) -> Problem:

@@ -180,10 +180,8 @@ def _constraints(
     picked = tuple(random.sample(drawing.facts, count))
     answer = drawing.problem.answer
     content: list[Constraint] = [States(picked, answer), Gives(answer, drawing.facts)]
-    is_json, avoided = (
-        level >= 3 and random.random() < 0.25,
-        random.choice(texts("dialogue", "avoided")),
-    )
+    is_json = level >= 3 and random.random() < 0.25
+    avoided = random.choice(texts("dialogue", "avoided"))
     if is_json:
         keys = (*(fact.subject.en for fact in picked), "answer")
         return (*content, JsonObject(keys)), picked
