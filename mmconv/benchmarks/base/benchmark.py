@@ -16,7 +16,7 @@ from dataclasses import replace
 from functools import cached_property
 from itertools import product
 from pathlib import Path
-from typing import Any, ClassVar, Generic, TypeVar, get_args, get_origin
+from typing import Any, ClassVar, Generic, Literal, TypeVar, get_args, get_origin
 
 from pydantic import Field
 
@@ -25,8 +25,8 @@ from mmconv.benchmarks.base.compare import Board, Tables, derive_boards
 from mmconv.benchmarks.base.dataset import Dataset, load_dataset
 from mmconv.benchmarks.base.endings import METRICS, endings
 from mmconv.benchmarks.base.judges import (
-    average,
     check_judges,
+    combine_judges,
     copy_calls,
     make_judge_tables,
     split_calls,
@@ -86,6 +86,8 @@ class Options(BenchmarkOptions):
     """Continue without incomplete or unreadable records; the report lists them."""
     generate_only: bool = False
     """Only request the candidate's answers; no judge is needed."""
+    judges_by: Literal["mean", "vote"] = "mean"
+    """How several judges give one value: their mean, or by vote, which is their median."""
 
 
 class ImageOptions(Options):
@@ -338,7 +340,7 @@ class Benchmark(ABC, Generic[SampleT, OptionsT]):
             conditions=conditions,
             unnamed=", ".join(cls.default_conditions or conditions),
             roles=cls.roles or any_role,
-            judging=cls.judging,
+            judging=cls.judging | {"judges_by"},
             scale={name: ends for name, ends in scales.items() if ends is not None},
             display=cls.display,
         )
@@ -366,7 +368,7 @@ class Benchmark(ABC, Generic[SampleT, OptionsT]):
         results = {label: self.results(sample, condition, *part) for label, part in parts.items()}
         with self._noted(sample, condition, "score"):
             judged = {label: self.score(sample, each) for label, each in results.items()}
-            scores = tuple(average(judged, self.scale))
+            scores = tuple(combine_judges(judged, self.scale, self.options.judges_by))
             if scores or not self.options.generate_only:
                 check_scores(scores, self.scale)
         kept = (score for score in scores if score.why != NOT_JUDGED)
@@ -407,8 +409,7 @@ class Benchmark(ABC, Generic[SampleT, OptionsT]):
 
     def metrics_for(self, frame: ScoreFrame) -> list[Metric]:
         """The metrics of the benchmark, or the default ones for these scores."""
-        declared = [*self.metrics()]
-        if declared:
+        if declared := [*self.metrics()]:
             return declared
         names = [name for name in frame.distinct("metric") if name not in METRICS]
         scales = {name: ends_of(self.scale, name) for name in names}

@@ -1,7 +1,7 @@
-"""Several judges of one run: each gives the same verdicts, and a score is the mean of theirs.
+"""Several judges of one run: each gives the same verdicts, and a score is their mean or median.
 
 The first judge has the plan's own calls, each other one a copy of them. The scores of each judge
-alone have the tag `judge`; tables, comparisons and rankings read the means, which have none.
+alone have the tag `judge`; tables, comparisons and rankings read the common ones, which have none.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
-from math import fsum
-from typing import ClassVar, Protocol
+from statistics import fmean, median
+from typing import ClassVar, Literal, Protocol
 
 import numpy as np
 
@@ -130,8 +130,10 @@ def split_calls(
     return found
 
 
-def average(by_judge: Mapping[str, Iterable[Score]], scale: Scale) -> Iterator[Score]:
-    """The mean of each score over the judges, and the scores of each alone.
+def combine_judges(
+    by_judge: Mapping[str, Iterable[Score]], scale: Scale, how: Literal["mean", "vote"] = "mean"
+) -> Iterator[Score]:
+    """The mean of each score over the judges, or by vote the median, and the scores of each alone.
 
     A score that one judge lacks is missing. If other scores have a scale, one without it does not
     come from a judge. The scores of one judge are left as they are.
@@ -147,6 +149,7 @@ def average(by_judge: Mapping[str, Iterable[Score]], scale: Scale) -> Iterator[S
         yield from next(iter(by_judge.values()))
         return
     every = {label: {_place(each): each for each in scores} for label, scores in by_judge.items()}
+    combine = median if how == "vote" else fmean
     first: dict[object, Score] = {}
     for scores in every.values():
         first = scores | first
@@ -155,7 +158,7 @@ def average(by_judge: Mapping[str, Iterable[Score]], scale: Scale) -> Iterator[S
         theirs = {label: scores.get(place, absent) for label, scores in every.items()}
         values = [each.value for each in theirs.values() if each.value is not None]
         why = next((each.why for each in theirs.values() if each.why is not None), None)
-        yield replace(score, value=fsum(values) / len(values) if why is None else None, why=why)
+        yield replace(score, value=combine(values) if why is None else None, why=why)
         if not isinstance(scale, Mapping) or ends_of(scale, score.metric) is not None:
             for label, each in theirs.items():
                 yield replace(each, tags={**each.tags, TAG: label})

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import ROUND_HALF_UP, Decimal
 from itertools import filterfalse, product
 from statistics import fmean
 from typing import Literal, TypeAlias
@@ -121,11 +122,16 @@ def supported_digits(low: float | None, high: float | None, most: int) -> int:
 
 
 def write_estimate(cell: Cell, *, unit: str = "", signed: bool = False, most: int = 2) -> str:
-    """A number with its interval and the digits that this supports, as in `94 % [71, 100]`."""
+    """A number with its interval and the digits that this supports, as in `94 % [71, 100]`.
+
+    It has no more digits than in a table, and is rounded half up like there.
+    """
+    most = most if cell.digits is None else min(most, cell.digits)
     digits = supported_digits(cell.low, cell.high, most)
 
     def write(number: float | None) -> str:
-        rounded = f"{round(number or 0.0, digits) + 0.0:,.{digits}f}"
+        exact = Decimal(repr(float(number or 0.0)))
+        rounded = f"{exact.quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP) + 0:,f}"
         return cell.outside(number or 0.0) or rounded.replace("-", "\N{MINUS SIGN}")
 
     sign = "+" if signed and isinstance(cell.value, float) and cell.value > 0 else ""

@@ -50,7 +50,7 @@ async def test_a_comparison_says_which_differences_are_significant(tmp_path: Pat
     minus = "\N{MINUS SIGN}"
     assert findings[0] == (
         "blurred is worse than sharp in perception, direct (1-10): "
-        f"{minus}3.2 [{minus}4.7, {minus}1.8]."
+        f"{minus}3.3 [{minus}4.7, {minus}1.8]."
     )
     [none] = comparison_findings(compare(runs[:2]), display)
     assert none.startswith("No difference is significant. fair minus sharp in R1, direct (1-10): ")

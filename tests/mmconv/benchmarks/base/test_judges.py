@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from mmconv.benchmarks.base.judges import _tabulate_judges, average
+from mmconv.benchmarks.base.judges import _tabulate_judges, combine_judges
 from mmconv.cli import commands
 from mmconv.cli.shared.options import read_spec
 from mmconv.core.config import ModelSpec, RunSpec
@@ -97,9 +97,18 @@ def test_a_score_that_a_judge_lacks_is_missing_for_its_reason() -> None:
         why = "unparsed" if value is None else None
         return Score(sample="1", condition="free", metric="fit", value=value, why=why)
 
-    mean, *alone = average({"a": [score(8)], "b": [score(None)]}, None)
+    mean, *alone = combine_judges({"a": [score(8)], "b": [score(None)]}, None)
     assert (mean.value, mean.why, mean.tags) == (None, "unparsed", {})
     assert [each.tags["judge"] for each in alone] == ["a", "b"]
+
+
+def test_by_vote_two_of_three_judges_decide() -> None:
+    def win(value: float) -> Score:
+        return Score(sample="1", condition="free", metric="win", value=value)
+
+    judged = {"a": [win(1.0)], "b": [win(0.0)], "c": [win(1.0)]}
+    common = [next(combine_judges(judged, None, how)).value for how in ("mean", "vote")]
+    assert common == [pytest.approx(2 / 3), 1.0]
 
 
 def test_the_command_line_lists_judges(tmp_path: Path) -> None:
