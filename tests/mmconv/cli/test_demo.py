@@ -21,7 +21,7 @@ def test_the_demo_ends_with_tables_findings_report_and_a_command_for_a_transcrip
     assert result.exit_code == 0, result.output
     printed = result.output[result.output.index("Scenes, answered by pocket") :].splitlines()
     assert len(printed) <= 40
-    assert any(line.startswith("R2, right (%): ") for line in printed)
+    assert any(line.startswith("No turn changes significantly") for line in printed)
     assert any(line.startswith("All ") and line.endswith("tables") for line in printed)
     assert Path(result.output.split("The report: ")[1].splitlines()[0]).is_file()
     command = shlex.split(result.output.split("A transcript: ")[1].splitlines()[0])

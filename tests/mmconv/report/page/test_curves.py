@@ -45,14 +45,14 @@ def test_a_run_has_a_picture_for_each_turn_and_a_curve_for_each_condition() -> N
     assert [*second.rows] == ["free", "perfect seeing"]
     assert first.reach == second.reach == (5.0, 100.0)
     plot = second.plot()
-    assert [text for text, _ in plot.legend] == ["free: 1.8 [1.2, 2.2]", "perfect seeing: >3"]
+    assert [text for text, _ in plot.legend] == ["free: 1.8 [1.3, 2.3]", "perfect seeing: >3"]
     # a mark outside the axis is a text; the other one is drawn
     assert plot.svg.count("<path") == 1
     assert ">&gt;3</text>" in plot.svg
     assert plot.svg.count('class="zero"') == 1
-    assert plot.words.startswith("free: breaks 1.8 [1.2, 2.2]; level 1: 80, 2: 40, 3: 10; perfect")
+    assert plot.words.startswith("free: breaks 1.8 [1.3, 2.3]; level 1: 80, 2: 40, 3: 10; perfect")
     # a picture of one curve has no legend
-    assert first.plot().note == f"{MARK}\N{NO-BREAK SPACE}breaks: 2.2 [1.8, 2.8]"
+    assert first.plot().note == f"{MARK}\N{NO-BREAK SPACE}breaks: 2.3 [1.8, 2.8]"
 
 
 def test_other_rows_have_a_picture_each_and_need_two_places() -> None:
