@@ -5,6 +5,7 @@ To add a group of routes, add its module to `ROUTERS`.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
@@ -22,7 +23,7 @@ from mmconv.service.openapi import EVERYWHERE, build_document
 from mmconv.service.runs import RUN, RunWork
 from mmconv.service.settings import Settings
 from mmconv.service.state import Serving, open_service
-from mmconv.service.webhooks import signing_key
+from mmconv.service.webhooks import send_left_behind, signing_key
 
 ROUTERS = (
     "chat",
@@ -59,6 +60,7 @@ async def open_app(settings: Settings) -> AsyncIterator[FastAPI]:
             settings.runs_at_once,
         )
         await stack.enter_async_context(worker.at_work(settings.drain_seconds))
+        stack.callback(asyncio.create_task(send_left_behind(settings)).cancel)
         routers = [import_module(f"mmconv.service.{name}").router for name in ROUTERS]
         app = build_app(shared, routers)
         app.state.worker = worker

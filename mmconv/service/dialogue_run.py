@@ -178,11 +178,9 @@ class DialogueRequest(DialogueSettings, DialogueContent):
     def _convbench_faults(self) -> Iterator[tuple[str, str]]:
         if len(self.turns) != CONVBENCH_TURNS:
             yield "turns", f"ConvBench's prompts judge {CONVBENCH_TURNS} turns"
-        if len(self.images) + len(self.turns[0].images) != 1:
-            yield "images", "ConvBench's prompts judge a dialogue about one image"
-        for place, turn in enumerate(self.turns[1:], start=1):
-            if turn.images:
-                yield f"turns[{place}].images", "ConvBench's prompts use the image of turn 1 only"
+        images = [*self.images, *(image for turn in self.turns for image in turn.images)]
+        if len(images) != 1 or any(turn.images for turn in self.turns[1:]):
+            yield "images", "ConvBench's prompts judge a dialogue about one image, in turn 1"
         if self.caption is None:
             yield "caption", "ConvBench's prompts contain it"
         yield from self._missing(len(self.turns), "ConvBench's prompts contain it")

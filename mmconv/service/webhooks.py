@@ -1,7 +1,7 @@
 """Webhooks: a run's state as JSON, posted to a URL of the client's when the run has ended.
 
 They are signed as https://www.standardwebhooks.com describes, so its libraries verify them.
-Redirects are not followed. What is not delivered before the server ends is lost.
+Redirects are not followed. One under way is in a file, so that the next process continues it.
 """
 
 from __future__ import annotations
@@ -15,9 +15,12 @@ import logging
 import os
 import time
 from ipaddress import ip_address
+from pathlib import Path
 
+import orjson
 from aiohttp import ClientError, ClientSession, ClientTimeout, DummyCookieJar, TCPConnector
 
+from mmconv.core.atomic_writes import atomic_write
 from mmconv.core.errors import ConfigError
 from mmconv.service.addresses import Resolver, Rules, check_url, is_public
 from mmconv.service.errors import Problem
@@ -30,6 +33,9 @@ SECRET = "MMCONV_WEBHOOK_SECRET"
 
 PAUSES = (1.0, 5.0, 30.0, 120.0)
 """Seconds between the attempts, of which there is one more."""
+
+FOLDER = "webhooks"
+"""The folder in `out` of those that are not delivered yet."""
 
 SECONDS = 15.0
 """The total time of an attempt."""
@@ -63,6 +69,32 @@ def check_webhook(settings: Settings, url: str) -> None:
 
 async def send_webhook(settings: Settings, url: str, message_id: str, body: bytes) -> None:
     """Post the body until it is accepted (2xx) or the attempts end. Failures are logged."""
+    path = settings.out / FOLDER / f"{message_id}.json"
+
+    def keep() -> None:
+        path.parent.mkdir(exist_ok=True)
+        with atomic_write(path) as part:
+            part.write_bytes(orjson.dumps([url, body.decode()]))
+
+    await asyncio.to_thread(keep)
+    await _deliver(settings, path)
+
+
+async def send_left_behind(settings: Settings) -> None:
+    """Send what an earlier process had begun. Receivers know a repeated one by its id."""
+    if signing_key() is not None:
+        paths = sorted((settings.out / FOLDER).glob("*.json"))
+        await asyncio.gather(*(_deliver(settings, path) for path in paths))
+
+
+async def _deliver(settings: Settings, path: Path) -> None:
+    """Send the webhook in a file. The file stays if the process ends meanwhile."""
+    url, body = orjson.loads(await asyncio.to_thread(path.read_bytes))
+    await _attempt(settings, url, path.stem, body.encode())
+    await asyncio.to_thread(path.unlink, missing_ok=True)
+
+
+async def _attempt(settings: Settings, url: str, message_id: str, body: bytes) -> None:
     for pause in (0.0, *PAUSES):
         await asyncio.sleep(pause)
         try:

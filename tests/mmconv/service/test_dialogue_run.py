@@ -252,7 +252,7 @@ def test_the_least_that_can_be_asked() -> None:
         ),
         ({"prompts": "convbench", "images": []}, "images"),
         ({"images": [], "turns": LATE, "caption": None}, "caption"),
-        ({"prompts": "convbench", "turns": LATE}, "turns[1].images"),
+        ({"prompts": "convbench", "turns": LATE}, "images"),
         ({"prompts": "convbench", "turns": [SHOWN, *TURNS[1:]]}, "images"),
         ({"prompts": "convbench", "turns": TURNS[:2], "conditions": ["free"]}, "turns"),
         (

@@ -6,8 +6,10 @@ import base64
 import hashlib
 import hmac
 from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import orjson
@@ -16,7 +18,9 @@ from aiohttp import web
 
 from mmconv.core.errors import ConfigError
 from mmconv.service import webhooks
-from tests.mmconv.service.conftest import Serve
+from mmconv.service.app import open_app
+from mmconv.service.settings import Settings
+from tests.mmconv.service.conftest import MODELS, Serve
 from tests.mmconv.service.run_settings import begun, drawn, finished, request, until
 
 KEY = b"0123456789abcdef"
@@ -101,6 +105,26 @@ async def test_a_run_that_was_stopped_is_posted_too(
     await served.client.delete(f"/v1/runs/{run}")
     await until(lambda: bool(receiver.seen), seconds=60)
     assert orjson.loads(receiver.seen[0][1])["state"] == "stopped"
+
+
+async def test_one_under_way_is_sent_by_the_next_server(
+    serve: Serve, receiver: Receiver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    receiver.statuses[:] = [503]
+    monkeypatch.setattr(webhooks, "PAUSES", (600.0,))
+    settings: dict[str, Any] = {"data": drawn(tmp_path), "webhook_networks": LOOPBACK}
+    async with AsyncExitStack() as first:
+        document = {"models": MODELS, "out": tmp_path / "out"} | settings
+        app = await first.enter_async_context(open_app(Settings.model_validate(document)))
+        transport = httpx2.ASGITransport(app)
+        client = httpx2.AsyncClient(transport=transport, base_url="http://localhost")
+        await post(await first.enter_async_context(client), receiver.url)
+        await until(lambda: len(receiver.seen) == 1, seconds=60)
+    await serve(**settings)
+    await until(lambda: len(receiver.seen) == 2)
+    (before, body), (after, same) = receiver.seen
+    assert (before["webhook-id"], body) == (after["webhook-id"], same)
+    await until(lambda: not [*(tmp_path / "out" / "webhooks").iterdir()])
 
 
 async def test_nothing_is_posted_to_a_private_address(
