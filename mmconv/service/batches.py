@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from functools import partial
 from typing import Annotated, Any
 
@@ -28,8 +27,7 @@ from mmconv.service.datasets import NewDataset, OwnDataset
 from mmconv.service.dialogue_run import DialogueContent, DialogueRequest, DialogueSettings
 from mmconv.service.dialogues import DIALOGUE, check_request, open_images
 from mmconv.service.errors import Problem, json_response
-from mmconv.service.jobs import submitted_job
-from mmconv.service.jobs import wait as wait_for
+from mmconv.service.jobs import submitted_job, wait
 from mmconv.service.openapi import LOCATION, answers, documented
 from mmconv.service.request_images import RequestImages, request_images, work_on_image
 from mmconv.service.requests import JsonRoute, Words
@@ -121,9 +119,7 @@ async def add_batch(
         sampling={CANDIDATE: asked.sampling} if asked.sampling.model_fields_set else {},
     )
     job = submitted_job(await submit_run(shared, caller, run), caller)
-    if job.is_active and seconds:
-        with suppress(Problem):  # it is queued all the same, though too many requests wait
-            job = await wait_for(shared, caller, job, seconds)
+    job = await wait(shared, caller, job, seconds)
     info = await asyncio.to_thread(run_info, shared, job)
     result = {"run": info, **await _tables(shared, job)}
     status = 200 if job.state == "done" else 202

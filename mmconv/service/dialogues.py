@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import Annotated, Any, Final
 
@@ -196,11 +195,7 @@ async def _hold(
             check_answered(finished)
             return dialogue.result(finished)
         job = await _submit(shared, caller, dialogue, calls)
-    if job.is_active and seconds:
-        # It is queued all the same, though too many requests of the caller's wait already.
-        with suppress(Problem):
-            return await wait(shared, caller, job, seconds)
-    return job
+    return await wait(shared, caller, job, seconds)
 
 
 async def _submit(shared: Service, caller: Caller, dialogue: DialogueRun, calls: int) -> Job:

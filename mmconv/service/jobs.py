@@ -427,9 +427,12 @@ async def watch(shared: Readable, caller: Caller, job: Job) -> AsyncIterator[Job
 
 
 async def wait(shared: Service, caller: Caller, job: Job, seconds: float) -> Job:
-    """The job when it has ended, or as it is after some seconds. Raises as `watch` does."""
+    """The job when it has ended, or as it is after some seconds.
+
+    It is as it is at once if too many requests of the caller watch already.
+    """
     last = job
-    with suppress(TimeoutError):
+    with suppress(TimeoutError, Problem):
         async with asyncio.timeout(seconds):
             async for current in watch(shared, caller, job):
                 last = current

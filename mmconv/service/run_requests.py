@@ -16,11 +16,11 @@ from functools import cache
 from pathlib import Path, PurePath
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, StrictInt, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StrictInt, ValidationError, model_validator
 
 from mmconv.benchmarks.options import Description, describe, file_options, without_idle_judge
 from mmconv.benchmarks.registry import CLASSES, TITLES, find_class
-from mmconv.core.config import ModelSpec, RunSpec, SamplingSpec
+from mmconv.core.config import ModelSpec, RunSpec, SamplingSpec, accept_seats
 from mmconv.core.documents import describe_problems
 from mmconv.core.errors import ConfigError, DataError, InputError
 from mmconv.core.keys import hash_json
@@ -45,11 +45,10 @@ class RunRequest(BaseModel):
 
     `data` is the id of a dataset that the token sent, or, as the models are, a name that the
     operator configured. `options` are the benchmark's own, except those that name files. `sampling`
-    overrides the benchmark's by role. `trials` runs
-    each sample N times. `limit` takes the first N samples only, or N at random with the seed
-    `shuffle`; `samples` takes the samples of these keys. The run's state is posted to the URL
-    `webhook` when it has ended, signed as Standard Webhooks are; a run that was posted before keeps
-    its webhook.
+    overrides the benchmark's by role. `trials` runs each sample N times. `limit` takes the first N
+    samples only, or N at random with the seed `shuffle`; `samples` takes the samples of these keys.
+    The run's state is posted to the URL `webhook` when it has ended, signed as Standard Webhooks
+    are; a run that was posted before keeps its webhook.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -65,6 +64,11 @@ class RunRequest(BaseModel):
     samples: tuple[str, ...] | None = Field(default=None, min_length=1, max_length=10_000)
     seed: StrictInt = Field(default=0, ge=0, lt=2**32)
     webhook: str | None = Field(default=None, max_length=2000)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _accept_seats(cls, value: Any) -> Any:
+        return accept_seats(value)
 
     def canonical(self) -> str:
         """The request as JSON, without fields that were not set."""

@@ -203,9 +203,7 @@ async def annotate_run(
 
     What the request leaves out stays. A run has no folder before it begins.
     """
-    job = await find_run(shared, run)
-    if not caller.owns(job):
-        raise not_owned()
+    job = await find_own_run(shared, caller, run)
     folder = _folder(shared, job)
     if folder is None or not folder.is_dir():
         raise Problem(409, f"the run {run} has not begun, so it has no folder", code="not_here")
@@ -272,9 +270,7 @@ async def stop_run(run: RunId, shared: Shared, caller: RunStarter, purge: bool =
     With `purge`, remove one that has ended: its scores, tables, transcripts and report. The replies
     stay in the cache, where equal calls of any run find them.
     """
-    job = await find_run(shared, run)
-    if not caller.owns(job):
-        raise not_owned()
+    job = await find_own_run(shared, caller, run)
     if purge:
         await remove_run(shared, job)
         return Response(status_code=204)
@@ -323,9 +319,12 @@ class RunWork(Work):
         await send_webhook(self._shared.settings, url, message_id, body)
 
 
-def not_owned() -> Problem:
-    """403 for a run of another token."""
-    return Problem(403, "this run is another token's", code="not_yours")
+async def find_own_run(shared: Readable, caller: Caller, run: str) -> Job:
+    """The caller's run of this id. Raises `Problem` 403 for another token's, or 404."""
+    job = await find_run(shared, run)
+    if not caller.owns(job):
+        raise Problem(403, "this run is another token's", code="not_yours")
+    return job
 
 
 async def remove_run(shared: Service, job: Job) -> None:

@@ -7,7 +7,7 @@ import logging
 import time
 from abc import ABC, abstractmethod
 from collections import OrderedDict, defaultdict
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -120,7 +120,8 @@ class Serving:
 class Readable(Serving, ABC):
     """What requests that read runs share, on a server (`Service`) or of a folder of runs.
 
-    `queue` lists the runs, and `derived` is the folder of files that are made of them.
+    `queue` lists the runs, and `derived` is the folder of files that are made of them. `benchmarks`
+    are the last ones whose data were read.
 
     Data is read, reports are made and live views of runs are planned one at a time, since each
     keeps a processor busy for a while: `reading`, `reporting`, `viewing`.
@@ -131,6 +132,21 @@ class Readable(Serving, ABC):
     reading: asyncio.Lock = field(default_factory=asyncio.Lock)
     reporting: asyncio.Lock = field(default_factory=asyncio.Lock)
     viewing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    benchmarks: OrderedDict[str, Benchmark[Any, Any]] = field(default_factory=OrderedDict)
+
+    async def cached_benchmark(
+        self, key: str, build: Callable[[], Awaitable[Benchmark[Any, Any]]]
+    ) -> Benchmark[Any, Any]:
+        """The benchmark of this key, built unless it is one of the last few."""
+        if key not in self.benchmarks:
+            async with self.reading:
+                # Another request may have built it meanwhile.
+                if key not in self.benchmarks:
+                    self.benchmarks[key] = await build()
+                    if len(self.benchmarks) > CACHED:
+                        self.benchmarks.popitem(last=False)
+        self.benchmarks.move_to_end(key)
+        return self.benchmarks[key]
 
     def find_data(self, name: str, _owner: str | None) -> DataSpec | None:
         """The dataset of this name, if runs of this owner, or of any, may name it."""
@@ -171,7 +187,6 @@ class Service(Readable):
     facts: dict[str, Facts]
     models: ModelPool
     fetches: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(16))
-    benchmarks: OrderedDict[str, Benchmark[Any, Any]] = field(default_factory=OrderedDict)
 
     def drain(self) -> None:
         """Announce the shutdown; wakes a worker that waits for jobs."""
@@ -263,17 +278,9 @@ class Service(Readable):
         The last few are cached, so the worker need not check what a request has checked. Image
         metadata goes into the store: after a restart images are hashed but not decoded again.
         """
-        name = spec.model_dump_json()
-        if name not in self.benchmarks:
-            async with self.reading:
-                # Another request may have built it meanwhile.
-                if name not in self.benchmarks:
-                    read = self._resources_for(spec).read_data
-                    self.benchmarks[name] = await read(partial(build_benchmark, spec))
-                    if len(self.benchmarks) > CACHED:
-                        self.benchmarks.popitem(last=False)
-        self.benchmarks.move_to_end(name)
-        return self.benchmarks[name]
+        read = self._resources_for(spec).read_data
+        build = partial(read, partial(build_benchmark, spec))
+        return await self.cached_benchmark(spec.model_dump_json(), build)
 
     def forget_data(self, name: str) -> None:
         """Drop the benchmarks of a removed dataset, so that an equal one is read again."""

@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -45,7 +45,7 @@ from mmconv.service.app import build_app
 from mmconv.service.run_files import describe_damage
 from mmconv.service.runs import RUN, RUN_ID
 from mmconv.service.settings import Settings
-from mmconv.service.state import CACHED, Readable
+from mmconv.service.state import Readable
 from mmconv.service.web.data import run_rows
 from mmconv.store.jobs import Filter, Job
 
@@ -258,14 +258,12 @@ class RunsFolder(Readable):
     """What requests share that read a folder of runs.
 
     `opened` closes the stores of unfinished runs whose samples were shown (`evaluations`).
-    `benchmarks` are those whose data were read.
     """
 
     queue: RunFolders
     images: ImageStore
     opened: AsyncExitStack
     evaluations: dict[str, Evaluation] = field(default_factory=dict)
-    benchmarks: OrderedDict[str, Benchmark[Any, Any]] = field(default_factory=OrderedDict)
 
     async def open_run(self, job: Job) -> Evaluation:
         """See `Readable`."""
@@ -287,13 +285,8 @@ class RunsFolder(Readable):
         spec, _, _, started_in = read_run(self.queue.place(job.id))
         spec = absolute_spec(spec, started_in)
         key = hash_json([spec.model_dump(mode="json", exclude={"models"}), spec.chosen])
-        async with self.reading:
-            if key not in self.benchmarks:
-                built = await asyncio.to_thread(build_benchmark, spec, self.images)
-                self.benchmarks[key] = built
-                if len(self.benchmarks) > CACHED:
-                    self.benchmarks.popitem(last=False)
-        return self.benchmarks[key]
+        build = partial(asyncio.to_thread, build_benchmark, spec, self.images)
+        return await self.cached_benchmark(key, build)
 
     def public_spec(self, job: Job, folder: Path) -> RunSpec:
         """See `Readable`. All of it: its readers can read the folder."""
