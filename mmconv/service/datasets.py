@@ -297,7 +297,8 @@ class Datasets:
         checked = Checked.model_validate_json(result)
         if checked.problem is not None:
             status, code = (413, "request_too_large") if checked.is_large else (400, "invalid_data")
-            raise Problem(status, without_commands(checked.problem), code=code)
+            problem = checked.problem.partition("\n--skip-bad-records")[0]  # a dataset has none
+            raise Problem(status, without_commands(problem), code=code)
         return checked
 
 

@@ -144,11 +144,13 @@ async def test_convbench_is_sent_as_an_archive_of_its_files(serve: Serve, tmp_pa
 
 async def test_a_wrong_record_is_named_as_mmconv_check_does(served: Served) -> None:
     wrong = b'{"id": 1, "turns": []}\nnot json\n{"id": 3, "turns": [{"images": ["x.png"]}]}'
+    wrong += b'\n{"id": 4, "turns": [{"instruction": "a"}]}'
     refused = await send(served.client, wrong)
     error = refused.json()["error"]
     assert (refused.status_code, error["code"]) == (400, "invalid_data")
     for part in ("data.jsonl line 1 (id 1)", "line 2: not JSON", "turns[1].instruction is missing"):
         assert part in error["message"]
+    assert "skip_bad_records" not in error["message"]
     assert str(served.shared.settings.out) not in error["message"]
     assert (await served.client.get("/v1/data")).json()["data"] == []
 
