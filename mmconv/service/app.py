@@ -6,6 +6,7 @@ To add a group of routes, add its module to `ROUTERS`.
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
@@ -13,6 +14,7 @@ from importlib import import_module
 from typing import Any
 
 from fastapi import APIRouter, FastAPI
+from fastapi.routing import APIRoute
 
 from mmconv import __version__
 from mmconv.service.dialogues import DIALOGUE, DialogueWork
@@ -83,6 +85,11 @@ def build_app(shared: Serving, routers: Iterable[APIRouter], **fields: Any) -> F
     app.state.service = shared
     app.add_middleware(Gate)
     install_handlers(app)
+    methods: defaultdict[str, set[str]] = defaultdict(set)
     for router in routers:
         app.include_router(router, responses=EVERYWHERE)
+        for route in router.routes:
+            if isinstance(route, APIRoute):
+                methods[route.path] |= route.methods or set()
+    app.state.methods = dict(methods)  # errors name them
     return app

@@ -270,9 +270,9 @@ async def _answer(request: Request, error: Exception) -> Response:
     if problem.status == 405:
         # Starlette's own header names one method: each of our routes has one.
         path = getattr(request.scope.get("route"), "path", "")
-        methods = {*request.app.openapi()["paths"].get(path, {"get": None})}
-        methods |= {"head"} if "get" in methods else set()
-        problem.headers = {"Allow": ", ".join(sorted(methods)).upper()}
+        methods = request.app.state.methods.get(path, {"GET"})
+        methods = {*methods, "HEAD"} if "GET" in methods else methods
+        problem.headers = {"Allow": ", ".join(sorted(methods))}
     return problem.response()
 
 
@@ -285,10 +285,7 @@ def _problem_of(request: Request, error: Exception) -> Problem:
             return validation_problem(error.errors(), error.body)
         case HTTPException():  # no such route, another method, an invalid form
             message, code = UNROUTED.get(error.detail, (error.detail, None))
-            if (
-                code == "no_such_path"
-                and f"/v1{request.url.path}" in request.app.openapi()["paths"]
-            ):
+            if code == "no_such_path" and f"/v1{request.url.path}" in request.app.state.methods:
                 message = f"use /v1{request.url.path}: the client's base URL must end in /v1"
             return Problem(error.status_code, message, code=code)
         case InputError():

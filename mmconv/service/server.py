@@ -46,8 +46,8 @@ connection, and the client might never see the refusal."""
 STALLED_SECONDS = 30.0
 """How long a client may read nothing of a response that is ready."""
 
-UNSENT_BYTES = 500_000_000
-"""Bytes of all responses that wait for clients. Beyond that, further ones are dropped."""
+UNSENT_BYTES = 250_000_000
+"""Bytes of all responses that wait for clients, which are in memory twice. Others are dropped."""
 
 CONNECTIONS = 4096
 """More are refused with 503."""
@@ -86,9 +86,8 @@ class Connection(H11Protocol):
         if self.conn.their_state is h11.IDLE:
             if self._deadline is None:
                 self._close_after(HEAD_SECONDS)
-        elif self._deadline is not None and not self.cycle.response_complete:
-            self._deadline.cancel()
-            self._deadline = None
+        elif self.cycle is not None and not self.cycle.response_complete:
+            self._close_after(None)
 
     def on_response_complete(self) -> None:
         """The end of a response. If the body is not complete yet, do not wait long for the rest."""
@@ -118,10 +117,13 @@ class Connection(H11Protocol):
         if self._reader is not None:
             self._reader.cancel()
 
-    def _close_after(self, seconds: float) -> None:
+    def _close_after(self, seconds: float | None) -> None:
+        """Close the connection then, None for never; this replaces what was said before."""
         if self._deadline is not None:
             self._deadline.cancel()
-        self._deadline = self.loop.call_later(seconds, self.transport.close)
+            self._deadline = None
+        if seconds is not None:
+            self._deadline = self.loop.call_later(seconds, self.transport.close)
 
     def _watch_reader(self) -> None:
         unsent = self.transport.get_write_buffer_size()

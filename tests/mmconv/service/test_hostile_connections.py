@@ -30,7 +30,7 @@ HEAD = b"POST /v1/images HTTP/1.1\r\nHost: localhost\r\n"
 PATIENCE = 1
 """Seconds that the server under test waits where its defaults are longer."""
 
-UNSENT = 150_000_000
+UNSENT = 100_000_000
 
 BEFORE = f"""
 import resource
@@ -46,9 +46,11 @@ resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     """One of little patience, started with few open files allowed."""
     servers = Servers(tmp_path_factory.mktemp("hostile"), BEFORE)
-    sizes = {"body_seconds": PATIENCE, "buffered_bytes": 40_000_000}
-    yield servers(sizes=sizes)
+    sizes = {"body_seconds": PATIENCE, "buffered_bytes": 20_000_000}
+    server = servers(sizes=sizes)
+    yield server
     servers.end()
+    assert "Traceback" not in server.output
 
 
 @pytest.fixture(autouse=True)
@@ -82,7 +84,7 @@ def test_a_body_that_was_not_announced_is_cut_off(server: ServerProcess, path: s
         except OSError:
             pass
         answer = read_answer(connection)
-    check_refusal(answer.status, answer.body, 413, 503)
+    check_refusal(answer.status, answer.body, 408, 413, 503)
 
 
 def test_a_refused_body_is_not_waited_for(connections: Any) -> None:
@@ -111,10 +113,10 @@ def test_bodies_that_drip_are_given_up(connections: Any) -> None:
 
 
 def test_bodies_that_are_never_finished_do_not_fill_the_memory(connections: Any) -> None:
-    """Eight of nine megabytes are more than all together may hold; the bystander's are let in."""
+    """Eight of four megabytes are more than all together may hold; the bystander's are let in."""
     open_ones = connections(8)
     for connection in open_ones:
-        connection.sendall(HEAD + b"Content-Length: 9000001\r\n\r\n" + bytes(9_000_000))
+        connection.sendall(HEAD + b"Content-Length: 4000001\r\n\r\n" + bytes(4_000_000))
     answers = [read_answer(connection) for connection in open_ones]
     assert {answer.status for answer in answers} == {408, 503}
     for answer in answers:
@@ -255,11 +257,11 @@ def wait_until(true: Callable[[], bool], seconds: float = 15 * PATIENCE) -> None
         time.sleep(0.01)
 
 
-@pytest.mark.parametrize(("side", "count"), [(2500, 30), (2000, 10)], ids=["too much", "stalled"])
+@pytest.mark.parametrize(("side", "count"), [(2500, 30), (1500, 10)], ids=["too much", "stalled"])
 def test_answers_that_nobody_reads_are_given_up(
     server: ServerProcess, connections: Any, side: int, count: int
 ) -> None:
-    """30 of 19 MB are more than may wait; 10 of 12 MB are not, and wait until patience ends."""
+    """30 of 19 MB are more than may wait; 10 of 7 MB are not, and wait until patience ends."""
     picture = encode(Image.new("RGB", (side, side)), "BMP")
     with open_client(server) as client:
         image = client.post("images", content=picture).json()["id"]
