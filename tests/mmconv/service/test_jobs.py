@@ -366,14 +366,14 @@ async def test_what_was_changed_in_place_is_run_again(serve: Serve, tmp_path: Pa
     assert (found.status_code, found.json()["id"]) == (200, first.json()["id"])
     place = f"/v1/runs/{found.json()['id']}/samples/1"
     before = (await served.client.get(place)).text
-    await asyncio.to_thread(data.write_text, before_data.replace("What", "Say what"))
+    await asyncio.to_thread(data.write_text, before_data.replace("Count and", "Say it: count and"))
     refused, _ = await post("bob")
     assert refused.status_code == 409
     assert "was made from files that have changed since" in refused.json()["error"]["message"]
     again, served = await post()
     assert again.status_code == 202
     after = (await served.client.get(place)).text
-    assert ("Say what" in before, "Say what" in after) == (False, True)
+    assert ("Say it" in before, "Say it" in after) == (False, True)
     assert (await post())[0].status_code == 200
     file.write_text(file.read_text() + "\nBe strict.\n")
     assert (await post())[0].status_code == 202
