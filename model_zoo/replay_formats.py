@@ -250,9 +250,9 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
 
     try:
         book = load_workbook(path, read_only=True, data_only=True)
-    except (OSError, ValueError, KeyError) as error:
-        raise DataError(str(path), [f"not a spreadsheet: {error}"]) from error
-    columns, *rows = book.worksheets[0].iter_rows(values_only=True)
+        columns, *rows = book.worksheets[0].iter_rows(values_only=True)
+    except (OSError, ValueError, KeyError, BadZipFile) as error:
+        raise DataError(str(path), [f"not a spreadsheet with rows: {error}"]) from error
     for row in rows:
         yield dict(zip(map(str, columns), row, strict=False))
 

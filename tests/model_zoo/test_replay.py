@@ -156,6 +156,13 @@ async def test_a_wrong_row_is_named(row: tuple[Any, ...], problem: str, tmp_path
     assert problem in str(caught.value)
 
 
+async def test_a_damaged_spreadsheet_is_refused(tmp_path: Path) -> None:
+    book = tmp_path / "a.xlsx"
+    book.write_bytes(b"<html>")
+    with pytest.raises(DataError, match="not a spreadsheet"):
+        await replayed(book, tmp_path, **FREE)
+
+
 async def test_a_sample_that_two_files_have_is_refused(tmp_path: Path) -> None:
     files = tmp_path / "files"
     files.mkdir()
