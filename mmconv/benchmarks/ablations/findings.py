@@ -24,18 +24,19 @@ from mmconv.stats.contrasts import POWER
 def largest_gain(rows: Rows) -> Iterator[str]:
     """Where perfect earlier turns change scores most, if that is not chance or the judge.
 
-    If no change is significant, the size that would have been found in each of them.
+    Three changes are tested together, as three controls are. If none is significant, the size that
+    would have been found in each of them.
     """
     gains = {
         name: cell
         for name in rows
         if not name.startswith("S0") and (cell := _first_cell(rows[name]))
     }
-    changed = {name: cell for name, cell in gains.items() if _is_sure(cell)}
+    changed = {name: cell for name, cell in gains.items() if is_one_of_three(cell)}
     sure = {
         name: cell
         for name, cell in changed.items()
-        if not any(map(control_fires, _controls(rows[name])))
+        if not any(map(is_one_of_three, _controls(rows[name])))
     }
     if sure:
         name, cell = max(sure.items(), key=lambda item: abs(_value(item[1])))
@@ -43,10 +44,10 @@ def largest_gain(rows: Rows) -> Iterator[str]:
         change = f"{write_estimate(cell, signed=True)} in {next(iter(rows[name]))}"
         yield f"Largest change: {LEVELS[turn]} with perfect {condition}, {change}."
     elif gains and not changed:
-        least = max(map(_detectable, gains.values()))
+        least, unit = max(map(_detectable, gains.values())), next(iter(rows[next(iter(gains))]))
         yield (
-            "No turn changes significantly with perfect earlier turns. With 80 % power, a true "
-            f"change of {least:.2g} is found in {next(iter(rows[next(iter(gains))]))}."
+            "No turn changes significantly with perfect earlier turns, all three tested together. "
+            f"With 80 % power, a true change of {least:.2g} is found in {unit}."
         )
 
 
@@ -65,7 +66,7 @@ def causes(grading: Grading, rows: Rows) -> Iterator[str]:
         if claims := [*islice(_claims(level, by_people, {}), 1)]:
             yield f"{claims[0].removesuffix('.')}, corrected by people."
             continue
-        if any(control_fires(row.get(grading.points.title)) for row in shares.values()):
+        if any(is_one_of_three(row.get(grading.points.title)) for row in shares.values()):
             yield f"Nothing is said of failures in {level}: a control is not 0."
             continue
         bounds, fixed = (
@@ -112,16 +113,16 @@ def _is_sure(cell: Cell | None, wider: float = 1.0) -> bool:
     return abs(low + high) > wider * (high - low)
 
 
-control_fires = partial(
-    _is_sure, wider=NormalDist().inv_cdf(1 - 0.025 / 3) / NormalDist().inv_cdf(0.975)
-)
-"""Whether a control is not 0 at the 5 % level over the three of a run (Bonferroni)."""
+_OF_ONE, _OF_THREE = (NormalDist().inv_cdf(1 - 0.025 / tests) for tests in (1, 3))
+
+is_one_of_three = partial(_is_sure, wider=_OF_THREE / _OF_ONE)
+"""Whether a change or a control is not 0 at the 5 % level over the three of a run (Bonferroni)."""
 
 
 def _detectable(cell: Cell) -> float:
-    """The least true change that is found with 80 % power, by the cell's interval."""
+    """The least true change that is found with 80 % power as one of three, by its interval."""
     half = ((cell.high or 0.0) - (cell.low or 0.0)) / 2
-    return half * (1 + POWER / NormalDist().inv_cdf(0.975))
+    return half * (_OF_THREE + POWER) / _OF_ONE
 
 
 def _first_cell(row: Mapping[str, Cell]) -> Cell | None:

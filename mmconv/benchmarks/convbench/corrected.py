@@ -17,6 +17,7 @@ from mmconv.stats import ScoreFrame, as_cell
 from mmconv.stats.corrections import Rate, attribute
 
 COLUMN = "{}: of true failures"
+COUNTED = "n counts all samples, failed or not. Below 0, perfect turns add failures."
 NOT_SHOWN = (
     "Not shown are parts of too few failures: hardly more than the judge fails right answers."
 )
@@ -46,7 +47,7 @@ def corrected_attribution(
             title="Where true failures come from, by the judge's error rates",
             columns=tuple(dict.fromkeys(name for cells in rows.values() for name in cells)),
             rows=rows,
-            notes=(NOT_SHOWN,) if _is_any_hidden(rows) else (),
+            notes=(COUNTED, *([NOT_SHOWN] if _is_any_hidden(rows) else [])),
             digits=0,
         )
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
-from mmconv.benchmarks.ablations.findings import causes, control_fires, largest_gain
+from mmconv.benchmarks.ablations.findings import causes, is_one_of_three, largest_gain
 from mmconv.benchmarks.ablations.metrics import Courses
 from mmconv.benchmarks.ablations.quantities import (
     DELTAS,
@@ -208,7 +208,7 @@ def _unsure(judged: Sequence[Grading], rows: Rows) -> Iterator[str]:
         f"{name} by {write_estimate(row[grading.control.title], signed=True)} ({grading.name})"
         for grading in judged
         for name, row in rows.items()
-        if control_fires(row.get(grading.control.title))
+        if is_one_of_three(row.get(grading.control.title))
     ]
     if deltas:
         yield UNSURE.format(deltas=", ".join(deltas))

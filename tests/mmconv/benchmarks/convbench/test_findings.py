@@ -127,8 +127,11 @@ def test_the_largest_gain_is_named_if_it_is_not_chance() -> None:
     assert f"perception, {minus}0.83 [{minus}1.25," in finding
     [none] = findings("deltas", {GAIN: larger})
     assert "No turn changes significantly" in none
-    # half of the interval is 3: (1.96 + 0.84) / 1.96 times that
-    assert "a true change of 4.3 is found in direct" in none
+    # half of the interval is 3: (2.39 + 0.84) / 1.96 times that
+    assert "a true change of 5 is found in direct" in none
+    # sure by itself, not as one of three
+    [none] = findings("deltas", {GAIN: Cell(value=1.0, low=0.05, high=1.95, n=80)})
+    assert "No turn changes significantly" in none
 
 
 @pytest.mark.parametrize(
