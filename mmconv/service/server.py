@@ -2,7 +2,8 @@
 
 A client that is slow, sends something other than HTTP, or does not read its responses takes up a
 connection for some seconds, and memory that all connections share. uvicorn has no settings for
-these bounds. `Connection` overrides public names only. Its parser is h11, which bounds heads.
+these bounds. `Connection` overrides callbacks of `asyncio.Protocol` and of httptools' parser, and
+`send_400_response`: public names only.
 """
 
 from __future__ import annotations
@@ -16,14 +17,13 @@ from contextlib import AbstractAsyncContextManager, contextmanager
 from http import HTTPStatus
 from socket import socket
 from types import FrameType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVarTuple, Unpack
 
-import h11
 import orjson
 import uvicorn
 from fastapi import FastAPI
 from uvicorn.loops.auto import auto_loop_factory
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from mmconv.core.errors import ConfigError
 from mmconv.engine.garbage import collect_rarely
@@ -34,7 +34,7 @@ from mmconv.service.state import Serving
 from mmconv.service.tracing import HEADER, RefusalLog, Trace
 
 HEAD_BYTES = 65_536
-"""Bytes of a request's line and headers, and of trailers, that have not ended yet."""
+"""Bytes of a request's line and headers, and of trailers. The parser itself has no limit."""
 
 HEAD_SECONDS = 20.0
 """The time in which a request's line and headers must arrive."""
@@ -46,8 +46,8 @@ connection, and the client might never see the refusal."""
 STALLED_SECONDS = 30.0
 """How long a client may read nothing of a response that is ready."""
 
-UNSENT_BYTES = 250_000_000
-"""Bytes of all responses that wait for clients, which are in memory twice. Others are dropped."""
+UNSENT_BYTES = 500_000_000
+"""Bytes of all responses that wait for clients. Beyond that the longest waiting are dropped."""
 
 CONNECTIONS = 4096
 """More are refused with 503."""
@@ -55,16 +55,44 @@ CONNECTIONS = 4096
 IDLE_SECONDS = 75
 """How long a connection is kept for the next request. Clients close theirs sooner."""
 
+Args = TypeVarTuple("Args")
 
-class Connection(H11Protocol):
-    """A connection that bounds what a client makes it wait for, and refuses in our shape."""
+
+class _Timer:
+    """Calls a function after some time, unless it is stopped before."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._handle: asyncio.TimerHandle | None = None
+
+    @property
+    def runs(self) -> bool:
+        return self._handle is not None
+
+    def start(self, seconds: float, call: Callable[[Unpack[Args]], object], *args: *Args) -> None:
+        self.stop()
+        self._handle = self._loop.call_later(seconds, call, *args)
+
+    def stop(self) -> None:
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
+
+
+class Connection(HttpToolsProtocol):
+    """A connection that bounds heads, trailers and everything that a client makes it wait for."""
 
     _refusals: ClassVar = RefusalLog()
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._deadline: asyncio.TimerHandle | None = None
-        self._reader: asyncio.TimerHandle | None = None
+        self._head = _Timer(self.loop)
+        self._rest = _Timer(self.loop)
+        self._reader = _Timer(self.loop)
+        self._read = 0
+        self._complete = True
+        self._refused = False
+        self._waiting_since = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
         """Wait for the first request, unless there are too many connections."""
@@ -72,71 +100,118 @@ class Connection(H11Protocol):
         if len(self.connections) > CONNECTIONS:
             self._refuse(503, "too many connections", code="busy")
         else:
-            self._close_after(HEAD_SECONDS)
+            self._expect_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop all timers."""
+        for timer in (self._head, self._rest, self._reader):
+            timer.stop()
         super().connection_lost(exc)
-        for timer in filter(None, (self._deadline, self._reader)):
-            timer.cancel()
 
     def data_received(self, data: bytes) -> None:
-        """Parse data. A head that has begun, or line ends between requests, may not take long."""
+        """Parse data, and refuse a head, or trailers after a body, that are too long."""
+        if self._refused:
+            return
+        self._read += len(data)
         super().data_received(data)
-        if self.conn.their_state is h11.IDLE:
-            if self._deadline is None:
-                self._close_after(HEAD_SECONDS)
-        elif self.cycle is not None and not self.cycle.response_complete:
-            self._close_after(None)
+        if self._refused:  # by a callback of the parser
+            return  # type: ignore[unreachable]
+        if self._head.runs and self._read > HEAD_BYTES:
+            self._refuse_head()
+        elif not self._complete and self._read > HEAD_BYTES:
+            self.transport.abort()
+        elif self._complete and (self.cycle is None or self.cycle.response_complete):
+            # Line ends between requests stop uvicorn's own timeout and begin no request.
+            self._expect_head()
+
+    def on_message_begin(self) -> None:
+        """The first byte of a request."""
+        super().on_message_begin()
+        self._expect_head()
+
+    def on_headers_complete(self) -> None:
+        """The end of a head, which may be too long although it came in one packet."""
+        # Four bytes of each header are its ": " and line end.
+        headers = sum(len(name) + len(value) + 4 for name, value in self.headers)
+        if len(self.url) + headers > HEAD_BYTES:
+            # The parser stops, and uvicorn calls `send_400_response`.
+            raise ValueError("the request's headers are too long")
+        self._head.stop()
+        self._read = 0
+        self._complete = False
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """A part of a body, so what was read before it does not count as trailers."""
+        self._read = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """The end of a request."""
+        self._rest.stop()
+        self._complete = True
+        super().on_message_complete()
 
     def on_response_complete(self) -> None:
         """The end of a response. If the body is not complete yet, do not wait long for the rest."""
         super().on_response_complete()
-        if self.conn.their_state is h11.SEND_BODY:
-            self._close_after(LINGER_SECONDS)
+        if not self._complete and not self._rest.runs:
+            self._rest.start(LINGER_SECONDS, self.transport.close)
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what is not HTTP, or a head or trailers that are too long."""
-        if self.cycle is not None and self.cycle.response_started:
-            self.transport.abort()
+        """Refuse what is not HTTP, or a head at which the parser was stopped."""
+        if self._head.runs and self._read > HEAD_BYTES:
+            self._refuse_head()
         else:
-            self._refuse(400, f"this is not HTTP, or has more than {HEAD_BYTES:,} bytes of headers")
+            self._refuse(400, msg)
 
     def pause_writing(self) -> None:
-        """A response waits for its client. Drop it if all that wait hold too much memory."""
+        """A response waits for its client. Drop the oldest if all of them hold too much memory."""
         super().pause_writing()
-        waiting = (other for other in self.connections if isinstance(other, Connection))
-        if sum(other.transport.get_write_buffer_size() for other in waiting) > UNSENT_BYTES:
-            self.transport.abort()
-        else:
-            self._watch_reader()
+        self._waiting_since = self.loop.time()
+        self._watch_reader()
+        waiting = [
+            other
+            for other in self.connections
+            if isinstance(other, Connection) and other._reader.runs
+        ]
+        unsent = sum(other._unsent for other in waiting)
+        for other in sorted(waiting, key=lambda other: other._waiting_since):
+            if unsent <= UNSENT_BYTES:
+                break
+            unsent -= other._unsent
+            other.transport.abort()
 
     def resume_writing(self) -> None:
         """The client has read most of it."""
+        self._reader.stop()
         super().resume_writing()
-        if self._reader is not None:
-            self._reader.cancel()
 
-    def _close_after(self, seconds: float | None) -> None:
-        """Close the connection then, None for never; this replaces what was said before."""
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
-        if seconds is not None:
-            self._deadline = self.loop.call_later(seconds, self.transport.close)
+    @property
+    def _unsent(self) -> int:
+        return self.transport.get_write_buffer_size()
 
     def _watch_reader(self) -> None:
-        unsent = self.transport.get_write_buffer_size()
-        self._reader = self.loop.call_later(STALLED_SECONDS, self._end_stalled, unsent)
+        self._reader.start(STALLED_SECONDS, self._end_stalled, self._unsent)
 
     def _end_stalled(self, unsent_before: int) -> None:
-        if self.transport.get_write_buffer_size() < unsent_before:
+        if self._unsent < unsent_before:
             self._watch_reader()
         else:
             self.transport.abort()
 
+    def _expect_head(self) -> None:
+        if not self._head.runs:
+            self._read = 0
+            self._head.start(HEAD_SECONDS, self.transport.close)
+
+    def _refuse_head(self) -> None:
+        self._refuse(431, f"the request's headers are longer than {HEAD_BYTES:,} bytes")
+
     def _refuse(self, status: int, message: str, code: str | None = None) -> None:
-        """Respond without a request."""
+        """Respond without a request, then read and drop for a while what still arrives."""
+        self._refused = True
+        self._head.stop()
         trace = Trace(method="connection", path=message)
         shared: Serving = self.config.app.state.service  # type: ignore[union-attr]  # never a name here
         shared.metrics.count_request("none", trace.method, status, 0.0)
@@ -147,7 +222,8 @@ class Connection(H11Protocol):
             f"content-length: {len(body)}\r\nconnection: close\r\n{HEADER}: {trace.id}\r\n\r\n"
         )
         self.transport.write(head.encode() + body)
-        self.transport.close()
+        self.transport.write_eof()
+        self._rest.start(LINGER_SECONDS, self.transport.close)
 
 
 class Server(uvicorn.Server):
@@ -224,7 +300,6 @@ async def serve(
             host=settings.host,
             port=settings.port,
             http=Connection,
-            h11_max_incomplete_event_size=HEAD_BYTES,
             ws="none",
             lifespan="off",
             log_config=None,

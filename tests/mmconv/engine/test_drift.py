@@ -56,6 +56,9 @@ async def test_a_judge_that_became_harsher_has_changed(
     assert drift.has_changed
     assert drift.shift.high is not None
     assert drift.shift.high < 0
+    # the new verdicts are all 2, and none before was above 9
+    assert drift.shift.mean is not None and drift.more.mean is not None
+    assert drift.shift.mean**2 <= drift.more.mean <= 7**2
 
 
 async def test_a_run_without_a_judge_has_no_sentinels(tmp_path: Path) -> None:

@@ -94,6 +94,11 @@ def test_overrides_reach_the_cells_that_they_match(tmp_path: Path) -> None:
     assert "candidate" not in cells[-1].spec.sampling
 
 
+def test_a_run_without_a_seed_has_the_seed_0(tmp_path: Path) -> None:
+    [cell] = read(tmp_path, overrides=[{"seeds": [0], "set": {"limit": 4}}])
+    assert cell.spec.limit == 4
+
+
 def test_a_judge_goes_where_there_is_something_to_judge(tmp_path: Path) -> None:
     silent = {**SCENES, "options": {**SCENES["options"], "generate_only": True}}  # type: ignore[dict-item]
     [cell] = read(tmp_path, benchmarks=[silent])

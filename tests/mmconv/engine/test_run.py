@@ -53,6 +53,7 @@ async def test_a_broken_plan_is_named_and_what_was_answered_is_kept(tmp_path: Pa
         stopped = evaluation.runner()
         with pytest.raises(PlanError, match=r"sample 149, free: call 'more' refers to 'nobody'"):
             await evaluation.run(stopped)
+        assert evaluation.folder.exists()
         assert not evaluation.folder.joinpath("manifest.json").exists()
     async with open_evaluation(spec(tmp_path, rows=RECORDS), place) as evaluation:
         mended = evaluation.runner()

@@ -30,7 +30,7 @@ HEAD = b"POST /v1/images HTTP/1.1\r\nHost: localhost\r\n"
 PATIENCE = 1
 """Seconds that the server under test waits where its defaults are longer."""
 
-UNSENT = 100_000_000
+UNSENT = 150_000_000
 
 BEFORE = f"""
 import resource
@@ -46,7 +46,7 @@ resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     """One of little patience, started with few open files allowed."""
     servers = Servers(tmp_path_factory.mktemp("hostile"), BEFORE)
-    sizes = {"body_seconds": PATIENCE, "buffered_bytes": 20_000_000}
+    sizes = {"body_seconds": PATIENCE, "buffered_bytes": 40_000_000}
     server = servers(sizes=sizes)
     yield server
     servers.end()
@@ -84,7 +84,7 @@ def test_a_body_that_was_not_announced_is_cut_off(server: ServerProcess, path: s
         except OSError:
             pass
         answer = read_answer(connection)
-    check_refusal(answer.status, answer.body, 408, 413, 503)
+    check_refusal(answer.status, answer.body, 413, 503)
 
 
 def test_a_refused_body_is_not_waited_for(connections: Any) -> None:
@@ -113,10 +113,10 @@ def test_bodies_that_drip_are_given_up(connections: Any) -> None:
 
 
 def test_bodies_that_are_never_finished_do_not_fill_the_memory(connections: Any) -> None:
-    """Eight of four megabytes are more than all together may hold; the bystander's are let in."""
+    """Eight of nine megabytes are more than all together may hold; the bystander's are let in."""
     open_ones = connections(8)
     for connection in open_ones:
-        connection.sendall(HEAD + b"Content-Length: 4000001\r\n\r\n" + bytes(4_000_000))
+        connection.sendall(HEAD + b"Content-Length: 9000001\r\n\r\n" + bytes(9_000_000))
     answers = [read_answer(connection) for connection in open_ones]
     assert {answer.status for answer in answers} == {408, 503}
     for answer in answers:
@@ -125,7 +125,7 @@ def test_bodies_that_are_never_finished_do_not_fill_the_memory(connections: Any)
 
 @pytest.mark.parametrize(
     "sent",
-    [b"", b"G", b"GET / HTTP/1.1\r\nHost: local", b"GET / HTTP/1.1\r\nX: y\r\n", b"SSH-2.0-X\r\n"],
+    [b"", b"G", b"GET /health HTTP/1.1\r\nHost: local", b"GET /health HTTP/1.1\r\nX: y\r\n"],
 )
 def test_heads_that_never_come_are_given_up(connections: Any, sent: bytes) -> None:
     open_ones = connections(300)
@@ -147,19 +147,33 @@ def test_line_ends_between_requests_keep_no_connection(connections: Any) -> None
 @pytest.mark.parametrize(
     "flood",
     [
-        b"".join(b"X-%d: y\r\n" % number for number in range(200_000)),
-        b"X: " + b"y" * 5_000_000,
-        b"Cookie: a=b; " * 100_000,
+        [b"X-%d: y\r\n" % number for number in range(200_000)],
+        [b"X: " + b"y" * 5_000_000],
+        [b"Cookie: a=b; " * 100_000],
     ],
     ids=["many headers", "a long one", "cookies"],
 )
-def test_a_flood_of_headers_is_cut_off(server: ServerProcess, flood: bytes) -> None:
-    with connect(server) as connection:
-        try:
-            connection.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n" + flood)
-        except OSError:
-            return
-        assert gone(connection)
+def test_a_flood_of_headers_is_refused(server: ServerProcess, flood: list[bytes]) -> None:
+    answer = exchange(server, b"GET /health HTTP/1.1\r\nHost: localhost\r\n" + b"".join(flood))
+    check_refusal(answer.status, answer.body, 431)
+
+
+@pytest.mark.parametrize(
+    "flood",
+    [b"X: " + b"y" * 66_000, b"X: y\r\n" * 12_000, b"Cookie: a=b\r\n" * 5_100],
+    ids=["a long one", "many headers", "cookies"],
+)
+def test_too_many_headers_in_one_packet_are_refused(server: ServerProcess, flood: bytes) -> None:
+    sent = b"GET /health HTTP/1.1\r\nHost: localhost\r\n" + flood.rstrip() + b"\r\n\r\n"
+    answer = exchange(server, sent)
+    check_refusal(answer.status, answer.body, 431)
+
+
+def test_a_long_target_in_one_packet_is_refused(server: ServerProcess) -> None:
+    """As long as that, uvicorn would read it as another, without its first 65,536 bytes."""
+    target = b"/health?x=" + b"a" * 66_000
+    answer = exchange(server, b"GET " + target + b" HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    check_refusal(answer.status, answer.body, 431)
 
 
 @pytest.mark.parametrize(
@@ -173,10 +187,16 @@ def test_trailers_without_an_end_are_cut_off(server: ServerProcess, piece: bytes
                 connection.sendall(piece)
 
 
+def test_a_long_target_is_refused(server: ServerProcess) -> None:
+    answer = exchange(server, b"GET /" + b"a" * 5_000_000)
+    check_refusal(answer.status, answer.body, 431)
+
+
 @pytest.mark.parametrize(
     "sent",
     [
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+        b"SSH-2.0-OpenSSH_9.6\r\n",
         b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
         b"GET /health HTTP/9.9\r\n\r\n",
         b"GET /\x00 HTTP/1.1\r\nHost: localhost\r\n\r\n",
@@ -193,9 +213,8 @@ def test_trailers_without_an_end_are_cut_off(server: ServerProcess, piece: bytes
     ],
 )
 def test_what_is_no_http_is_refused(server: ServerProcess, sent: bytes) -> None:
-    """Some of it is a request to the parser, which the application refuses."""
     answer = exchange(server, sent)
-    check_refusal(answer.status, answer.body, 400, 403, 404, 408)
+    check_refusal(answer.status, answer.body, 400)
 
 
 def test_what_is_refused_before_it_is_a_request_is_traced_and_counted(
@@ -208,7 +227,7 @@ def test_what_is_refused_before_it_is_a_request_is_traced_and_counted(
 
     before = counted()
     with connect(server) as connection:
-        connection.sendall(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03")
+        connection.sendall(b"SSH-2.0-OpenSSH_9.6\r\n")
         head = connection.makefile("rb").read().partition(b"\r\n\r\n")[0].decode()
     found = re.search("^X-Request-Id: ([0-9a-f]{16})$", head, re.MULTILINE)
     assert found is not None, head
@@ -241,7 +260,7 @@ def test_what_is_refused_before_it_is_a_request_is_traced_and_counted(
 def test_what_a_web_page_could_send_is_refused(server: ServerProcess, header: bytes) -> None:
     for target in (b"/health", b"/v1/runs", b"/docs"):
         answer = exchange(server, b"GET " + target + b" HTTP/1.1\r\n" + header + b"\r\n\r\n")
-        check_refusal(answer.status, answer.body, 400, 403)
+        check_refusal(answer.status, answer.body, 403)
 
 
 def test_many_idle_connections_are_held_beside_ordinary_ones(connections: Any) -> None:
@@ -257,11 +276,11 @@ def wait_until(true: Callable[[], bool], seconds: float = 15 * PATIENCE) -> None
         time.sleep(0.01)
 
 
-@pytest.mark.parametrize(("side", "count"), [(2500, 30), (1500, 10)], ids=["too much", "stalled"])
+@pytest.mark.parametrize(("side", "count"), [(2500, 30), (2000, 10)], ids=["too much", "stalled"])
 def test_answers_that_nobody_reads_are_given_up(
     server: ServerProcess, connections: Any, side: int, count: int
 ) -> None:
-    """30 of 19 MB are more than may wait; 10 of 7 MB are not, and wait until patience ends."""
+    """30 of 19 MB are more than may wait; 10 of 12 MB are not, and wait until patience ends."""
     picture = encode(Image.new("RGB", (side, side)), "BMP")
     with open_client(server) as client:
         image = client.post("images", content=picture).json()["id"]

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 import httpx2
 import pytest
 import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from mmconv.service.server import Connection, Server
 from tests.mmconv.service.conftest import MODELS, ServerProcess, Servers, until
@@ -201,7 +201,7 @@ def test_more_connections_than_there_may_be_are_refused(tmp_path: Path) -> None:
 
 def test_no_private_name_of_uvicorn_is_used() -> None:
     """An update of uvicorn may change those, and nothing would say so."""
-    for ours, theirs in ((Connection, H11Protocol), (Server, uvicorn.Server)):
+    for ours, theirs in ((Connection, HttpToolsProtocol), (Server, uvicorn.Server)):
         used = set(ours.__dict__) | set(re.findall(r"self\.(\w+)", inspect.getsource(ours)))
         known = set(vars(theirs)) | set(re.findall(r"self\.(\w+)", inspect.getsource(theirs)))
         assert {name for name in used & known if re.match("_(?!_)", name)} == set()
