@@ -80,7 +80,7 @@ async def test_a_run_is_started_watched_and_read(url: str, opened: Opener) -> No
 async def test_a_finished_run_shows_its_report_and_samples(url: str, opened: Opener) -> None:
     page = await opened(f"{url}/runs/{run_of(url, 'careful')}")
     await expect(page).to_have_title("careful on scenes · mmconv")
-    await expect(page.locator("#findings .findings li").first).to_contain_text("[")
+    await expect(page.locator("#findings .findings li").first).to_contain_text("direct (1-10)")
     await page.click(".tabs a[href='#samples']")
     await expect(page.locator("#list .name")).to_have_text(
         [str(number) for number in range(1, ROWS + 1)]

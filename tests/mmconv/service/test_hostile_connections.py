@@ -55,7 +55,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
 
 @pytest.fixture(autouse=True)
 def bystander(server: ServerProcess) -> Iterator[Bystander]:
-    with Bystander(server, most=500_000_000) as watching:
+    with Bystander(server, most=600_000_000) as watching:
         yield watching
 
 
