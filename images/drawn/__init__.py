@@ -8,13 +8,14 @@ references of several styles, and a creation turn that needs only the facts and 
 `reading` compares a reply with the truth, in English and Chinese. `checks` are the constraints of
 creation turns.
 
-Sentences are in `texts.toml`, words in `words.toml`, and what the levels mean in `ladder.toml`.
+Sentences are in `texts.toml`, words and looks in `words.toml`, what is looked for in replies in
+`reading.toml`, and what the levels mean in `ladder.toml`.
 To add a family, write its file, its sentences and its ladder, and name it in `FAMILIES`.
 """
 
 from images.drawn.canvas import FINGERPRINT, fingerprint, hash_code
-from images.drawn.dialogue import FAMILIES, LEVELS, Sample, Turn, draw_sample
-from images.drawn.reading import Check
+from images.drawn.dialogue import FAMILIES, LEVELS, Sample, draw_sample
+from images.drawn.truth import Check, Turn
 from images.drawn.words import LANGUAGES, Language
 
 __all__ = [

@@ -5,19 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from itertools import product
-from random import Random
 
-from images.drawn.canvas import INK, Canvas, Colour
-from images.drawn.truth import Draft, Drawing, Fact, Number, Problem, Square, Step, one_of
+from images.drawn.canvas import INK, Canvas
+from images.drawn.truth import Draft, Drawing, Fact, Number, Problem, Square, one_of
 from images.drawn.words import CLEAR_COLOURS, COLOURS, SHAPES, coloured, joined, text
-
-_BOARDS: tuple[tuple[Colour, Colour, Colour], ...] = (
-    ((240, 226, 200), (214, 190, 152), (96, 70, 44)),
-    ((236, 240, 232), (190, 208, 186), (60, 84, 60)),
-    ((238, 240, 244), (200, 208, 222), (62, 72, 96)),
-    ((250, 250, 250), (222, 222, 222), (70, 70, 70)),
-)
-"""Light squares, dark squares, and the frame."""
 
 
 def draw(draft: Draft) -> Drawing:
@@ -30,7 +21,7 @@ def draw(draft: Draft) -> Drawing:
     squares = random.sample([*product(range(plan.side), range(plan.side))], plan.pieces)
     pieces = dict(zip(squares, kinds, strict=False))
     facts = tuple(Fact(coloured(*kind), Square(_name(square))) for square, kind in pieces.items())
-    canvas = _board(random, plan)
+    canvas = _board(draft)
     cell = (canvas.width - 80) / plan.side
     for (column, row), (colour, shape) in pieces.items():
         centre = 40 + cell * (column + 0.5), canvas.height - 40 - cell * (row + 0.5)
@@ -49,10 +40,11 @@ def _name(square: tuple[int, int]) -> str:
     return f"{'ABCDEFGHIJ'[square[0]]}{square[1] + 1}"
 
 
-def _board(random: Random, plan: Step) -> Canvas:
+def _board(draft: Draft) -> Canvas:
+    plan = draft.plan
     cell = max(56, min(104, 620 // plan.side))
-    light, dark, frame = random.choice(_BOARDS)
-    checkered = random.random() < 0.6
+    light, dark, frame = draft.pick("boards")
+    checkered = draft.random.random() < 0.6
     size = cell * plan.side + 80
     canvas = Canvas(size, size, light)
     for column, row in product(range(plan.side), range(plan.side)):

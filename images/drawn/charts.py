@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from random import Random
 
@@ -21,10 +21,6 @@ from images.drawn.canvas import (
 from images.drawn.truth import NO_UNIT, Draft, Drawing, Fact, Number, Problem, Step, one_of, ranked
 from images.drawn.words import COLOURS, MONTHS, PEOPLE, PLACES, Term, Text, text
 
-_TOPICS = (
-    "Visitors", "Units sold", "Books lent", "Trips", "Calls answered", "Trees planted", "Repairs",
-)  # fmt: skip
-_GROUNDS: tuple[Colour, ...] = (WHITE, (250, 247, 240), (244, 247, 251), (247, 247, 247))
 _STRONG = [term for term in COLOURS if term.en not in ("yellow", "grey", "pink", "black")]
 
 
@@ -36,23 +32,21 @@ def draw(draft: Draft) -> Drawing:
     first = random.randint(0, len(pool) - plan.count) if pool is MONTHS else 0
     picked = pool[first:] if pool is MONTHS else random.sample(pool, len(pool))
     labels, others = picked[: plan.count], (*picked[plan.count :], *pool[:first])
-    topic = random.choice(_TOPICS)
+    topic = draft.pick("topics")
     if kind == "pie":
         return _pie(draft, labels, tuple(others), topic)
     colours = random.sample(_STRONG, plan.series)
-    values = [_values(random, plan) for _ in colours]
-    asked = random.randrange(plan.series)
-    image = _axes_chart(random, plan, kind, topic, labels, colours, values)
+    series = {colour: _values(random, plan) for colour in colours}
+    asked = random.choice(colours)
+    png = _axes_chart(draft, kind, topic, labels, series)
     facts = tuple(
         Fact(label, Number(value, within=plan.within))
-        for label, value in zip(labels, values[asked], strict=True)
+        for label, value in zip(labels, series[asked], strict=True)
     )
-    series = text("charts", "series").fill(colour=colours[asked])
-    which = series if plan.series > 1 else NO_UNIT
-    asking = draft.question(which=which)
+    which = text("charts", "series").fill(colour=asked) if plan.series > 1 else NO_UNIT
     return Drawing(
-        png=image,
-        question=asking,
+        png=png,
+        question=draft.question(which=which),
         facts=facts,
         problem=_problem(draft, facts, plan.within, which),
         guess=max(plan.multiple, 2 * plan.within + 1) / 95,
@@ -88,18 +82,17 @@ def _problem(draft: Draft, facts: Sequence[Fact], within: float, which: Text) ->
     return ask(one_of(order[place - 1], facts), nth=text("charts", "nth", place - 1))
 
 
-def _axes_chart(  # noqa: PLR0913 - what is drawn, where, and how
-    random: Random,
-    plan: Step,
+def _axes_chart(
+    draft: Draft,
     kind: str,
     topic: str,
     labels: Sequence[Term],
-    colours: Sequence[Term],
-    values: Sequence[Sequence[int]],
+    series: Mapping[Term, Sequence[int]],
 ) -> bytes:
+    random, plan = draft.random, draft.plan
     width = max(480, 90 + 74 * plan.count, random.choice((560, 640, 760)))
     height = random.choice((400, 440, 520))
-    canvas = Canvas(width, height, random.choice(_GROUNDS))
+    canvas = Canvas(width, height, draft.pick("grounds"))
     left, right, top, bottom = 64, width - 28, 72 if plan.series == 1 else 96, height - 52
     face: Face = random.choice(("sans", "serif"))
     canvas.text(
@@ -110,7 +103,7 @@ def _axes_chart(  # noqa: PLR0913 - what is drawn, where, and how
         canvas.line([(left, y), (right, y)], INK if value == 0 else PALE, 1.5 if value == 0 else 1)
         canvas.text((left - 8, y), str(value), plan.size - 1, face=face, anchor="rm")
     x = float(left)
-    for colour in colours if plan.series > 1 else ():
+    for colour in series if plan.series > 1 else ():
         canvas.box((x, 58), (x + 14, 72), COLOURS[colour])
         canvas.text((x + 20, 65), colour.en, plan.size - 1, face=face, anchor="lm")
         x += 48 + text_width(colour.en, plan.size - 1, face)
@@ -121,7 +114,7 @@ def _axes_chart(  # noqa: PLR0913 - what is drawn, where, and how
     def at(place: float, value: float) -> Point:
         return left + slot * place, bottom - (bottom - top) * value / 100
 
-    for number, (colour, row) in enumerate(zip(colours, values, strict=True)):
+    for number, (colour, row) in enumerate(series.items()):
         paint = COLOURS[colour]
         if kind == "lines":
             canvas.line([at(place + 0.5, value) for place, value in enumerate(row)], paint, 3)
@@ -146,7 +139,7 @@ def _pie(draft: Draft, labels: Sequence[Term], others: tuple[Term, ...], topic: 
     labels, others = labels[:9], (*labels[9:], *others)
     size = 17 - 0.6 * draft.level
     width, height = random.choice((620, 700)), random.choice((440, 480))
-    canvas = Canvas(width, height, random.choice(_GROUNDS))
+    canvas = Canvas(width, height, draft.pick("grounds"))
     canvas.text((28, 30), f"{topic} (%)", size + 5, face="bold", anchor="lm")
     centre, radius = (width * 0.37, height * 0.54), height * 0.34
     named = draft.level <= 4

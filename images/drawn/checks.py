@@ -1,124 +1,98 @@
-"""Constraints of creation turns, each with its wording and its check; they need no image."""
+"""Rules of creation turns, each with its wording and its check; they need no image."""
 
 from __future__ import annotations
 
 import json
 import re
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
-from images.drawn.reading import Check, bindings, gives_answer, plain
-from images.drawn.truth import Fact, Value, find_terms
-from images.drawn.words import Term, Text, joined, text
+from images.drawn.reading import bindings, gives_answer, plain
+from images.drawn.truth import Check, Fact, Value, find_terms
+from images.drawn.words import Slot, Term, Text, joined, text
 
 
-@dataclass(frozen=True)
-class Constraint(ABC):
+@dataclass(frozen=True, slots=True)
+class Rule:
     """What a creation must fulfil; `name` is what tables call it and what `texts.toml` words."""
 
-    name: ClassVar[str]
-
-    @abstractmethod
-    def holds(self, reply: str) -> bool:
-        """Whether the reply fulfils it."""
+    name: str
+    holds: Callable[[str], bool]
+    slots: Mapping[str, Slot]
 
 
-@dataclass(frozen=True)
-class States(Constraint):
-    """States the values of some subjects, and no others, but for the answer of the second turn."""
+def states(facts: Sequence[Fact], answer: Value | None = None) -> Rule:
+    """Each subject gets its value; "in 40 minutes Lima shows 4:10" may name it with the answer."""
+    true = {fact.subject.en: fact.value for fact in facts}
+    subjects = [fact.subject for fact in facts]
 
-    facts: tuple[Fact, ...]
-    answer: Value | None = None
-    name: ClassVar[str] = "facts"
-
-    def holds(self, reply: str) -> bool:
-        """Each subject must have its value; "in 40 minutes Lima shows 4:10" may name it again."""
-        true = {fact.subject.en: fact.value for fact in self.facts}
-        subjects = [fact.subject for fact in self.facts]
+    def holds(reply: str) -> bool:
         right = set[str]()
-        for name, value in bindings(plain(reply), subjects, self.facts[0].value):
+        for name, value in bindings(plain(reply), subjects, facts[0].value):
             if true[name].accepts(value):
                 right.add(name)
-            elif self.answer is None or not self.answer.accepts(value):
+            elif answer is None or not answer.accepts(value):
                 return False
         return right == {*true}
 
-
-@dataclass(frozen=True)
-class Gives(Constraint):
-    """Gives the answer of the second turn, in a text that states facts."""
-
-    answer: Value
-    facts: tuple[Fact, ...] = ()
-    name: ClassVar[str] = "answer"
-
-    def holds(self, reply: str) -> bool:
-        """The answer may come before or after the facts."""
-        return gives_answer(reply, self.answer, self.facts)
+    return Rule("facts", holds, {"names": joined(subjects)})
 
 
-@dataclass(frozen=True)
-class Sentences(Constraint):
-    """Has a number of sentences."""
-
-    count: int
-    name: ClassVar[str] = "sentences"
-
-    def holds(self, reply: str) -> bool:
-        """A heading, or a first line that ends with a colon, is not a sentence."""
-        return count_sentences(reply) == self.count
+def gives(answer: Value, facts: Sequence[Fact] = ()) -> Rule:
+    """The answer of the second turn comes before or after the facts."""
+    return Rule("answer", lambda reply: gives_answer(reply, answer, facts), {})
 
 
-@dataclass(frozen=True)
-class Avoids(Constraint):
-    """Does without a word."""
+def sentences(count: int) -> Rule:
+    """A heading, or a first line that ends with a colon, is not a sentence."""
+    return Rule("sentences", lambda reply: count_sentences(reply) == count, {"count": count})
 
-    word: Text
-    name: ClassVar[str] = "forbidden word"
 
-    def holds(self, reply: str) -> bool:
-        """Neither language's word is in the text."""
+def avoids(word: Text) -> Rule:
+    """Neither language's word is in the text."""
+
+    def holds(reply: str) -> bool:
         body = _body(reply).casefold()
-        return not re.search(rf"\b{self.word.en}\b", body) and self.word.zh not in body
+        return not re.search(rf"\b{word.en}\b", body) and word.zh not in body
+
+    return Rule("forbidden word", holds, {"word": word})
 
 
-@dataclass(frozen=True)
-class Ordered(Constraint):
-    """Names subjects in an order."""
+def ordered(subjects: Sequence[Term]) -> Rule:
+    """The first mentions of the subjects are in order."""
 
-    subjects: tuple[Term, ...]
-    name: ClassVar[str] = "order"
+    def holds(reply: str) -> bool:
+        named = [str(each.value) for each in find_terms(subjects, plain(_body(reply)))]
+        return [*dict.fromkeys(named)] == [subject.en for subject in subjects]
 
-    def holds(self, reply: str) -> bool:
-        """The first mentions are in order."""
-        named = [str(each.value) for each in find_terms(self.subjects, plain(_body(reply)))]
-        return [*dict.fromkeys(named)] == [subject.en for subject in self.subjects]
+    return Rule("order", holds, {"names": joined(subjects)})
 
 
-@dataclass(frozen=True)
-class JsonObject(Constraint):
-    """Is a JSON object with certain keys."""
+def json_object(keys: Sequence[str]) -> Rule:
+    """The text is a JSON object with these keys; it may be in a code block."""
 
-    keys: tuple[str, ...]
-    name: ClassVar[str] = "JSON"
-
-    def holds(self, reply: str) -> bool:
-        """The object may be in a code block."""
+    def holds(reply: str) -> bool:
         try:
             found = json.loads(reply[reply.find("{") : reply.rfind("}") + 1])
         except ValueError:
             return False
-        return isinstance(found, dict) and sorted(found) == sorted(self.keys)
+        return isinstance(found, dict) and sorted(found) == sorted(keys)
+
+    return Rule("JSON", holds, {"keys": ", ".join(f'"{key}"' for key in keys)})
 
 
-def check_note(reply: str, constraints: Sequence[Constraint]) -> Check:
-    """Check a creation; all constraints but its content are its format."""
-    missed = tuple(each.name for each in constraints if not each.holds(reply))
-    format_kept = {*missed} <= {States.name, Gives.name}
-    share = 1 - len(missed) / len(constraints)
-    return Check("wrong" if missed else "right", share, format_kept, missed)
+def check_note(reply: str, rules: Sequence[Rule]) -> Check:
+    """Check a creation; all rules but those of its content are its format."""
+    missed = tuple(rule.name for rule in rules if not rule.holds(reply))
+    share = 1 - len(missed) / len(rules)
+    return Check("wrong" if missed else "right", share, {*missed} <= {"facts", "answer"}, missed)
+
+
+def wording(rules: Sequence[Rule]) -> Text:
+    """All rules as one sentence, which names subjects, never their values or the answer."""
+    worded = [text("rules", rule.name).fill(**rule.slots) for rule in rules]
+    both = Text("; ".join(rule.en for rule in worded), "；".join(rule.zh for rule in worded))
+    return text("rules", "all").fill(rules=both)
 
 
 def count_sentences(reply: str) -> int:
@@ -139,25 +113,3 @@ def _body(reply: str) -> str:
     if len(lines) > 1 and lines[0].rstrip(" *").endswith((":", "：")):
         lines = lines[1:]
     return "\n".join(lines)
-
-
-def wording(constraints: Sequence[Constraint]) -> Text:
-    """All constraints as one sentence, which names subjects, never their values or the answer."""
-    rules = [text("rules", each.name).fill(**_slots(each)) for each in constraints]
-    both = Text("; ".join(rule.en for rule in rules), "；".join(rule.zh for rule in rules))
-    return text("rules", "all").fill(rules=both)
-
-
-def _slots(constraint: Constraint) -> dict[str, Text | str | int]:
-    match constraint:
-        case States(facts=facts):
-            return {"names": joined([fact.subject for fact in facts])}
-        case Ordered(subjects=subjects):
-            return {"names": joined(subjects)}
-        case Sentences(count=count):
-            return {"count": count}
-        case Avoids(word=word):
-            return {"word": word}
-        case JsonObject(keys=keys):
-            return {"keys": ", ".join(f'"{key}"' for key in keys)}
-    return {}

@@ -21,10 +21,7 @@ from images.drawn.truth import (
     one_of,
     ranked,
 )
-from images.drawn.words import COLOURS, PLACES, PUMPS
-
-_GROUNDS: tuple[Colour, ...] = ((238, 236, 230), (228, 234, 240), (236, 240, 232), WHITE)
-_ACCENTS = [COLOURS[term] for term in COLOURS if term.en in ("red", "blue", "green", "purple")]
+from images.drawn.words import PLACES, PUMPS
 
 
 def draw(draft: Draft) -> Drawing:
@@ -32,8 +29,8 @@ def draw(draft: Draft) -> Drawing:
     random, plan = draft.random, draft.plan
     is_clock = random.random() < 0.6
     names = random.sample(PLACES if is_clock else PUMPS, plan.count)
-    canvas, places, radius = _board(random, plan.count)
-    style = random.randrange(3), random.choice(_ACCENTS)
+    canvas, places, radius = _board(draft, plan.count)
+    style = random.randrange(3), draft.pick("accents")
     values = _times(random, plan) if is_clock else _loads(random, plan)
     for place, name, value in zip(places, names, values, strict=True):
         dial = _Dial(canvas, place, radius, random.uniform(-plan.tilt, plan.tilt))
@@ -78,17 +75,17 @@ def _loads(random: Random, plan: Step) -> list[int]:
     return loads
 
 
-def _board(random: Random, count: int) -> tuple[Canvas, list[Point], float]:
+def _board(draft: Draft, count: int) -> tuple[Canvas, list[Point], float]:
     """A canvas with the middles of the dials, which are slightly out of line."""
     columns = {1: 1, 2: 2, 3: 3, 4: 2, 6: 3, 8: 4, 9: 3}[count]
     rows = -(-count // columns)
     side = {1: 400, 2: 320, 3: 290}.get(columns, 230) if rows < 3 else 250
     radius = side * 0.36
-    canvas = Canvas(side * columns, round(side * 1.08) * rows, random.choice(_GROUNDS))
+    canvas = Canvas(side * columns, round(side * 1.08) * rows, draft.pick("grounds"))
     places = [
         (
-            side * (place % columns + 0.5) + random.uniform(-0.04, 0.04) * side,
-            side * 1.08 * (place // columns + 0.46) + random.uniform(-0.03, 0.03) * side,
+            side * (place % columns + 0.5) + draft.random.uniform(-0.04, 0.04) * side,
+            side * 1.08 * (place // columns + 0.46) + draft.random.uniform(-0.03, 0.03) * side,
         )
         for place in range(count)
     ]
@@ -164,12 +161,12 @@ def _time_problem(draft: Draft, facts: Sequence[Fact], within: int) -> Problem:
     if len(facts) == 1 or random.random() < 0.35:
         fact = random.choice(facts)
         later = random.choice((45, 80, 95, 130, 155, 205) if draft.level > 2 else (30, 60, 90))
-        answer = Time((fact.number + later) % 720, within)
+        answer = Time((fact.number + later) % 720, within=within)
         return ask("later", answer, one=fact.subject, start=fact.value, later=later)
     if len(facts) > 2 and random.random() < 0.4:
-        return _rank(
-            draft, "rank", facts, [*reversed(ranked(facts))], random.randint(1, len(facts) - 1)
-        )
+        order = ranked(facts)[::-1]
+        place = random.randint(1, len(facts) - 1)
+        return ask("rank", one_of(order[place], facts), place=place + 1, order=draft.items(order))
     start, end = random.sample(facts, 2)
     apart = Duration((end.number - start.number) % 720, within=2 * within)
     names = {"one": start.subject, "other": end.subject}
@@ -185,12 +182,5 @@ def _load_problem(draft: Draft, facts: Sequence[Fact], within: float) -> Problem
         return ask("missing", Number(100 - most, within=within))
     if random.random() < 0.5:
         return ask("gap", Number(most - least, within=2 * within))
-    return _rank(draft, "order", facts, order, random.randint(0, len(facts) - 1))
-
-
-def _rank(
-    draft: Draft, task: str, facts: Sequence[Fact], order: Sequence[Fact], place: int
-) -> Problem:
-    """Which dial is at a place, counted from 0."""
-    answer, listing = one_of(order[place], facts), draft.items(order)
-    return draft.problem(task, answer, place=place + 1, order=listing)
+    place = random.randint(0, len(facts) - 1)
+    return ask("order", one_of(order[place], facts), place=place + 1)

@@ -8,11 +8,9 @@ from functools import partial
 from itertools import product
 from random import Random
 
-from images.drawn.canvas import INK, WHITE, Canvas, Colour, Point
+from images.drawn.canvas import INK, Canvas, Point
 from images.drawn.truth import Draft, Drawing, Fact, Number, Problem, Step, one_of, ranked
 from images.drawn.words import CLEAR_COLOURS, COLOURS, SHAPES, Term, coloured
-
-_GROUNDS: tuple[Colour, ...] = (WHITE, (246, 242, 232), (236, 242, 246), (240, 240, 240))
 
 
 def draw(draft: Draft) -> Drawing:
@@ -23,7 +21,7 @@ def draw(draft: Draft) -> Drawing:
     every = [*product(colours, shapes)]
     kinds = random.sample(every, plan.kinds)
     counts = [random.randint(plan.least, plan.most) for _ in kinds]
-    ground = random.choice(_GROUNDS)
+    ground = draft.pick("grounds")
     canvas = Canvas(random.choice((640, 720, 800)), random.choice((520, 600)), ground)
     marks = [kind for kind, count in zip(kinds, counts, strict=True) for _ in range(count)]
     random.shuffle(marks)

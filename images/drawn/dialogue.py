@@ -13,61 +13,33 @@ from random import Random
 
 from images.drawn import boards, charts, clocks, crowds, maps, receipts, shapes, stacks
 from images.drawn.checks import (
-    Avoids,
-    Constraint,
-    Gives,
-    JsonObject,
-    Ordered,
-    Sentences,
-    States,
+    Rule,
+    avoids,
     check_note,
+    gives,
+    json_object,
+    ordered,
+    sentences,
+    states,
     wording,
 )
-from images.drawn.reading import Check, check_answer, check_facts
-from images.drawn.script import Script, check_line, misname
-from images.drawn.truth import NO_UNIT, Draft, Drawing, Fact, Value, another
+from images.drawn.reading import check_answer, check_facts
+from images.drawn.truth import NO_UNIT, Dialogue, Draft, Drawing, Fact, Turn, Value, another
 from images.drawn.words import Language, Text, listed, text, texts
 
 FAMILIES: dict[str, Callable[[Draft], Drawing]] = {
-    "boards": boards.draw,
-    "charts": charts.draw,
-    "clocks": clocks.draw,
-    "crowds": crowds.draw,
-    "maps": maps.draw,
-    "receipts": receipts.draw,
-    "shapes": shapes.draw,
-    "stacks": stacks.draw,
+    module.__name__.rpartition(".")[2]: module.draw
+    for module in (boards, charts, clocks, crowds, maps, receipts, shapes, stacks)
 }
 """What makes a drawing of a draft."""
 LEVELS = range(1, 11)
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
-    """What is asked, the truth about it, a right answer, one with a fact changed, and the check.
-
-    `chance` is how often a guess of the right kind is right; `category` is ConvBench's, if any.
-    """
-
-    task: str
-    instruction: str
-    truth: str
-    reference: str
-    mistake: str
-    check: Callable[[str], Check]
-    chance: float | None = None
-    category: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sample:
-    """A drawing with a dialogue in one language; the third turn has `demands`."""
+class Sample(Dialogue):
+    """A drawing with a dialogue in one language."""
 
     drawing: Drawing
-    turns: tuple[Turn, Turn, Turn]
-    caption: str
-    answer: str
-    demands: tuple[str, ...]
 
 
 def draw(family: str, level: int, random: Random) -> Drawing:
@@ -84,50 +56,24 @@ def draw_sample(family: str, level: int, seed: int, number: int, language: Langu
         stream = f"scenes/{'scenes' if seed else 'demo'}/{seed}/{number}"
     random = Random(stream)
     drawing = draw(family, level, random)
-    if drawing.script and language == "en":
-        return _recite(drawing, drawing.script)
-    return _write_dialogue(drawing, level, random, language)
+    dialogue = drawing.script
+    if dialogue is None or language != "en":
+        dialogue = _write_dialogue(drawing, level, random, language)
+    return Sample(dialogue.turns, dialogue.caption, dialogue.answer, dialogue.demands, drawing)
 
 
-def _recite(drawing: Drawing, script: Script) -> Sample:
-    """A sample with the sentences of its script."""
-    count = len(drawing.facts)
-    # in turn 2 a verdict on each thing; the number at the end follows from them
-    chances = drawing.guess**count, 0.5 ** len(script.turns[1].things), None
-    first, second, third = (
-        Turn(
-            task=line.task,
-            category=line.category,
-            instruction=line.instruction,
-            truth=line.reference,
-            reference=line.reference,
-            mistake=misname(line, drawing.others),
-            check=partial(check_line, line=line),
-            chance=chance,
-        )
-        for line, chance in zip(script.turns, chances, strict=True)
-    )
-    return Sample(
-        drawing=drawing,
-        turns=(first, second, third),
-        caption=script.caption,
-        answer=second.reference.rpartition(": ")[2].rstrip("."),
-        demands=script.demands,
-    )
-
-
-def _write_dialogue(drawing: Drawing, level: int, random: Random, language: Language) -> Sample:
+def _write_dialogue(drawing: Drawing, level: int, random: Random, language: Language) -> Dialogue:
     facts, problem = drawing.facts, drawing.problem
     answer = problem.answer
-    constraints, picked = _constraints(drawing, level, random)
+    picked = tuple(random.sample(facts, min(len(facts), 1 + level // 3)))
+    is_json = level >= 3 and random.random() < 0.25
+    length = 0 if is_json else 2 + level // 3
+    rules = _rules(drawing, level, picked, length, random.choice(texts("dialogue", "avoided")))
     style, reason = random.choice(STYLES), random.choice(texts("dialogue", "reasoned"))
-    ask = random.choice(texts("dialogue", "creations")).fill(what=wording(constraints))
+    ask = random.choice(texts("dialogue", "creations")).fill(what=wording(rules))
 
     def conclude(value: Value) -> str:
         return reason.fill(steps=problem.steps, answer=value)[language]
-
-    def create(facts: Sequence[Fact]) -> str:
-        return _created(answer, constraints, facts, language)
 
     seen = Turn(
         "facts",
@@ -151,16 +97,15 @@ def _write_dialogue(drawing: Drawing, level: int, random: Random, language: Lang
         "note",
         ask[language],
         f"{STYLES[0](picked, language)}\n{answer[language]}",
-        create(picked),
-        create(_with_mistake(picked, random)),
-        partial(check_note, constraints=constraints),
+        _note(picked, answer, length, language),
+        _note(_with_mistake(picked, random), answer, length, language),
+        partial(check_note, rules=rules),
     )
-    return Sample(
-        drawing=drawing,
+    return Dialogue(
         turns=(seen, reasoned, note),
         caption=STYLES[0](facts, language),
         answer=answer[language],
-        demands=tuple(wording((each,))[language] for each in constraints),
+        demands=tuple(wording((rule,))[language] for rule in rules),
     )
 
 
@@ -172,43 +117,33 @@ def _with_mistake(facts: Sequence[Fact], random: Random) -> tuple[Fact, ...]:
     return tuple(changed)
 
 
-def _constraints(
-    drawing: Drawing, level: int, random: Random
-) -> tuple[tuple[Constraint, ...], tuple[Fact, ...]]:
-    """More facts, sentences and rules at higher levels; and the facts to be named."""
-    count = min(len(drawing.facts), 1 + level // 3)
-    picked = tuple(random.sample(drawing.facts, count))
+def _rules(
+    drawing: Drawing, level: int, picked: Sequence[Fact], length: int, avoided: Text
+) -> list[Rule]:
+    """More sentences and rules at higher levels; no `length` means a JSON object."""
     answer = drawing.problem.answer
-    content: list[Constraint] = [States(picked, answer), Gives(answer, drawing.facts)]
-    is_json = level >= 3 and random.random() < 0.25
-    avoided = random.choice(texts("dialogue", "avoided"))
-    if is_json:
-        keys = (*(fact.subject.en for fact in picked), "answer")
-        return (*content, JsonObject(keys)), picked
-    content.append(Sentences(2 + level // 3))
+    rules = [states(picked, answer), gives(answer, drawing.facts)]
+    if not length:
+        return [*rules, json_object([*(fact.subject.en for fact in picked), "answer"])]
+    rules.append(sentences(length))
     if level >= 4:
-        content.append(Avoids(avoided))
-    if level >= 6 and count > 1:
-        content.append(Ordered(tuple(fact.subject for fact in picked)))
-    return tuple(content), picked
+        rules.append(avoids(avoided))
+    if level >= 6 and len(picked) > 1:
+        rules.append(ordered([fact.subject for fact in picked]))
+    return rules
 
 
-def _created(
-    value: Value, constraints: Sequence[Constraint], picked: Sequence[Fact], language: Language
-) -> str:
+def _note(facts: Sequence[Fact], value: Value, length: int, language: Language) -> str:
+    """A note of `length` sentences, or a JSON object."""
     answer = value[language]
-    if any(isinstance(each, JsonObject) for each in constraints):
-        pairs = [f'"{fact.subject.en}": "{fact.value[language]}"' for fact in picked]
+    if not length:
+        pairs = [f'"{fact.subject.en}": "{fact.value[language]}"' for fact in facts]
         return "{" + ", ".join([*pairs, f'"answer": "{answer}"']) + "}"
     fact_text = text("dialogue", "fact")
-    stated = [fact_text.fill(name=fact.subject, value=fact.value) for fact in picked]
-    facts = listed([each[language] for each in stated], language)
-    count = next(each.count for each in constraints if isinstance(each, Sentences))
-    sentences = [
-        sentence.fill(facts=facts, answer=answer)[language]
-        for sentence in texts("dialogue", "note")[:count]
-    ]
-    return ("" if language == "zh" else " ").join(sentences)
+    stated = [fact_text.fill(name=fact.subject, value=fact.value)[language] for fact in facts]
+    slots = {"facts": listed(stated, language), "answer": answer}
+    written = [each.fill(**slots)[language] for each in texts("dialogue", "note")[:length]]
+    return ("" if language == "zh" else " ").join(written)
 
 
 def _rows(facts: Sequence[Fact], language: Language, row: str, head: Text = NO_UNIT) -> str:

@@ -8,14 +8,9 @@ from heapq import heappop, heappush
 from itertools import combinations
 from random import Random
 
-from images.drawn.canvas import INK, WHITE, Canvas, Colour, Point, text_width
+from images.drawn.canvas import INK, WHITE, Canvas, Point, text_width
 from images.drawn.truth import Draft, Drawing, Fact, Name, Number, Problem, Step
 from images.drawn.words import PLACES, Term, joined, road, text
-
-_GROUNDS: tuple[Colour, ...] = ((238, 244, 232), (246, 242, 230), (234, 242, 246), WHITE)
-_ROADS: tuple[Colour, ...] = ((150, 150, 156), (196, 150, 96), (120, 146, 170), (120, 120, 120))
-_LANDMARKS: tuple[Colour, ...] = ((196, 222, 240), (204, 228, 196), (226, 214, 196))
-
 
 Road = tuple[int, int]
 
@@ -28,7 +23,7 @@ def draw(draft: Draft) -> Drawing:
     points = _points(random, plan.places, width, height)
     roads = _roads(random, points, plan)
     lengths = dict(zip(roads, random.sample(range(3, 60), len(roads)), strict=True))
-    image = _paint(random, plan, names, points, lengths, (width, height))
+    image = _paint(draft, names, points, lengths, (width, height))
     terms = {each: road(names[each[0]], names[each[1]]) for each in roads}
     facts = tuple(Fact(terms[each], Number(lengths[each])) for each in roads)
     every = combinations(range(plan.places), 2)
@@ -85,19 +80,18 @@ def _is_free(points: Sequence[Point], ends: Road) -> bool:
 
 
 def _paint(
-    random: Random,
-    plan: Step,
+    draft: Draft,
     names: Sequence[Term],
     points: Sequence[Point],
     lengths: Mapping[Road, int],
     size: tuple[int, int],
 ) -> bytes:
-    ground = random.choice(_GROUNDS)
+    random, plan, ground = draft.random, draft.plan, draft.pick("grounds")
     canvas = Canvas(*size, ground)
     for _ in range(plan.landmarks):
         centre = random.uniform(0, size[0]), random.uniform(0, size[1])
-        canvas.disc(centre, random.uniform(25, 70), random.choice(_LANDMARKS))
-    paint = random.choice(_ROADS)
+        canvas.disc(centre, random.uniform(25, 70), draft.pick("landmarks"))
+    paint = draft.pick("roads")
     for (one, other), length in lengths.items():
         start, end = points[one], points[other]
         far = math.dist(start, end)

@@ -10,29 +10,14 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final
 
-from images.drawn.truth import Fact, Mention, Name, Plain, Value, find_terms
-from images.drawn.words import Term, load_table
+from images.drawn.truth import Check, Fact, Mention, Name, Outcome, Plain, Value, find_terms
+from images.drawn.words import PATTERNS, Term, load_table
 
-Outcome: TypeAlias = Literal["right", "wrong", "unread"]
 HEDGED = "hedged"
 """The plain form of a value that a reply leaves open."""
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """Whether a reply is right, its share of right facts or constraints, and its format.
-
-    `missed` are the facts and constraints that it fails, and invented subjects.
-    """
-
-    outcome: Outcome
-    share: float
-    format_kept: bool
-    missed: tuple[str, ...] = ()
 
 
 def check_facts(reply: str, facts: Sequence[Fact], others: Sequence[Term] = ()) -> Check:
@@ -44,7 +29,7 @@ def check_facts(reply: str, facts: Sequence[Fact], others: Sequence[Term] = ()) 
     missed = [name for name in true if name not in stated or not true[name].accepts(stated[name])]
     share = 1 - (len(missed) + len(extra)) / (len(facts) + len(extra))
     outcome: Outcome = "right" if share == 1 else "wrong" if stated else "unread"
-    format_kept = len(_LISTED.findall(reply)) == len(facts)
+    format_kept = len(PATTERNS["listed"].findall(reply)) == len(facts)
     return Check(outcome, share, format_kept, (*missed, *extra))
 
 
@@ -59,7 +44,7 @@ def _read_answer(text: str, answer: Value) -> Outcome:
     if marked := _read_marked(text, answer):
         return marked
     for sentence in reversed([*_clauses(text)]):
-        if values := _settled(_LEAST.sub("", sentence), answer):
+        if values := _settled(PATTERNS["least"].sub("", sentence), answer):
             return _outcome([_concluded(sentence, values, answer)], answer)
     return "unread"
 
@@ -94,11 +79,14 @@ def _states(sentence: str, facts: Sequence[Fact]) -> bool:
 
 def _read_marked(text: str, answer: Value) -> Outcome | None:
     """Compare what a plain text calls its answer with the right one; None without such words."""
-    for match in reversed([*_MARKER.finditer(text)]):
+    for match in reversed([*PATTERNS["marker"].finditer(text)]):
         start = match.end()
-        end = next((m.start() for m in _LINE_END.finditer(text, start) if m.start() > start), None)
+        end = next(
+            (m.start() for m in PATTERNS["line_end"].finditer(text, start) if m.start() > start),
+            None,
+        )
         region = text[start:end]
-        if values := _settled(_LEAST.sub("", region), answer):
+        if values := _settled(PATTERNS["least"].sub("", region), answer):
             return _outcome(
                 values[:1] if values[0].value == HEDGED else _given(values, region), answer
             )
@@ -108,7 +96,7 @@ def _read_marked(text: str, answer: Value) -> Outcome | None:
 def follows_format(reply: str) -> bool:
     """Whether the last line is "Answer: ..." as the instruction wants it."""
     lines = [line for line in reply.splitlines() if line.strip()]
-    return bool(lines and _ANSWER_LINE.match(plain(lines[-1])))
+    return bool(lines and PATTERNS["answer_line"].match(plain(lines[-1])))
 
 
 def bindings(text: str, subjects: Sequence[Term], kind: Value) -> Iterator[tuple[str, Plain]]:
@@ -136,15 +124,12 @@ def plain(reply: str) -> str:
     text = unfolded(unicodedata.normalize("NFKC", reply))
     for pattern, plainer in _MARKUP:
         text = pattern.sub(plainer, text)
-    text = _ROW.sub(lambda row: row[0].replace(",", " | "), text)
-    text = _HEADING.sub(_headed, text).replace("\u2022 ", "")
+    text = PATTERNS["row"].sub(lambda row: row[0].replace(",", " | "), text)
+    text = PATTERNS["heading"].sub(_headed, text).replace("\u2022 ", "")
     if not re.search(r"\d\.\d", text):
         text = re.sub(r"(?<![\d,])(\d{1,3}),(\d\d)(?![\d,])", r"\1.\2", text)
     text = re.sub(r"[^\S\n]+", " ", _worded(text))
-    text = re.sub(
-        rf"{_ADDEND}(?:\s*[-+x\u00d7*/]\s*{_ADDEND}){{1,40}}\s*(?:=|\u2248)\s*(?=-?\d)", " ", text
-    )
-    return re.sub(r"\b\d+\s*[x\u00d7@]\s*\d+\.\d+(?=\D*\d)", " ", text)
+    return PATTERNS["product"].sub(" ", PATTERNS["sum"].sub(" ", text))
 
 
 def unfolded(text: str) -> str:
@@ -193,8 +178,8 @@ def _worded(text: str) -> str:
         lambda match: str(_ENGLISH[match[1].lower()] + _ENGLISH[match[2].lower()]), text
     )
     text = _WORD.sub(lambda match: str(_ENGLISH[match[0].lower()]), text)
-    text = _ONE.sub("1", text)
-    return _CHINESE.sub(lambda match: str(_chinese(match[0])), text)
+    text = PATTERNS["one"].sub("1", text)
+    return PATTERNS["chinese"].sub(lambda match: str(_chinese(match[0])), text)
 
 
 def _chinese(word: str) -> int:
@@ -207,7 +192,7 @@ def _chinese(word: str) -> int:
 
 def _clauses(text: str) -> Iterator[str]:
     for line in text.splitlines():
-        yield from (part for part in _SENTENCE.split(line) if part.strip())
+        yield from (part for part in PATTERNS["sentence"].split(line) if part.strip())
 
 
 def _names(mentions: Sequence[Mention]) -> list[str]:
@@ -234,11 +219,11 @@ def _settled(text: str, kind: Value) -> list[Mention]:
         if values and _opens(text[max(0, values[-1].start - 30) : values[-1].start], gap):
             if values[-1].value != mention.value:
                 values[-1] = Mention(values[-1].start, mention.end, HEDGED)
-        elif _BOUND.search(before) or _MORE.match(text, mention.end):
+        elif PATTERNS["bound"].search(before) or PATTERNS["more"].match(text, mention.end):
             values.append(Mention(mention.start, mention.end, HEDGED))
-        elif not _DENIED.search(before):
+        elif not PATTERNS["denied"].search(before):
             start = text.rfind("\x00", 0, mention.start)
-            if _CORRECTED.search(gap):
+            if PATTERNS["corrected"].search(gap):
                 values = [each for each in values if each.end <= start]
             elif values and values[-1].value == HEDGED and values[-1].start > start:
                 values.pop()
@@ -249,8 +234,11 @@ def _settled(text: str, kind: Value) -> list[Mention]:
 def _opens(before: str, gap: str) -> bool:
     """Whether a gap between two values leaves open which of them is meant."""
     return bool(
-        _OPEN.fullmatch(gap)
-        or (_BETWEEN.search(before) and _AND.fullmatch(gap.replace("the ", "")))
+        PATTERNS["open"].fullmatch(gap)
+        or (
+            PATTERNS["between"].search(before)
+            and PATTERNS["and"].fullmatch(gap.replace("the ", ""))
+        )
     )
 
 
@@ -258,7 +246,7 @@ def _concluded(sentence: str, values: list[Mention], answer: Value) -> Mention:
     """The value on which a sentence ends; of names the one that it "is", or else the first."""
     if not isinstance(answer, Name):
         return values[-1]
-    said = [each for each in values if _IS.search(sentence[: each.start])]
+    said = [each for each in values if PATTERNS["is"].search(sentence[: each.start])]
     return (said or values[:1])[-1]
 
 
@@ -266,7 +254,7 @@ def _given(values: list[Mention], region: str) -> list[Mention]:
     """The first value behind the marker, and those that are listed with it."""
     given = values[:1]
     for one, other in pairwise(values):
-        if not _AND.fullmatch(region[one.end : other.start]):
+        if not PATTERNS["and"].fullmatch(region[one.end : other.start]):
             break
         given.append(other)
     return given
@@ -280,7 +268,7 @@ def _bind_parts(
     line: str, named: list[Mention], values: list[Mention]
 ) -> Iterator[tuple[str, Plain]]:
     """Bind each part of a line on its own if all of them have as many subjects as values."""
-    cuts = [0, *(match.start() for match in _COMMA.finditer(line)), len(line)]
+    cuts = [0, *(match.start() for match in PATTERNS["part"].finditer(line)), len(line)]
     parts = [
         [[each for each in some if start <= each.start < end] for some in (named, values)]
         for start, end in pairwise(cuts)
@@ -305,8 +293,11 @@ def _bind(line: str, named: list[Mention], values: list[Mention]) -> Iterator[tu
     if together and len(values) == len(named):
         yield from zip(_names(named), [each.value for each in values], strict=True)
         return
-    behind, before = _links(line, named, values, _BEHIND), _links(line, values, named, _BEFORE)
-    is_signed = any(_SIGN.search(line[one.end : other.start]) for one, other in behind)
+    behind, before = (
+        _links(line, named, values, PATTERNS["behind"]),
+        _links(line, values, named, PATTERNS["before"]),
+    )
+    is_signed = any(PATTERNS["sign"].search(line[one.end : other.start]) for one, other in behind)
     starts = values[0].end <= named[0].start and not is_signed
     if len(before) > len(behind) or (len(before) == len(behind) and starts):
         for value, subject in before:
@@ -321,7 +312,7 @@ def _share(line: str, named: list[Mention], values: list[Mention]) -> bool:
     if len(values) != 1 or len(named) < 2:
         return False
     if named[-1].end <= values[0].start:
-        return bool(_EACH.search(line[max(0, named[0].start - 10) : values[0].end + 10]))
+        return bool(PATTERNS["each"].search(line[max(0, named[0].start - 10) : values[0].end + 10]))
     return bool(re.match(r"[^\x00]{0,8}:", line[values[0].end : named[0].start]))
 
 
@@ -330,12 +321,14 @@ def _only(line: str, subject: Mention, values: list[Mention]) -> Mention | None:
     cells = [
         each
         for each in values
-        if _CELL.search(line[: each.start]) and _CELL_END.match(line, each.end)
+        if PATTERNS["cell"].search(line[: each.start])
+        and PATTERNS["cell_end"].match(line, each.end)
     ]
     totals = [
         each
         for each in values
-        if _TOTAL_END.match(line, each.end) or _TOTAL.search(line[: each.start])
+        if PATTERNS["total_end"].match(line, each.end)
+        or PATTERNS["total"].search(line[: each.start])
     ]
     before = [each for each in values if each.end <= subject.start]
     chosen = (cells if "|" in line else []) or totals or (before if before == values else [])
@@ -357,65 +350,6 @@ def _links(
 
 _READING: Final = load_table("reading")
 _MARKUP = [(re.compile(pattern, re.MULTILINE), plainer) for pattern, plainer in _READING["markup"]]
-_ROW = re.compile(r"^[^\W\d][^,\n:]*(?:,[^\s,][^,\n:]*)+$", re.MULTILINE)
-"""A row of comma-separated values."""
-_HEADING = re.compile(
-    r"^[^\S\n]*(?:\u2022 )?(?!.*(?:answer|result|total|答案))"
-    r"(?P<heading>(?:[A-Za-z][\w-]* ?){1,3}|[^\n:\u2022]{1,5}) ?:"
-    r"[^\S\n]*\n+(?P<items>(?:\u2022 [^\n]*(?<![: ])[^\S\n]*(?:\n|\Z))+)",
-    re.MULTILINE | re.IGNORECASE,
-)
-_LISTED = re.compile(r"^.*[^:：\n][:：]\**[^\S\n]*\S.*$", re.MULTILINE)
-"""A line "label: value"."""
-_SIGN = re.compile(r"[:=|→–—]| - ")
-_COMMA = re.compile(r",(?!\d)|，|\b(?:but|while|whereas)\b")
-_ADDEND = r"\(?-?\d+(?:\.\d+)?\)?"
-_CORRECTED = re.compile(
-    r"\b(?:no|wait|actually|correction|corrected|sorry|rather|i mean|looking (?:again|closer))\b"
-    r"|更正|不对|应该?是|应为|其实|^[^,;]*=\s*$|→\s*$",
-    re.IGNORECASE,
-)
-"""What takes back the value before it."""
-_GOES_ON = r"(?![\s.-]*(?:no|wait|actually|correction|sorry|不对)\b|(?<=[ap]\.m\.)\s+[a-z])"
-_SENTENCE = re.compile(
-    rf"(?:(?<!(?-i:[A-Z]))[.!?;](?=\s|$)|[\u3002\uff01\uff1f!?;]){_GOES_ON}|\n", re.IGNORECASE
-)
-_LINE_END = re.compile(rf"\n|(?:\.(?=\s)|\u3002){_GOES_ON}")
-_CELL = re.compile(r"(?:^|\|)\s*$")
-_CELL_END = re.compile(r"\s*(?:[^\W\d]{1,6}\s*)?(?:\||$)")
-_TOTAL = re.compile(r"(?:\btotal(?: of)?|\bso|\bhence|一?共|总计|所以是?)[\s:]*$", re.IGNORECASE)
-_TOTAL_END = re.compile(r"\s*(?:[a-z]+\s)?(?:in total|in all|altogether|total)\b", re.IGNORECASE)
-_MARKER = re.compile(
-    r"(?:\banswer(?: to (?:the|your) (?:second )?question)?|\bconclusion|\bresult|答案|结论)\s*"
-    r"(?:\([^)]*\))?\s*(?::|is|=|是|为)\s*:?\s*",
-    re.IGNORECASE,
-)
-_ANSWER_LINE = re.compile(r"\s*(?:final )?answer\s*:|\s*(?:最终)?答案\s*:", re.IGNORECASE)
-_OPEN = re.compile(r"\s*(?:or(?: maybe| perhaps)?|或者?|to|到|至|-|\u2013|~)\s*", re.IGNORECASE)
-_BETWEEN = re.compile(r"(?:between|from)\s(?:the\s)?$|(?:在|介于)\s*$", re.IGNORECASE)
-_MORE = re.compile(r"\s?(?:\+|or (?:so|more|less))(?!\s?\d)")
-_AND = re.compile(r"\s*(?:,|and|和|\u3001|&|,\s*and)\s*", re.IGNORECASE)
-_BOUND = re.compile(
-    r"(?:more than|less than|at least|at most|over|under|超过|不到|至少|最多)\s*$", re.IGNORECASE
-)
-_LEAST = re.compile(r"\b(?:at least|a minimum of)\b|至少", re.IGNORECASE)
-"""What questions for the fewest ask, so it opens no answer."""
-_IS = re.compile(r"(?:\b(?:is|are|be)|是|为)\s*:?\s*(?:the |an? )?$", re.IGNORECASE)
-_DENIED = re.compile(
-    r"(?:\bnot|n't|不是|而非|rather than)\s*(?:(?:the|at|on|in|by)\s)?\s*$", re.IGNORECASE
-)
-_EACH = re.compile(r"\b(?:both|each|all|equally|same)\b|都|均|各", re.IGNORECASE)
-_BEHIND = re.compile(
-    r"(?:'s|[\s:=|(~≈,>\"\-–—→↔]"
-    r"|\b(?:is|are|was|were|has|have|had|shows?|reads?|sold|at|with|on|in|square|clock|the|about"
-    r"|around|approximately|roughly|sits?|stands?|of|value|costs?|a|total)\b"
-    r"|[是为在有约大的值数里价格共])*|(?:位于|显示|的时钟|时钟)+",
-    re.IGNORECASE,
-)
-_BEFORE = re.compile(
-    r"\s*[:=×x|-]\s*|\s*(?!and\b|but\b|or\b)(?:[a-z]+\s+){0,3}|\s*[个枚只件块张颗格层处上的有是为]*\s*",
-    re.IGNORECASE,
-)
 _ENGLISH = {word: number for number, word in enumerate(_READING["ones"])} | {
     word: 10 * number for number, word in enumerate(_READING["tens"], start=2)
 }
@@ -425,16 +359,4 @@ _TENS = re.compile(
 _WORD = re.compile(
     rf"\b(?:{'|'.join(word for word in _ENGLISH if word != 'one')})\b", re.IGNORECASE
 )
-_ONE = re.compile(
-    r"(?<=\b(?-i:[A-Z]) )one\b(?=[.,;]|$)|(?<=[:=|(] )one\b|(?<=\b(?:is|as) )one\b(?! of)"
-    r"|(?<=\b(?:are|has) )one\b(?! of)|(?<=\b(?:just|only) )one\b|^one\b(?=\.?$)"
-    r"|\b(?:one|an?(?: single)?)(?= (?:blocks?|pieces?|marks?|steps?|boxe?s?|places?|hours?)\b)",
-    re.IGNORECASE | re.MULTILINE,
-)
 _DIGITS = "零一二三四五六七八九"
-_CHINESE = re.compile(
-    r"[一二三四五六七八九]?十(?!字)[一二三四五六七八九]?"
-    r"|(?<![哪每第同唯之某另这那还])[零一二两三四五六七八九]"
-    r"(?=[个枚只件块张颗点时分小元月格步]|\s*$|[。，,.;])",
-    re.MULTILINE,
-)

@@ -6,13 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
-from images.drawn.canvas import INK, Canvas, Colour, Face, mixed
-from images.drawn.truth import Draft, Drawing, Fact, Number, Problem, Step, Value, one_of
+from images.drawn.canvas import INK, Canvas, Face, mixed
+from images.drawn.truth import Draft, Drawing, Fact, Number, Problem, Value, one_of
 from images.drawn.words import GOODS, Slot, Term, Text
-
-_SHOPS = ("CORNER SHOP", "GREEN MARKET", "DAILY FOODS", "HARBOUR STORE", "THE PANTRY")
-_PAPERS: tuple[Colour, ...] = ((252, 250, 244), (246, 248, 250), (250, 246, 238), (255, 255, 255))
-_DESKS: tuple[Colour, ...] = ((196, 178, 156), (150, 160, 172), (214, 210, 202), (120, 132, 124))
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +41,7 @@ def draw(draft: Draft) -> Drawing:
         ]
     facts = tuple(row.fact for row in rows)
     return Drawing(
-        png=_paint(random, plan, rows),
+        png=_paint(draft, rows),
         question=draft.question(),
         facts=facts,
         problem=_problem(draft, rows),
@@ -58,21 +54,22 @@ def _code(random: Random) -> int:
     return random.randint(1000, 9999)
 
 
-def _paint(random: Random, plan: Step, rows: Sequence[_Row]) -> bytes:
+def _paint(draft: Draft, rows: Sequence[_Row]) -> bytes:
+    random, plan = draft.random, draft.plan
     face: Face = random.choice(("mono", "mono", "sans"))
-    paper = random.choice(_PAPERS)
+    paper = draft.pick("papers")
     ink = mixed(paper, INK, plan.contrast)
     size, gap = plan.size, plan.size * random.uniform(1.7, 2.0)
     width = round(size * (24 + 6 * plan.codes))
     height = round(gap * (len(rows) + 5))
     margin = 44
-    canvas = Canvas(width + 2 * margin, height + 2 * margin, random.choice(_DESKS))
+    canvas = Canvas(width + 2 * margin, height + 2 * margin, draft.pick("desks"))
     canvas.box((margin + 5, margin + 7), (margin + width + 5, margin + height + 7), (90, 90, 92))
     canvas.box((margin, margin), (margin + width, margin + height), paper)
     left, right = margin + size * 1.3, margin + width - size * 1.3
     y = margin + gap
     bold: Face = "bold" if face == "sans" else "mono"
-    canvas.text((margin + width / 2, y), random.choice(_SHOPS), size * 1.25, face=bold, colour=ink)
+    canvas.text((margin + width / 2, y), draft.pick("shops"), size * 1.25, face=bold, colour=ink)
     y += gap
     day = f"2026-{random.randint(1, 12):02}-{random.randint(1, 28):02}"
     time = f"{random.randint(8, 20):02}:{random.randint(0, 59):02}"

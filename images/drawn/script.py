@@ -12,46 +12,23 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
-from images.drawn.reading import Check, Outcome, bindings, masked, plain
-from images.drawn.truth import Name, Number, Value, find_terms
-from images.drawn.words import COLOURED, HALVES, SIZES, TEXTS, Term, latin, listed
+from images.drawn.reading import bindings, masked, plain
+from images.drawn.truth import Check, Dialogue, Name, Number, Outcome, Turn, Value, find_terms
+from images.drawn.words import COLOURED, HALVES, SIZES, TEXTS, latin, listed
 
 if TYPE_CHECKING:
     from images.drawn.shapes import Scene, Thing
 
 Things: TypeAlias = "tuple[Thing, ...]"
+GUESS: Final = 1 / (2 * len(COLOURED))
+"""The chance to guess a thing and its size or half."""
 _YES, _TIMES = ("yes", "no"), ("2", "1")
 _SCRIPT: Final[dict[str, dict[str, dict[str, Any]]]] = TEXTS["script"]
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A turn: its task, the task's category in ConvBench's list, both texts.
-
-    `verdicts` are the words or numbers one of which the answer gives each of the `things`, if any.
-    """
-
-    task: str
-    category: str
-    instruction: str
-    reference: str
-    things: Things
-    verdicts: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Script:
-    """Three turns about one scene, a caption of the image, and what the third turn must contain."""
-
-    turns: tuple[Line, Line, Line]
-    caption: str
-    demands: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Group:
+class _Group(NamedTuple):
     """Some things that an answer named. `called` follows "more", `gone` follows "if"."""
 
     word: str
@@ -60,42 +37,71 @@ class _Group:
     things: Things
 
 
-def write_script(scene: Scene, random: Random) -> Script:
+def write_script(scene: Scene, random: Random) -> Dialogue:
     """Three turns about `scene`, their tasks drawn by lot."""
-    first, groups = _look(scene.things, random)
-    second, number = _reason(first.things, groups, random)
+    look, question, seen, things, groups = _look(scene.things, random)
+    verdicts = tuple(group.word for group in groups)
+    first = _turn(scene, "perception", look, Line(question, seen, verdicts), things)
+    task, line, number = _reason(things, groups, random)
+    second = _turn(scene, "reasoning", task, line, things)
     task = random.choice(tuple(_SCRIPT["creation"]))
-    words, things = _SCRIPT["creation"][task], first.things
-    answer = words["answer"].format(all=_all(things), number=number)
+    words = _SCRIPT["creation"][task]
+    text = words["answer"].format(all=_all(things), number=number)
+    third = _turn(scene, "creation", task, Line(words["question"], text), things)
     each, *others = words["demands"]
     demands = [each.format(thing=f"the {thing.name}") for thing in things]
-    return Script(
-        turns=(first, second, Line(task, words["category"], words["question"], answer, things)),
+    return Dialogue(
+        turns=(first, second, third),
         caption=_describe(scene),
+        answer=second.reference.rpartition(": ")[2].rstrip("."),
         demands=(*demands, *(demand.format(number=number) for demand in others)),
     )
 
 
-def _look(things: Things, random: Random) -> tuple[Line, list[_Group]]:
-    """A question of perception, and the groups of its answer, if any."""
+def _turn(scene: Scene, level: str, task: str, line: Line, things: Things) -> Turn:
+    """A turn about `things`; its mistake calls the first one by another shape's name."""
+    names = {thing.name for thing in scene.things}
+    name, colour = things[0].name, things[0].colour
+    wrong = next(
+        term.en for term in COLOURED if term.en.startswith(f"{colour} ") and term.en not in names
+    )
+    chances = {
+        "perception": GUESS ** len(scene.things),
+        "reasoning": 0.5 ** len(things),  # a verdict on each; the number follows from them
+    }
+    return Turn(
+        task=task,
+        category=_SCRIPT[level][task]["category"],
+        instruction=line.instruction,
+        truth=line.reference,
+        reference=line.reference,
+        mistake=re.sub(
+            rf"(?i)\b{name}\b",
+            lambda match: _capital(wrong) if match[0][0].isupper() else wrong,
+            line.reference,
+        ),
+        check=line.check,
+        chance=chances.get(level),
+    )
+
+
+def _look(things: Things, random: Random) -> tuple[str, str, str, Things, list[_Group]]:
+    """A task of perception, its question and answer, the things it names, and their groups."""
     splits: list[tuple[str, Things, Things]] = []
     while not splits:
         task = random.choice(tuple(_SCRIPT["perception"]))
         splits = _splits(task, things)
     words = _SCRIPT["perception"][task]
     questions = [(question, split) for split in splits for question in words["questions"]]
-    question, (which, *parts) = random.choice(questions)
-    one, other = parts
+    question, (which, one, other) = random.choice(questions)
     answer = words["answer"].format(
         which=which, one=_all(one), other=_all(other), ones=_number(one), others=_number(other)
     )
     groups = [
         _Group(word.format(which=which), called.format(which=which), gone.format(which=which), part)
-        for (word, called, gone), part in zip(words.get("groups", ()), parts, strict=False)
+        for (word, called, gone), part in zip(words.get("groups", ()), (one, other), strict=False)
     ]
-    verdicts, things = tuple(group.word for group in groups), one + other
-    asked = question.format(which=which)
-    return Line(task, words["category"], asked, _capital(answer), things, verdicts), groups
+    return task, question.format(which=which), _capital(answer), one + other, groups
 
 
 def _splits(task: str, things: Things) -> list[tuple[str, Things, Things]]:
@@ -116,30 +122,21 @@ def _splits(task: str, things: Things) -> list[tuple[str, Things, Things]]:
     ]
 
 
-def _reason(things: Things, groups: list[_Group], random: Random) -> tuple[Line, int]:
-    """A question of reasoning about the things of an answer, and the number that it finds."""
+def _reason(things: Things, groups: list[_Group], random: Random) -> tuple[str, Line, int]:
+    """A task of reasoning about the things of an answer, and the number that it finds."""
     questions: list[tuple[str, list[str], str, int]] = []
     while not questions:
         task = random.choice(tuple(_SCRIPT["reasoning"]))
-        words = _SCRIPT["reasoning"][task]
-        if task == "compare":
-            questions = [_compare(words["groups"], things, *groups)] if groups else []
-        else:
-            questions = [
-                (question, *_verdicts(task, things, picked))
-                for question, picked in _picks(task, words, things, groups)
-            ]
+        words, kinds = _SCRIPT["reasoning"][task], _TIMES if task == "arithmetic" else _YES
+        if task != "compare":
+            picks = _picks(task, words, things, groups)
+            questions = [(ask, *_verdicts(kinds, things, picked)) for ask, picked in picks]
+        elif groups:
+            kinds = groups[0].word, groups[1].word
+            questions = [_compare(words["groups"], things, *groups)]
     question, verdicts, end, number = random.choice(questions)
     parts = [f"the {thing.name} {word}" for thing, word in zip(things, verdicts, strict=True)]
-    answer = f"{_capital(_listed(parts))}: {end}."
-    kinds = (
-        tuple(group.word for group in groups)
-        if task == "compare"
-        else _TIMES
-        if task == "arithmetic"
-        else _YES
-    )
-    return Line(task, words["category"], question, answer, things, kinds), number
+    return task, Line(question, f"{_capital(_listed(parts))}: {end}.", kinds), number
 
 
 def _compare(
@@ -153,11 +150,10 @@ def _compare(
     return question.format(one=one.called, other=other.called), verdicts, end, by
 
 
-def _verdicts(task: str, things: Things, picked: Things) -> tuple[list[str], str, int]:
+def _verdicts(kinds: Sequence[str], things: Things, picked: Things) -> tuple[list[str], str, int]:
     """The verdict on each thing, the end of the answer, and its number."""
-    counts_twice = task == "arithmetic"
-    yes, no = _TIMES if counts_twice else _YES
-    number = len(picked) + (len(things) if counts_twice else 0)
+    yes, no = kinds
+    number = len(picked) + (len(things) if kinds == _TIMES else 0)
     return [yes if thing in picked else no for thing in things], str(number), number
 
 
@@ -232,49 +228,45 @@ def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def misname(line: Line, others: Sequence[Term]) -> str:
-    """The answer with one thing called by the name of another shape that is not in the image."""
-    thing = line.things[0]
-    wrong = next(other.en for other in others if other.en.startswith(f"{thing.colour} "))
-    return re.sub(
-        rf"(?i)\b{thing.name}\b",
-        lambda m: wrong.capitalize() if m[0][0].isupper() else wrong,
-        line.reference,
-    )
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What is asked and answered; `verdicts` are words or numbers of which each thing gets one."""
 
+    instruction: str
+    reference: str
+    verdicts: tuple[str, ...] = ()
 
-def check_line(reply: str, line: Line) -> Check:
-    """Compare what a reply says with the reference: names, verdicts, numbers, order and lines."""
-    expected, stated = (_read(text, line) for text in (line.reference, reply))
-    missed = (*(expected - stated).elements(), *(stated - expected).elements())
-    share = (expected & stated).total() / (expected | stated).total()
-    outcome: Outcome = "right" if not missed else "wrong" if stated else "unread"
-    return Check(outcome, share, bool(stated), missed)
+    def check(self, reply: str) -> Check:
+        """Compare what a reply says with the reference: names, verdicts, numbers, order, lines."""
+        expected, stated = self._read(self.reference), self._read(reply)
+        missed = (*(expected - stated).elements(), *(stated - expected).elements())
+        share = (expected & stated).total() / (expected | stated).total()
+        outcome: Outcome = "right" if not missed else "wrong" if stated else "unread"
+        return Check(outcome, share, bool(stated), missed)
 
-
-def _read(reply: str, line: Line) -> Counter[str]:
-    """Each thing with its verdict, if any, and what else is said."""
-    text = re.sub(r"(?<=\d):", " :", plain(reply))
-    named = [*find_terms(COLOURED, text)]
-    names = [str(each.value) for each in named]
-    rest = re.sub(r"\b1 (?=\x00)", "", masked(text, named))  # "one red circle" does not count
-    facts = [f"{mention.value:g}" for mention in Number(0).find(rest)]
-    pairs: list[tuple[str, str]] = []
-    if line.verdicts:
-        kind = _kind(line.verdicts)
-        values = bindings(text, COLOURED, kind)
-        pairs = [(name, f"{v:g}" if isinstance(v, float) else v) for name, v in values]
-        if isinstance(kind, Name):
-            facts += [str(mention.value) for mention in kind.find(rest)]
-    said = Counter(f"{name}: {value}" for name, value in pairs)
-    said += Counter(names) - Counter(name for name, _ in pairs)
-    said += Counter(facts) - Counter(value for _, value in pairs)
-    if "from left to right" in line.instruction and names:
-        said[f"order: {', '.join(names)}"] += 1
-    lines = [each for each in reply.splitlines() if each.strip()]
-    if "\n" in line.reference and lines:
-        said[f"{len(lines)} lines"] += 1
-    return said
+    def _read(self, reply: str) -> Counter[str]:
+        """Each thing with its verdict, if any, and what else is said."""
+        text = re.sub(r"(?<=\d):", " :", plain(reply))
+        named = [*find_terms(COLOURED, text)]
+        names = [str(each.value) for each in named]
+        rest = re.sub(r"\b1 (?=\x00)", "", masked(text, named))  # "one red circle" does not count
+        facts = [f"{mention.value:g}" for mention in Number(0).find(rest)]
+        pairs: list[tuple[str, str]] = []
+        if self.verdicts:
+            kind = _kind(self.verdicts)
+            values = bindings(text, COLOURED, kind)
+            pairs = [(name, f"{v:g}" if isinstance(v, float) else v) for name, v in values]
+            if isinstance(kind, Name):
+                facts += [str(mention.value) for mention in kind.find(rest)]
+        said = Counter(f"{name}: {value}" for name, value in pairs)
+        said += Counter(names) - Counter(name for name, _ in pairs)
+        said += Counter(facts) - Counter(value for _, value in pairs)
+        if "from left to right" in self.instruction and names:
+            said[f"order: {', '.join(names)}"] += 1
+        lines = [each for each in reply.splitlines() if each.strip()]
+        if "\n" in self.reference and lines:
+            said[f"{len(lines)} lines"] += 1
+        return said
 
 
 def _kind(verdicts: tuple[str, ...]) -> Value:

@@ -17,9 +17,9 @@ from PIL import Image, ImageDraw
 
 from images.drawn import words
 from images.drawn.canvas import Colour, Point, png
-from images.drawn.script import write_script
+from images.drawn.script import GUESS, write_script
 from images.drawn.truth import Draft, Drawing, Fact, Name, Number, Problem, Step
-from images.drawn.words import COLOURED, GROUNDS, HALVES, SIZES, TONES, text
+from images.drawn.words import COLOURED, GROUNDS, HALVES, SIZES, TONES, named, text
 
 SHAPES: Final = ("circle", "square", "triangle", "star", "diamond", "cross")
 COLOURS: Final = tuple(TONES)
@@ -91,16 +91,15 @@ def draw(draft: Draft) -> Drawing:
         question=draft.question(asked),
         facts=facts,
         problem=_problem(draft, scene.things, facts),
-        guess=1 / (2 * len(COLOURED)),
+        guess=GUESS,
         others=tuple(term for term in COLOURED if term not in [fact.subject for fact in facts]),
         script=script,
     )
 
 
 def _fact(thing: Thing, asked: str) -> Fact:
-    subject = next(term for term in COLOURED if term.en == thing.name)
     value, among = (thing.size, SIZES) if asked == "sizes" else (thing.half, HALVES)
-    return Fact(subject, Name(next(term for term in among if term.en == value), among))
+    return Fact(named(COLOURED, thing.name), Name(named(among, value), among))
 
 
 def _problem(draft: Draft, things: Sequence[Thing], facts: Sequence[Fact]) -> Problem:
@@ -124,8 +123,8 @@ def _problem(draft: Draft, things: Sequence[Thing], facts: Sequence[Fact]) -> Pr
         task,
         Number(numbers[task]),
         listing=draft.items(facts),
-        colour=next(term for term in words.COLOURS if term.en == colour),
-        shape=next(term for term in words.SHAPES if term.en == shape),
+        colour=named(words.COLOURS, colour),
+        shape=named(words.SHAPES, shape),
         group=text("shapes", group),
     )
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from random import Random
 
 from images.drawn.canvas import INK, WHITE, Canvas, Colour, Point, mixed
-from images.drawn.truth import Draft, Drawing, Fact, Number, Problem, Step, one_of, ranked
+from images.drawn.truth import Draft, Drawing, Fact, Number, Problem, one_of, ranked
 from images.drawn.words import COLOURS, TOWERS, Term
 
-_GROUNDS: tuple[Colour, ...] = ((240, 240, 236), (232, 238, 244), (246, 240, 230))
 _WIDE, _HIGH, _DEEP = 62.0, 26.0, (22.0, -15.0)
 """Width and height of a block's front, and how its depth moves across and down."""
 
@@ -28,7 +26,7 @@ def draw(draft: Draft) -> Drawing:
         heights.append(random.randint(before + 1, max(before + 1, plan.most - 2 * left)))
     facts = tuple(Fact(name, Number(height)) for name, height in zip(names, heights, strict=True))
     return Drawing(
-        png=_paint(random, plan, columns, names, heights),
+        png=_paint(draft, columns, names, heights),
         question=draft.question(),
         facts=facts,
         problem=_problem(draft, facts, heights),
@@ -37,13 +35,12 @@ def draw(draft: Draft) -> Drawing:
     )
 
 
-def _paint(
-    random: Random, plan: Step, columns: int, names: Sequence[Term], heights: Sequence[int]
-) -> bytes:
+def _paint(draft: Draft, columns: int, names: Sequence[Term], heights: Sequence[int]) -> bytes:
+    random, plan = draft.random, draft.plan
     gap, behind = _WIDE + random.uniform(34, 60), (34.0, 34.0)
     width = round(60 + gap * columns + behind[0] * plan.rows + _DEEP[0])
     height = round(90 + max(heights) * _HIGH + behind[1] * plan.rows)
-    canvas = Canvas(max(360, width), max(300, height), random.choice(_GROUNDS))
+    canvas = Canvas(max(360, width), max(300, height), draft.pick("grounds"))
     floor = canvas.height - 34.0
     canvas.box(
         (0, floor - behind[1] * plan.rows - 20), (canvas.width, canvas.height), (206, 204, 198)

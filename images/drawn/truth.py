@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from random import Random
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from images.drawn.words import (
+    LOOKS,
+    PATTERNS,
     TEXTS,
     Language,
     Slot,
@@ -24,12 +24,8 @@ from images.drawn.words import (
     vocabulary_of,
 )
 
-if TYPE_CHECKING:
-    from images.drawn.script import Script
-
 Plain: TypeAlias = float | str
 """A value in plain form, by which values of a kind are compared."""
-
 
 NO_UNIT = Text("", "")
 IN_MINUTES = Text(" minutes", "分钟")
@@ -59,7 +55,7 @@ class Number:
 
     def find(self, text: str) -> Iterator[Mention]:
         """Every number of the text; of money only amounts with decimals, if there are any."""
-        matches = [*_NUMBER.finditer(text)]
+        matches = [*PATTERNS["number"].finditer(text)]
         if self.digits and any("." in match[0] for match in matches):
             matches = [match for match in matches if "." in match[0]]
         for match in matches:
@@ -78,28 +74,23 @@ class Duration(Number):
 
     def find(self, text: str) -> Iterator[Mention]:
         """Every duration of the text, in minutes; a number without a unit is one too."""
-        for match in _DURATION.finditer(text):
-            hours, minutes = (
-                float(match["hours"] or 0),
-                float(match["minutes"] or match["rest"] or 0),
-            )
-            yield Mention(match.start(), match.end(), 60 * hours + minutes)
+        for match in PATTERNS["duration"].finditer(text):
+            hours, minutes = match["hours"] or 0, match["minutes"] or match["rest"] or 0
+            yield Mention(match.start(), match.end(), 60 * float(hours) + float(minutes))
 
 
 @dataclass(frozen=True, slots=True)
-class Time:
+class Time(Number):
     """A time on a dial of twelve hours, in minutes after twelve."""
-
-    value: int
-    within: int = 0
 
     def __getitem__(self, language: Language) -> str:
         """The time in digits, the same in both languages."""
-        return f"{self.value // 60 or 12}:{self.value % 60:02}"
+        hour, minute = divmod(int(self.value), 60)
+        return f"{hour or 12}:{minute:02}"
 
     def find(self, text: str) -> Iterator[Mention]:
         """Every time of the text, in digits or words."""
-        for match in _TIME.finditer(text):
+        for match in PATTERNS["time"].finditer(text):
             if (minutes := _minutes(match)) is not None:
                 yield Mention(match.start(), match.end(), float(minutes % 720))
 
@@ -143,7 +134,7 @@ class Square:
 
     def find(self, text: str) -> Iterator[Mention]:
         """Every square of the text: "C4", "c-4", "(C, 4)", "column C, row 4"."""
-        for match in _SQUARE.finditer(text):
+        for match in PATTERNS["square"].finditer(text):
             column, row = sorted(filter(None, match.groups()), reverse=True)
             yield Mention(match.start(), match.end(), f"{column.upper()}{row}")
 
@@ -155,18 +146,15 @@ class Square:
 def another(value: Value, random: Random) -> Value:
     """A wrong value of the same kind, clearly apart from this one."""
     if isinstance(value, Number):
-        step = random.randint(1, 3) * 10**-value.digits + 2 * value.within
-        return replace(value, value=value.value + step)
-    if isinstance(value, Time):
-        apart = random.randint(1, 3) + 2 * value.within
-        return replace(value, value=(value.value + apart) % 720)
+        other = value.value + random.randint(1, 3) * 10**-value.digits + 2 * value.within
+        return replace(value, value=other % 720 if isinstance(value, Time) else other)
     if isinstance(value, Name):
         return replace(value, term=random.choice([one for one in value.among if one != value.term]))
     file, rank = value.square[0], value.square[1:]
     return replace(value, square=random.choice([each for each in "ABCD" if each != file]) + rank)
 
 
-Value: TypeAlias = Number | Duration | Time | Name | Square
+Value: TypeAlias = Number | Name | Square
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +167,7 @@ class Fact:
     @property
     def number(self) -> int:
         """The number or the time, whole."""
-        assert isinstance(self.value, Number | Time)
+        assert isinstance(self.value, Number)
         return int(self.value.value)
 
 
@@ -198,6 +186,49 @@ class Problem:
     guess: float
 
 
+Outcome: TypeAlias = Literal["right", "wrong", "unread"]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Whether a reply is right, its share of right facts or constraints, and its format.
+
+    `missed` are the facts and constraints that it fails, and invented subjects.
+    """
+
+    outcome: Outcome
+    share: float
+    format_kept: bool
+    missed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What is asked, the truth about it, a right answer, one with a fact changed, and the check.
+
+    `chance` is how often a guess of the right kind is right; `category` is ConvBench's, if any.
+    """
+
+    task: str
+    instruction: str
+    truth: str
+    reference: str
+    mistake: str
+    check: Callable[[str], Check]
+    chance: float | None = None
+    category: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Dialogue:
+    """Three turns, a caption of the image, the answer of turn 2, and what turn 3 must contain."""
+
+    turns: tuple[Turn, Turn, Turn]
+    caption: str
+    answer: str
+    demands: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawing:
     """An image, what is asked about it, and what is true.
@@ -213,15 +244,12 @@ class Drawing:
     problem: Problem
     guess: float
     others: tuple[Term, ...] = ()
-    script: Script | None = None
+    script: Dialogue | None = None
 
 
 Step: TypeAlias = SimpleNamespace
 """The parameters of a family at a level, by their names in `ladder.toml`."""
-_GUESSES: Final[dict[str, dict[str, dict[str, float]]]] = json.loads(
-    Path(__file__).with_name("guesses.json").read_text("utf-8")
-)
-_LADDER: Final = load_table("ladder")
+_LADDER, _GUESSES = load_table("ladder"), load_table("guesses")
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,6 +265,10 @@ class Draft:
         """The parameters of the level."""
         values = _LADDER[self.family].items()
         return Step(**{name: by_level[self.level - 1] for name, by_level in values})
+
+    def pick(self, look: str) -> Any:
+        """One of the family's looks of a kind, such as a colour of the ground."""
+        return self.random.choice(LOOKS[self.family][look])
 
     def question(self, key: str = "questions", **slots: Text) -> Text:
         """One of the questions of the first turn."""
@@ -256,7 +288,7 @@ class Draft:
 
     def guess_rate(self, task: str) -> float:
         """How often another drawing's number is right, as `tests.bench.scenes blind` measured."""
-        return _GUESSES[self.family][task][str(self.level)]
+        return float(_GUESSES[self.family][task][self.level - 1])
 
     def items(self, facts: Sequence[Fact]) -> Text:
         """Facts as a list in a sentence."""
@@ -287,35 +319,8 @@ def find_kind(terms: Sequence[Term], text: str) -> Iterator[Mention]:
         yield Mention(match.start(), match.end(), vocabulary.name(match))
 
 
-_NUMBER = re.compile(
-    r"(?<![A-Za-z\d.])(?<!\d:)(?:(?<![\d)])-)?\d+(?:\.\d+)?(?![\d:]|st\b|nd\b|rd\b|th\b)"
-)
-_HOURS = r"(?:hours?|hrs?|h\b|个?小时)"
-_MINUTES = r"(?:minutes?|mins?|m\b|分钟?)"
-_DURATION = re.compile(
-    rf"(?:(?P<hours>\d+(?:\.\d+)?)\s*{_HOURS}(?:\s*(?:and|,|零|又)?\s*"
-    rf"(?P<rest>\d+)\s*{_MINUTES}?)?)"
-    rf"|(?<![A-Za-z\d.])(?<!\d:)(?P<minutes>\d+(?:\.\d+)?)(?![\d:])\s*{_MINUTES}?",
-    re.IGNORECASE,
-)
-_TIME = re.compile(
-    r"(?<!\d)(?<!\d:)(?P<hour>\d{1,2})\s?(?:[:.点时h])\s?零?(?P<minute>\d{1,2})(?!\d)"
-    r"|(?P<past>\d{1,2}|quarter|half)(?: minutes?)? (?P<way>past|after|to|before) (?P<of>\d{1,2})\b"
-    r"|(?P<whole>\d{1,2})\s?(?:o'?clock|点(?P<half>半)?(?P<quarters>[13]刻)?"
-    r"|时|[ap]\.?m\b)",
-    re.IGNORECASE,
-)
-_SQUARE = re.compile(
-    r"(?<![A-Za-z\d])\(?([A-J])\s*[-,]?\s*(\d{1,2})\)?(?![\dA-Za-z.])"
-    r"|column ([A-J])(?: and|,)? (?:in )?row (\d{1,2})"
-    r"|row (\d{1,2})(?: and|,)? (?:in )?column ([A-J])\b"
-    r"|第?([A-J])列[,、]?第?(\d{1,2})行|第?(\d{1,2})行[,、]?第?([A-J])列",
-    re.IGNORECASE,
-)
-
-
 def _minutes(match: re.Match[str]) -> int | None:
-    """The minutes after twelve that a match of `_TIME` names; None for a time like 25:00."""
+    """The minutes after twelve that a match of a time names; None for a time like 25:00."""
     if match["hour"]:
         hour, minute = int(match["hour"]), int(match["minute"])
     elif match["whole"]:

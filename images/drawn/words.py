@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
@@ -49,20 +49,20 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
+class Term(Text):
     """A name in both languages, and what else a reply may call it."""
 
-    en: str
-    zh: str
     also: tuple[str, ...] = ()
-
-    def __getitem__(self, language: Language) -> str:
-        return self.zh if language == "zh" else self.en
 
     @property
     def aliases(self) -> tuple[str, ...]:
         """Every spelling, whatever the language."""
         return tuple(dict.fromkeys((self.en, self.zh, *self.also)))
+
+
+def named(terms: Iterable[Term], name: str) -> Term:
+    """The term of an English name."""
+    return next(term for term in terms if term.en == name)
 
 
 def latin(name: str, *also: str) -> Term:
@@ -84,6 +84,11 @@ def load_table(name: str) -> dict[str, Any]:
 
 _WORDS: Final = load_table("words")
 TEXTS: Final = load_table("texts")
+PATTERNS: Final = {
+    name: re.compile("|".join([pattern] if isinstance(pattern, str) else pattern))
+    for name, pattern in load_table("reading")["patterns"].items()
+}
+"""What is looked for in replies."""
 
 
 def text(*keys: str | int) -> Text:
@@ -111,6 +116,15 @@ def _paints(kind: str) -> dict[str, Colour]:
     return {name: tuple(paint) for name, paint in _WORDS[kind].items()}
 
 
+def _frozen(look: Any) -> Any:
+    return tuple(map(_frozen, look)) if isinstance(look, list) else look
+
+
+LOOKS: Final[dict[str, dict[str, tuple[Any, ...]]]] = {
+    family: {kind: _frozen(looks) for kind, looks in kinds.items()}
+    for family, kinds in _WORDS["looks"].items()
+}
+"""Family -> kind -> colours and captions, one of which is drawn."""
 TONES, GROUNDS = _paints("tones"), _paints("grounds")
 COLOURS: Final = {term: _paints("paints")[term.en] for term in _terms("colours")}
 """Colours that people name alike on a light ground."""

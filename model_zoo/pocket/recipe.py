@@ -19,8 +19,9 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import torch
 
-from images.drawn.script import Script, write_script
+from images.drawn.script import write_script
 from images.drawn.shapes import COLOURS, SHAPES, Scene, label_map, pixels, sample_scene
+from images.drawn.truth import Dialogue
 
 SIZES = ("small", "large")
 
@@ -67,7 +68,7 @@ _ROUNDED = 16
 Ids: TypeAlias = dict[str, int]
 
 
-def draw_sample(series: str, seed: int, number: int) -> tuple[Scene, Script]:
+def draw_sample(series: str, seed: int, number: int) -> tuple[Scene, Dialogue]:
     """Scene and dialogue `number` of a series: each has its own stream of random numbers."""
     random = Random(f"scenes/{series}/{seed}/{number}")
     scene = sample_scene(random)
@@ -202,7 +203,7 @@ def _patches(scene: Scene) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
     return np.array(aspects)[shown].astype(np.int64)
 
 
-def texts(dialogues: list[Script], known: Ids, turns: int, learnt: list[set[int]]) -> Texts:
+def texts(dialogues: list[Dialogue], known: Ids, turns: int, learnt: list[set[int]]) -> Texts:
     """The first `turns` turns as tokens; row by row, `learnt` says which answers are labels."""
     rows = [_tokens(*pair, known, turns) for pair in zip(dialogues, learnt, strict=True)]
     longest = max(len(ids) for ids, _ in rows)
@@ -214,7 +215,7 @@ def texts(dialogues: list[Script], known: Ids, turns: int, learnt: list[set[int]
 
 
 def _tokens(
-    dialogue: Script, learnt: set[int], known: Ids, turns: int
+    dialogue: Dialogue, learnt: set[int], known: Ids, turns: int
 ) -> tuple[list[int], list[int]]:
     """A dialogue as the chat template writes it, without the image, and its labels."""
     ids: list[int] = []

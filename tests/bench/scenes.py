@@ -18,6 +18,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from functools import cache, partial
 from itertools import islice, product
+from math import nan
 from pathlib import Path
 from random import Random
 from statistics import fmean
@@ -43,7 +44,7 @@ def main() -> None:
     parser.add_argument("what", choices=("speed", "planted", "blind"))
     parser.add_argument("--runs", type=int, default=500, help="runs of each model (planted)")
     parser.add_argument("--n", type=int, default=400, help="drawings of each level (blind)")
-    parser.add_argument("--write", action="store_true", help="write guesses.json (blind)")
+    parser.add_argument("--write", action="store_true", help="write guesses.toml (blind)")
     options = parser.parse_args()
     if options.what == "speed":
         measure_speed()
@@ -106,7 +107,10 @@ def guess(n: int, *, write: bool) -> None:
     """Print the stated rates, and those of a model that states what is true of another drawing."""
     for method in ("box", "disc", "line", "polygon", "text", "finish"):
         setattr(Canvas, method, lambda *_, **__: None)  # only the truth is wanted
-    rates: dict[str, dict[str, dict[str, float]]] = {}
+    rates = [
+        "# How often the answer of another drawing is right, at levels 1 to 10 (nan: not asked).",
+        "# Written by `python -m tests.bench.scenes blind --write`.",
+    ]
     print(f"| family | task | {' | '.join(map(str, LEVELS))} |")
     for name in FAMILIES:
         tasks: defaultdict[str, dict[int, tuple[float, float]]] = defaultdict(dict)
@@ -118,14 +122,14 @@ def guess(n: int, *, write: bool) -> None:
             cells = (levels.get(level) for level in LEVELS)
             row = (f"{100 * cell[0]:.1f} ({100 * cell[1]:.1f})" if cell else "" for cell in cells)
             print(f"| {name} | {task} | {' | '.join(row)} |")
-        rates[name] = {
-            task: {str(level): round(measured, 3) for level, (_, measured) in levels.items()}
-            for task, levels in tasks.items()
-            if not task.startswith("facts,")
-        }
+        rates += ["", f"[{name}]"]
+        for task, levels in tasks.items():
+            if not task.startswith("facts,"):
+                shares = [round(levels[n][1], 3) if n in levels else nan for n in LEVELS]
+                rates.append(f"{json.dumps(task)} = [{', '.join(map(str, shares))}]")
     if write:
-        path = Path(truths.__file__).with_name("guesses.json")
-        path.write_text(f"{json.dumps(rates, indent=1)}\n", encoding="utf-8")
+        path = Path(truths.__file__).with_name("guesses.toml")
+        path.write_text("\n".join([*rates, ""]), encoding="utf-8")
 
 
 def guesses(drawings: list[Drawing]) -> Iterator[tuple[str, float, float]]:

@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
-from images.drawn.script import Script, write_script
+from images.drawn.script import write_script
 from images.drawn.shapes import sample_scene
+from images.drawn.truth import Dialogue
 from judges.template import PromptSet
 from mmconv.core.config import ModelSpec, load_model
 from mmconv.core.errors import Refused
@@ -145,7 +146,7 @@ def judge_prompts() -> Iterator[tuple[Message, ...]]:
     yield (message("user", "Choice: Conversation 1\nConversation:\nA<chat_end>B<chat_end>"),)
 
 
-def write(number: int) -> Script:
+def write(number: int) -> Dialogue:
     random = Random(f"scenes/stand-ins/0/{number}")
     return write_script(sample_scene(random), random)
 

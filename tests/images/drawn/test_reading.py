@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from images.drawn import FAMILIES
-from images.drawn.checks import Avoids, Gives, JsonObject, Ordered, Sentences, States
+from images.drawn.checks import avoids, gives, json_object, ordered, sentences, states
 from images.drawn.reading import check_facts
 from images.drawn.truth import Name, Number
 from images.drawn.words import Text
@@ -47,8 +47,8 @@ def test_invented_subjects_lower_the_share_of_right_facts() -> None:
     ],
 )
 def test_sentences_are_counted(count: int, reply: str) -> None:
-    assert Sentences(count).holds(reply)
-    assert not Sentences(count + 1).holds(reply)
+    assert sentences(count).holds(reply)
+    assert not sentences(count + 1).holds(reply)
 
 
 @pytest.mark.parametrize(
@@ -66,11 +66,11 @@ def test_sentences_are_counted(count: int, reply: str) -> None:
     ],
 )
 def test_stated_facts_are_found_in_prose(reply: str, holds: bool) -> None:
-    assert States((JAN, FEB)).holds(reply) is holds
+    assert states((JAN, FEB)).holds(reply) is holds
 
 
 @pytest.mark.parametrize(
-    ("reply", "gives"),
+    ("reply", "given"),
     [
         ("The gap is 46. In Jan there were 34 visitors, in Feb 12.", True),
         ("The gap of 46 comes from May (58) and Feb (12).", True),
@@ -81,12 +81,12 @@ def test_stated_facts_are_found_in_prose(reply: str, holds: bool) -> None:
         ('{"Jan": 46, "answer": "34"}', False),
     ],
 )
-def test_what_a_note_calls_its_answer_counts(reply: str, gives: bool) -> None:
-    assert Gives(Number(46)).holds(reply) is gives
+def test_what_a_note_calls_its_answer_counts(reply: str, given: bool) -> None:
+    assert gives(Number(46)).holds(reply) is given
 
 
 @pytest.mark.parametrize(
-    ("reply", "gives"),
+    ("reply", "given"),
     [
         ("Most came in May. Jan had 34 visitors and May had 58.", True),
         ("Jan had 34 visitors and May had 58, so May leads.", True),
@@ -94,20 +94,20 @@ def test_what_a_note_calls_its_answer_counts(reply: str, gives: bool) -> None:
         ('{"May": 58, "answer": "Jan"}', False),
     ],
 )
-def test_a_name_among_the_facts_is_not_the_answer(reply: str, gives: bool) -> None:
-    assert Gives(Name(MAY.subject, (JAN.subject, MAY.subject)), CHART).holds(reply) is gives
+def test_a_name_among_the_facts_is_not_the_answer(reply: str, given: bool) -> None:
+    assert gives(Name(MAY.subject, (JAN.subject, MAY.subject)), CHART).holds(reply) is given
 
 
-def test_other_constraints() -> None:
-    assert Gives(Number(46)).holds("The gap is 46.")
-    assert not Gives(Number(46)).holds("The gap is 460.")
-    assert not Avoids(Text("image", "图片")).holds("The Image is clear.")
-    assert Avoids(Text("image", "图片")).holds("Imagery is fine.")
-    order = Ordered((MAY.subject, JAN.subject))
+def test_other_rules() -> None:
+    assert gives(Number(46)).holds("The gap is 46.")
+    assert not gives(Number(46)).holds("The gap is 460.")
+    assert not avoids(Text("image", "图片")).holds("The Image is clear.")
+    assert avoids(Text("image", "图片")).holds("Imagery is fine.")
+    order = ordered((MAY.subject, JAN.subject))
     assert order.holds("May had 58, Jan 34, and May again 58.")
     assert not order.holds("Jan had 34, May 58.")
-    assert JsonObject(("Jan", "answer")).holds('{"answer": 46, "Jan": 34}')
-    assert not JsonObject(("Jan", "answer")).holds('{"answer": 46}')
+    assert json_object(("Jan", "answer")).holds('{"answer": 46, "Jan": 34}')
+    assert not json_object(("Jan", "answer")).holds('{"answer": 46}')
 
 
 @pytest.mark.parametrize("loop", ["-", "\n", "[", "1 + ", "Jan 34, ", "12 or ", "| "])

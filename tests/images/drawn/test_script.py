@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from images.drawn.script import Line, Script, check_line, write_script
+from images.drawn.script import Line, write_script
 from images.drawn.shapes import COLOURS, SHAPES, Scene, Thing, sample_scene
+from images.drawn.truth import Dialogue
 
 
-def draw(number: int) -> tuple[Scene, Script]:
+def draw(number: int) -> tuple[Scene, Dialogue]:
     random = Random(number)
     scene = sample_scene(random)
     return scene, write_script(scene, random)
@@ -134,32 +135,23 @@ def test_a_caption_names_every_thing_with_its_size_and_half() -> None:
 
 
 THINGS = "A red circle, a blue square and a green star."
-LIST = Line("list", "", "List the objects from left to right.", THINGS, ())
+LIST = Line("List the objects from left to right.", THINGS)
 SIZES = Line(
-    "count",
-    "",
     "Count and name the large and the small objects.",
     "2 are large: a red circle and a blue star. 1 is small: a green square.",
-    (),
     ("large", "small"),
 )
 HALVES = Line(
-    "position",
-    "",
     "Which objects are in the upper half and which in the lower half?",
     "In the upper half: a red circle. In the lower half: nothing.",
-    (),
     ("upper", "lower"),
 )
 VERDICTS = Line(
-    "count",
-    "",
     "Check each one: how many are red?",
     "The red circle yes and the blue star no: 1.",
-    (),
     ("yes", "no"),
 )
-STORY = Line("story", "", "", "Once upon a time we met a red star.\nWe counted to 2.", ())
+STORY = Line("", "Once upon a time we met a red star.\nWe counted to 2.")
 
 
 @pytest.mark.parametrize(
@@ -175,7 +167,7 @@ STORY = Line("story", "", "", "Once upon a time we met a red star.\nWe counted t
     ],
 )
 def test_right_answers_are_right_in_other_words(line: Line, reply: str) -> None:
-    check = check_line(reply, line)
+    check = line.check(reply)
     assert (check.outcome, check.share) == ("right", 1.0), check.missed
 
 
@@ -198,13 +190,13 @@ def test_right_answers_are_right_in_other_words(line: Line, reply: str) -> None:
     ],
 )
 def test_wrong_answers_name_what_is_wrong(line: Line, reply: str, missed: set[str]) -> None:
-    check = check_line(reply, line)
+    check = line.check(reply)
     assert check.outcome == "wrong" and check.share < 1
     assert missed <= {*check.missed}
 
 
 def test_an_answer_without_facts_is_unread() -> None:
-    assert check_line("I cannot see that.", LIST).outcome == "unread"
+    assert LIST.check("I cannot see that.").outcome == "unread"
 
 
 @given(number=st.integers(0, 10_000), place=st.integers(0, 1000), other=st.integers(1, 6))
@@ -224,7 +216,7 @@ def test_an_answer_with_one_fact_changed_is_never_right(
         step = other % (len(kind) - 1) + 1
         changed = kind[(kind.index(match[0].lower()) + step) % len(kind)]
         reply = f"{line.reference[: match.start()]}{changed}{line.reference[match.end() :]}"
-        assert check_line(reply, line).outcome == "wrong", reply
+        assert line.check(reply).outcome == "wrong", reply
 
 
 KINDS = (COLOURS, SHAPES, ("small", "large"), ("upper", "lower"), ("left", "right"), ("yes", "no"))
@@ -232,4 +224,4 @@ KINDS = (COLOURS, SHAPES, ("small", "large"), ("upper", "lower"), ("left", "righ
 
 @given(reply=st.text())
 def test_any_text_can_be_checked(reply: str) -> None:
-    assert 0.0 <= check_line(reply, SIZES).share <= 1.0
+    assert 0.0 <= SIZES.check(reply).share <= 1.0

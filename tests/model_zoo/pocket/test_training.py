@@ -14,8 +14,8 @@ import torch
 import transformers
 
 from images.drawn.canvas import png
-from images.drawn.script import Script
 from images.drawn.shapes import COLOURS, SHAPES, paint
+from images.drawn.truth import Dialogue
 from model_zoo.pocket import recipe
 from model_zoo.pocket.recipe import IGNORED, build_model, build_processor
 from model_zoo.pocket.train import Pupil, Stage, train
@@ -36,7 +36,7 @@ def pupil(processor: Any) -> Pupil:
     return Pupil(build_model(LIBRARY, processor.tokenizer)).eval()
 
 
-def conversation(dialogue: Script) -> list[dict[str, Any]]:
+def conversation(dialogue: Dialogue) -> list[dict[str, Any]]:
     messages: list[dict[str, Any]] = []
     for number, turn in enumerate(dialogue.turns):
         image = [{"type": "image"}] if number == 0 else []

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from images.drawn.checks import Avoids, Constraint, Gives, Ordered, Sentences, States
+from images.drawn.checks import Rule, avoids, gives, ordered, sentences, states
 from images.drawn.reading import check_answer, check_facts
 from images.drawn.truth import Duration, Fact, Name, Number, Square, Time, Value
 from images.drawn.words import (
@@ -31,6 +31,7 @@ from images.drawn.words import (
     Term,
     Text,
     coloured,
+    named,
     road,
 )
 
@@ -46,16 +47,13 @@ def answer(value: Value) -> Checker:
     return lambda reply: check_answer(reply, value).outcome
 
 
-def note(*constraints: Constraint) -> Checker:
-    return lambda reply: "right" if all(each.holds(reply) for each in constraints) else "wrong"
+def note(*rules: Rule) -> Checker:
+    return lambda reply: "right" if all(each.holds(reply) for each in rules) else "wrong"
 
 
 def piece(kind: str) -> Term:
     colour, shape = kind.split()
-    return coloured(
-        next(term for term in COLOURS if term.en == colour),
-        next(term for term in SHAPES if term.en == shape),
-    )
+    return coloured(named(COLOURS, colour), named(SHAPES, shape))
 
 
 def pieces(*kinds: str) -> tuple[Term, ...]:
@@ -64,8 +62,7 @@ def pieces(*kinds: str) -> tuple[Term, ...]:
 
 OSLO, LIMA, CAIRO, QUITO, PERTH = (PLACES[place] for place in (0, 1, 2, 4, 10))
 COFFEE, BREAD, TOMATO, HONEY, PASTA, PEPPER = (
-    next(term for term in GOODS if term.en == name)
-    for name in ("Coffee", "Bread", "Tomato", "Honey", "Pasta", "Pepper")
+    named(GOODS, name) for name in ("Coffee", "Bread", "Tomato", "Honey", "Pasta", "Pepper")
 )
 RED, BLUE, GREEN, YELLOW = pieces("red star", "blue circle", "green triangle", "yellow star")
 CROSS = piece("green cross")
@@ -113,7 +110,7 @@ QUESTIONS: dict[str, dict[str, Checker]] = {
         "nearest": answer(Name(GREEN, (RED, BLUE, GREEN))),
         "highest": answer(Name(RED, (RED, BLUE, GREEN))),
         "right": answer(Number(1)),
-        "note": note(States((PIECES[0], PIECES[2])), Gives(Number(4)), Sentences(3)),
+        "note": note(states((PIECES[0], PIECES[2])), gives(Number(4)), sentences(3)),
     },
     "charts": {
         "facts": facts(CHART, *CHART_OTHERS),
@@ -123,7 +120,7 @@ QUESTIONS: dict[str, dict[str, Checker]] = {
         "rank": answer(Name(MAY, (JAN, FEB, MAY))),
         "sum": answer(Number(80)),
         "note": note(
-            States(CHART[:2]), Gives(Number(46)), Sentences(3), Avoids(Text("image", "图片"))
+            states(CHART[:2]), gives(Number(46)), sentences(3), avoids(Text("image", "图片"))
         ),
     },
     "clocks": {
@@ -133,10 +130,10 @@ QUESTIONS: dict[str, dict[str, Checker]] = {
         "until": answer(Duration(95)),
         "place": answer(Name(LIMA, (OSLO, LIMA, CAIRO))),
         "note": note(
-            States(CITIES[:2], Time(4 * 60 + 10)),
-            Gives(Time(4 * 60 + 10)),
-            Sentences(2),
-            Ordered((OSLO, LIMA)),
+            states(CITIES[:2], Time(4 * 60 + 10)),
+            gives(Time(4 * 60 + 10)),
+            sentences(2),
+            ordered((OSLO, LIMA)),
         ),
     },
     "crowds": {
@@ -144,14 +141,14 @@ QUESTIONS: dict[str, dict[str, Checker]] = {
         "boxes": answer(Number(8)),
         "gap": answer(Number(9)),
         "second": answer(Name(BLUE, (RED, BLUE, CROSS))),
-        "note": note(States((CROWD[0], CROWD[2])), Gives(Number(8)), Sentences(3)),
+        "note": note(states((CROWD[0], CROWD[2])), gives(Number(8)), sentences(3)),
     },
     "maps": {
         "facts": facts(ROADS, road(PERTH, LIMA)),
         "route": answer(Number(33)),
         "hub": answer(Name(LIMA, (OSLO, LIMA, CAIRO))),
         "reach": answer(Number(2)),
-        "note": note(States((ROADS[0], ROADS[2])), Gives(Number(33)), Sentences(3)),
+        "note": note(states((ROADS[0], ROADS[2])), gives(Number(33)), sentences(3)),
     },
     "receipts": {
         "facts": facts(BILL, HONEY, PASTA),
@@ -159,7 +156,7 @@ QUESTIONS: dict[str, dict[str, Checker]] = {
         "change": answer(Number(5.11, digits=2)),
         "paid": answer(Number(20.55, digits=2)),
         "rank": answer(Name(BREAD, (COFFEE, BREAD, TOMATO))),
-        "note": note(States(BILL[:2]), Gives(Number(14.89, digits=2)), Sentences(3)),
+        "note": note(states(BILL[:2]), gives(Number(14.89, digits=2)), sentences(3)),
     },
     "shapes": {
         "facts": facts(THINGS, *OTHER_THINGS),
@@ -167,14 +164,14 @@ QUESTIONS: dict[str, dict[str, Checker]] = {
         "price": answer(Number(8)),
         "twice": answer(Number(4)),
         "gap": answer(Number(1)),
-        "note": note(States((THINGS[0], THINGS[2])), Gives(Number(8)), Sentences(3)),
+        "note": note(states((THINGS[0], THINGS[2])), gives(Number(8)), sentences(3)),
     },
     "stacks": {
         "facts": facts(STACK, *TOWERS[3:]),
         "total": answer(Number(9)),
         "fill": answer(Number(6)),
         "highest": answer(Name(TOWERS[1], TOWERS[:3])),
-        "note": note(States((STACK[0], STACK[2])), Gives(Number(9)), Sentences(3)),
+        "note": note(states((STACK[0], STACK[2])), gives(Number(9)), sentences(3)),
     },
 }
 """Family -> question -> what checks its replies."""
