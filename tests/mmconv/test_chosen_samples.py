@@ -108,13 +108,3 @@ def test_a_run_that_goes_on_names_the_samples_that_it_no_longer_takes(desk: Desk
     assert desk.run("--limit", "2").startswith(told)
     assert "no longer" not in desk.run("--limit", "2")
     assert [line.split()[0] for line in desk.listed()] == ["2", "3"]
-
-
-def test_a_folder_that_names_no_samples_is_scored_as_before(desk: Desk) -> None:
-    desk.run("--limit", "2")
-    start = orjson.loads((desk.folder / "spec.json").read_bytes())
-    assert start.pop("samples") == ["1", "2"]
-    (desk.folder / "spec.json").write_bytes(orjson.dumps(start))
-    assert desk.score() == ""
-    desk.write(*riddles()[2:])
-    assert not any("no longer have" in problem for problem in desk.refused().problems)

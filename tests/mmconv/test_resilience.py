@@ -14,7 +14,6 @@ from pathlib import Path
 import orjson
 import pytest
 
-from mmconv.store import Store
 from tests.mmconv.convbench_data import CALLS_PER_ROW, write_run
 from tests.mmconv.processes import (
     arguments,
@@ -40,12 +39,6 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, object]
     folder = tmp_path_factory.mktemp("healthy")
     with mock_server() as url:
         return finish(write_run(folder, url, rows=ROWS), folder / "runs")
-
-
-def test_a_whole_run_scores_everything(expected: list[dict[str, object]]) -> None:
-    judged = [score for score in expected if score["metric"] in ("rating", "win")]
-    assert len(judged) == ROWS * 27
-    assert all(score["why"] is None for score in judged)
 
 
 def test_killed_ten_times_and_resumed_equals_uninterrupted(
@@ -143,22 +136,6 @@ def test_interrupt_keeps_what_is_answered_and_says_how_to_resume(
     assert len(log.read_text().split()) == ROWS * CALLS_PER_ROW
 
 
-def test_an_unreadable_judge_scores_nothing_and_nothing_as_zero(tmp_path: Path) -> None:
-    with mock_server() as url:
-        run = write_run(tmp_path, url, rows=2)
-        more = ["--set", "models.judge={provider: fake, model: unreadable}"]
-        ended = typed(*arguments(run, tmp_path / "runs", *more))
-    assert ended.exit_code == 1
-    assert "WARNING: 54 of 54 verdicts (100.0 %) could not be read" in ended.stderr
-    judged = [score for score in scores(tmp_path / "runs") if score["metric"] in ("rating", "win")]
-    assert len(judged) == 54
-    assert {score["value"] for score in judged} == {None}
-    assert {score["why"] for score in judged} == {"unparsed"}
-    [table] = (tmp_path / "runs").glob("convbench-*/tables/scores.json")
-    cell = orjson.loads(table.read_bytes())["rows"]["S1"]["direct (1-10)"]
-    assert (cell["value"], cell["n"], cell["missing"]) == (None, 0, {"unparsed": 2})
-
-
 def test_no_failure_text_ever_stands_in_a_prompt(tmp_path: Path) -> None:
     """A candidate that fails half of the time, for good: what needs it is skipped, with reasons."""
     candidate = (
@@ -187,11 +164,3 @@ def test_no_failure_text_ever_stands_in_a_prompt(tmp_path: Path) -> None:
     for call in calls:
         if call["state"] == "skipped":
             assert (call["sample"], call["condition"], call["problem"]) in failed
-
-
-async def test_the_store_of_a_run_opens_again(tmp_path: Path) -> None:
-    store = Store(str(tmp_path / "store.sqlite"))
-    await store.aclose()
-    again = Store(str(tmp_path / "store.sqlite"))
-    assert await again.get("0" * 64) is None
-    await again.aclose()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import shutil
 import sqlite3
 from dataclasses import replace
@@ -12,10 +11,8 @@ import orjson
 import pytest
 from click.testing import CliRunner
 
-from mmconv.cli import commands, show
+from mmconv.cli import commands
 from mmconv.core.errors import DataError, StoreError
-from mmconv.core.plans import Finished
-from mmconv.run_folder.saved_run import read_calls
 from tests.mmconv.riddle_desk import JUDGING, ROWS, Desk, riddle_desk, riddles, typed
 
 
@@ -58,23 +55,6 @@ def test_another_model_is_named(desk: Desk) -> None:
     desk.change("manifest.json", models=models | {"candidate": "other"})
     _, cause = desk.refused().problems
     assert cause == "the model of the role candidate has changed"
-
-
-def test_a_sample_that_is_gone_is_told(desk: Desk) -> None:
-    desk.run()
-    desk.write(*riddles()[:-1])
-    assert desk.refused().problems == (
-        "the run had 4 samples, and there are 3 now",
-        "the data no longer have 1 sample of the run: 4",
-        "riddles.jsonl has changed since the run",
-    )
-
-
-def test_a_record_that_went_bad_is_told(desk: Desk) -> None:
-    desk.run()
-    desk.write(*riddles()[:-1], {"id": ROWS})
-    *_, cause = desk.refused().problems
-    assert cause == "riddles.jsonl line 4 (id 4) is left out now: riddle is missing"
 
 
 def test_where_nothing_is_known_to_have_changed_that_is_told(desk: Desk) -> None:
@@ -184,14 +164,6 @@ def test_transcripts_that_cannot_be_read_are_no_leave_to_lose_results(desk: Desk
     desk.refused()
 
 
-def test_a_shard_is_scored_by_itself(desk: Desk) -> None:
-    part = replace(desk, shard="2/2")
-    part.run()
-    assert part.score() == ""
-    part.write(*riddles()[:-1], {"id": ROWS, "riddle": "What is that?"})
-    part.refused()
-
-
 def test_a_run_over_merged_stores_is_scored(desk: Desk) -> None:
     parts = [replace(desk, shard=f"{number}/2") for number in (1, 2)]
     stores = [str(desk.here / f"{number}.sqlite") for number in (1, 2)]
@@ -260,22 +232,6 @@ def test_where_data_are_gone_it_is_told_what_can_be_read_without_them(desk: Desk
     )
 
 
-def test_a_list_of_samples_holds_none_of_their_texts(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    desk.run()
-    held: list[int] = []
-    how_far = show._summarize
-
-    def counting(finished: Finished) -> str:
-        held.append(sum(isinstance(each, Finished) for each in gc.get_objects()))
-        return how_far(finished)
-
-    monkeypatch.setattr(show, "_summarize", counting)
-    typed("show", str(desk.folder))
-    assert held == [1] * ROWS
-
-
 def test_scoring_tells_who_answered_as_the_store_knows_it(desk: Desk) -> None:
     desk.run()
     assert orjson.loads((desk.folder / "manifest.json").read_bytes())["answered_by"] == {}
@@ -298,17 +254,3 @@ def test_scoring_tells_who_answered_as_the_store_knows_it(desk: Desk) -> None:
     assert "- **candidate**: echo, answered by " in report
     lines = map(orjson.loads, (desk.folder / "transcripts.jsonl").read_bytes().splitlines())
     assert {line["answered_by"] for line in lines} == {"other", "echo-2025-01-01"}
-
-
-def test_transcripts_of_before_it_was_told_who_answered_are_read(desk: Desk) -> None:
-    desk.run()
-    path = desk.folder / "transcripts.jsonl"
-    lines = [orjson.loads(line) for line in path.read_bytes().splitlines()]
-    for line in lines:
-        del line["answered_by"]
-    path.write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in lines))
-    assert [call.answered_by for call in read_calls(desk.folder)] == [None] * len(lines)
-    del lines[-1]["finish"]
-    path.write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in lines))
-    with pytest.raises(DataError, match="has no finish; another version"):
-        list(read_calls(desk.folder))

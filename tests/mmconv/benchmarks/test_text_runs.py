@@ -157,22 +157,3 @@ AUTHORS: dict[str, tuple[Path, int, int, dict[Place, int]]] = {
     ),
 }
 """Benchmark -> the authors' data, the numbers of answers and judgements, and n of some cells."""
-THERE = [benchmark for benchmark, (data, *_) in AUTHORS.items() if data.exists()]
-
-
-@pytest.mark.parametrize("benchmark", BENCHMARKS)
-async def test_the_authors_file_runs_to_its_end(tmp_path: Path, benchmark: str) -> None:
-    data, answers, judgements, cells = AUTHORS[benchmark]
-    if benchmark not in THERE:
-        pytest.skip("the authors' data is not there")
-    models = {"candidate": ECHO, "judge": JUDGE}
-    run = RunSpec(benchmark=benchmark, options={"data": str(data)}, models=models)
-    result = await evaluate(run, tmp_path, page=True)
-    assert result.complete
-    # some dialogues begin with the same words: one request, and the cached reply
-    roles = result.stats.models
-    assert (roles["candidate"].ended, roles["judge"].ended) == (answers, judgements)
-    assert [role.failed for role in roles.values()] == [0, 0]
-    for place, n in cells.items():
-        found = cell(result, place)
-        assert (found.n, dict(found.missing)) == (n, {})

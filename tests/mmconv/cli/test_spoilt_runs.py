@@ -186,11 +186,6 @@ def test_what_a_run_cannot_be_read_again_without_is_told(
     one_message(typed(command, run), f"{field} is needed and not set", AGAIN)
 
 
-def test_a_shard_that_cannot_be_is_told(typed: Type, run: Path) -> None:
-    change(run / "spec.json", shard={"index": 5, "count": 2})
-    one_message(typed("show", run), "shard: index 5 is not below count 2", AGAIN)
-
-
 def test_a_run_has_its_page_under_whatever_name(typed: Type, run: Path) -> None:
     renamed = run.rename(run.with_name("best"))
     (renamed / "report.html").unlink()
@@ -279,35 +274,6 @@ def test_a_spoilt_file_is_refused_and_scoring_rewrites_it(typed: Type, run: Path
     done(typed("compare", other, run))
 
 
-def test_a_transcript_that_is_cut_short_is_told_by_its_line(typed: Type, run: Path) -> None:
-    path = run / "transcripts.jsonl"
-    cut(path)
-    one_message(
-        typed("report", run), f"transcripts.jsonl: 1 problem\n  line {lines(path)}: ", SCORE
-    )
-
-
-def test_a_score_of_another_kind_is_told(typed: Type, run: Path) -> None:
-    [other] = Path("runs").glob("convbench-judge-*")
-    first_line(value="high")(run / "scores.jsonl")
-    one_message(typed("compare", other, run), "line 1: not a score: ", SCORE)
-
-
-def test_ratings_that_are_cut_short_are_told(typed: Type, run: Path) -> None:
-    path = run / "scores.jsonl"
-    Path("people.csv").write_text("sample,value\n1,5\n")
-    cut(path)
-    told = typed("agree", "--judge", path, "--human", "people.csv")
-    one_message(told, f"line {lines(path)}: cut short, or not JSON")
-
-
-def test_a_spoilt_summary_is_told(typed: Type, run: Path) -> None:
-    put("{")(run / "summary.json")
-    one_message(typed("report", run), "summary.json: 1 problem\n  cut short", AGAIN)
-    done(typed(*RUN))
-    done(typed("report", run))
-
-
 NO_RUNS = [
     ("nowhere", "no run found (folder does not exist)"),
     ("data", "no run found (it has no spec.json"),
@@ -358,8 +324,3 @@ def test_a_killed_run_is_told_to_be_unfinished_and_can_be_scored(
     done(typed("show", run))
     done(typed("score", run))
     done(typed("report", run))
-
-
-def test_a_table_that_was_never_written_is_told(typed: Type, run: Path) -> None:
-    (run / "tables" / "scores.json").unlink()
-    one_message(typed("report", run), "the run is not finished: it has no scores.json")

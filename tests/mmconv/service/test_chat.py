@@ -262,13 +262,6 @@ async def test_clients_of_azure_and_a_wrong_base_url_are_understood(served: Serv
     assert "use /v1/chat/completions" in error(wrong)["message"]
 
 
-async def test_an_answer_can_be_sent_back_as_history(served: Served) -> None:
-    first = (await post(served, says("hello"))).json()["choices"][0]["message"]
-    asked = says("hello")
-    asked["messages"] += [first, {"role": "user", "content": "and now?"}]
-    assert (await post(served, asked)).json()["choices"][0]["message"]["content"] == "and now?"
-
-
 @pytest.mark.parametrize(
     ("sizes", "body", "param"),
     [
@@ -402,18 +395,6 @@ async def test_a_nucleus_of_nothing_is_the_likeliest_token_alone(
     assert (await post(served, says("x", temperature=0.7, top_p=0))).status_code == 200
     [(_, sampling)] = asked
     assert (sampling.temperature, sampling.top_p, sampling.seed) == (0.0, 1.0, None)
-
-
-async def test_requests_and_calls_are_counted(served: Served) -> None:
-    await post(served, says("hello"))
-    await served.client.request("BREW", "/coffee/1234")
-    page = (await served.client.get("/metrics")).text
-    assert 'mmconv_calls_total{model="echo",outcome="reply",token="local",work="chat"} 1.0' in page
-    assert (
-        'mmconv_requests_total{method="POST",route="/v1/chat/completions",status="200"} 1.0' in page
-    )
-    assert 'mmconv_requests_total{method="other",route="none",status="404"} 1.0' in page
-    assert "coffee" not in page
 
 
 @pytest.fixture(scope="module")

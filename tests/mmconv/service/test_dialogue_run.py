@@ -6,20 +6,17 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 import pytest
-from pydantic import ValidationError
 
 from mmconv.api import DialogueResult
 from mmconv.benchmarks.convbench.benchmark import ConvBench
 from mmconv.benchmarks.convbench.data import Row
 from mmconv.core.config import RunSpec
-from mmconv.core.errors import ConfigError
 from mmconv.core.graph import check, dependencies, resolve
 from mmconv.core.keys import content_key
 from mmconv.core.types import Call, Failure, Image, Outcome, Reply, Text
-from mmconv.service.dialogue_run import DialogueRequest, DialogueRun
+from mmconv.service.dialogue_run import DialogueRun
 from tests.mmconv.service.conftest import Serve, Served
 from tests.mmconv.service.dialogue_samples import (
-    DOCUMENT,
     PICTURE,
     TURNS,
     dialogue,
@@ -49,18 +46,6 @@ def prompt(call: Call) -> str:
 
 def key(call: Call) -> str:
     return content_key("", resolve(call.messages, REPLIES), call.sampling)
-
-
-def test_each_condition_leaves_the_model_its_own_turns() -> None:
-    own = {
-        condition: [name for name in found if name.startswith("turn")]
-        for condition, found in calls(dialogue()).items()
-    }
-    assert own == {
-        "free": ["turn_1", "turn_2", "turn_3"],
-        "perception": ["turn_2", "turn_3"],
-        "reasoning": ["turn_3"],
-    }
 
 
 def test_given_turns_stand_as_text_and_others_as_what_was_said() -> None:
@@ -102,13 +87,6 @@ def test_convbench_prompts_ask_what_a_run_asks(side: Literal["A", "B"] | None) -
         assert {call.id: key(call) for call in run} == {name: key(found[name]) for name in found}
 
 
-def test_an_offline_judge_has_prompts_of_its_own() -> None:
-    judged = calls(dialogue(prompts="convbench", judge="reference/chrf"))["free"]["direct/turn_1"]
-    assert judged.messages[0].parts == (Text(text="direct turn 1"),)
-    with pytest.raises(ConfigError, match="set prompts: convbench"):
-        dialogue(judge="reference/chrf").plans()
-
-
 def test_a_judge_reads_up_to_the_turn_with_its_reference_and_focus_points() -> None:
     found = calls(dialogue())["free"]
     second, third = prompt(found["direct/turn_2"]), prompt(found["direct/turn_3"])
@@ -141,15 +119,6 @@ def test_a_comparison_shows_the_model_on_its_side(side: str, first: str) -> None
     assert text.count("A kite.") == 2
 
 
-@pytest.mark.parametrize("sees", [True, False])
-def test_the_judge_sees_the_pictures_if_it_shall(sees: bool) -> None:
-    found = calls(dialogue(judge_sees_images=sees))["free"]
-    for name, call in found.items():
-        if name.startswith("direct"):
-            pictures = [part for part in call.messages[-1].parts if isinstance(part, Image)]
-            assert pictures == ([PICTURE] if sees else [])
-
-
 NAME = "image:" + "cd" * 32
 
 
@@ -157,16 +126,6 @@ def with_images() -> list[dict[str, Any]]:
     """The turns, the first and the last with images of their own."""
     first, second, third = TURNS
     return [first | {"images": [NAME]}, second, third | {"images": [NAME, NAME]}]
-
-
-def test_images_are_shown_with_their_turns() -> None:
-    found = calls(dialogue(turns=with_images()))["free"]
-    shown = [
-        [isinstance(part, Image) for part in message.parts]
-        for message in found["turn_3"].messages
-        if message.role == "user"
-    ]
-    assert shown == [[True, True, False], [False], [True, True, False]]
 
 
 @pytest.mark.parametrize("grading", ["direct", "pairwise"])
@@ -201,25 +160,6 @@ def test_any_number_of_turns() -> None:
     assert list(calls(single)["free"]) == ["turn_1", "direct/turn_1"]
 
 
-def test_more_turns_are_given_than_a_run_has_conditions_for() -> None:
-    turns = [{"instruction": f"Turn {number}", "reference": "r"} for number in range(1, 20)]
-    found = calls(dialogue(turns=turns, conditions=[18], images=[], gradings=["direct"]))
-    assert [*found["given_18"]] == ["turn_19", "direct/turn_19", "direct/overall"]
-
-
-def test_without_a_judge_nothing_is_judged() -> None:
-    run = dialogue()
-    asked = run.request.model_validate(
-        run.request.model_dump(exclude={"judge", "caption"}, exclude_unset=True)
-        | {"conditions": ["reasoning"]}
-    )
-    benchmark = type(run.benchmark)(
-        run.benchmark.spec.model_copy(update={"options": {"data": "x", **asked.options}})
-    )
-    [plan] = DialogueRun(request=asked, benchmark=benchmark, sample=run.sample).plans()
-    assert [call.id for call in plan.calls] == ["turn_3"]
-
-
 SHOWN = TURNS[0] | {"images": ["image:" + "cd" * 32]}
 LATE = [TURNS[0], TURNS[1] | {"images": ["image:" + "cd" * 32]}, TURNS[2]]
 BARE = [{"instruction": "What is it?"}, {"instruction": "Why?"}]
@@ -228,13 +168,6 @@ BARE = [{"instruction": "What is it?"}, {"instruction": "Why?"}]
 def test_conditions_are_numbers_of_given_turns() -> None:
     asked = request(conditions=["reasoning", "free", 1])
     assert asked.given == (0, 1, 2)
-
-
-def test_the_least_that_can_be_asked() -> None:
-    asked = DialogueRequest.model_validate({"model": "m", "turns": BARE[:1]})
-    assert asked.given == (0,)
-    assert asked.judge is None
-    assert list(asked.faults()) == []
 
 
 @pytest.mark.parametrize(
@@ -270,24 +203,6 @@ def test_the_least_that_can_be_asked() -> None:
 )
 def test_the_field_to_blame_is_named(change: dict[str, Any], field: str) -> None:
     assert field in [where for where, _ in request(**change).faults()]
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"conditions": ["best"]},
-        {"conditions": [-1]},
-        {"conditions": ["1"]},
-        {"conditions": []},
-        {"turns": []},
-        {"turns": [{"instruction": ""}]},
-        {"sampling": {"max_tokens": 0}},
-        {"colour": "red"},
-    ],
-)
-def test_types_are_strict(change: dict[str, Any]) -> None:
-    with pytest.raises(ValidationError):
-        DialogueRequest.model_validate({**DOCUMENT, **change})
 
 
 RATED = {"free": (4, 5, 6, 5), "perception": (None, 7, 6, 6), "reasoning": (None, None, 9, 8)}
@@ -344,11 +259,6 @@ def test_deltas_are_those_of_turns_that_both_conditions_leave_to_the_model(
         *("S1", "S2", "S3", "S0", "S2_hat", "S3_hat", "S0_hat", "S3_tilde", "S0_tilde")
     }
     assert names["S2_hat"] == 7
-
-
-def test_usage_counts_what_was_asked(whole: DialogueResult) -> None:
-    assert (whole.usage.requested, whole.usage.cached) == (15, 0)
-    assert whole.usage.output_tokens == 3 * 9
 
 
 def test_a_failure_is_told_and_what_needs_it_is_skipped() -> None:
@@ -419,17 +329,6 @@ DIALOGUE: dict[str, Any] = {
 @pytest.fixture
 async def failing(serve: Serve) -> Served:
     return await serve(models=dict(MODELS))
-
-
-async def test_a_failure_is_part_of_the_result(failing: Served) -> None:
-    answer = await failing.client.post(URL, json=DIALOGUE | {"model": "brief"})
-    assert answer.status_code == 200, answer.text
-    [condition] = answer.json()["conditions"]
-    first, second, third = condition["turns"]
-    assert (first["text"], second["failed"], third["skipped"]) == ("A kite.", "rejected", "turn_2")
-    assert second["problem"]
-    # a turn more, both turns' judgements and the whole's
-    assert (condition["overall"][0]["state"], answer.json()["lost"]) == ("skipped", 5)
 
 
 async def test_why_a_judgement_failed_is_told(failing: Served) -> None:

@@ -98,13 +98,6 @@ async def test_it_is_asked_once(talking: Served) -> None:
     assert (first["usage"]["requested"], second["usage"]["requested"], first["lost"]) == (15, 0, 0)
 
 
-async def test_another_seed_is_another_dialogue(talking: Served) -> None:
-    plain = {"model": "echo", "turns": [{"instruction": "Hello"}]}
-    for seed in (1, 2):
-        answer = await talking.client.post(URL, json={**plain, "sampling": {"seed": seed}})
-        assert answer.json()["usage"]["requested"] == 1
-
-
 async def test_one_turn_without_judge(talking: Served) -> None:
     plain = {"model": "echo", "turns": [{"instruction": "Hello"}]}
     found = (await talking.client.post(URL, json=plain)).json()
@@ -134,21 +127,6 @@ async def test_images_are_named_by_bare_ids_and_shown_at_any_turn(talking: Serve
         ],
     }
     assert (await talking.client.post("/v1/chat/completions", json=chat)).status_code == 200
-
-
-@pytest.mark.parametrize(
-    ("turns", "field"),
-    [
-        ([{"instruction": "a"}, {"instruction": "b", "images": ["0" * 64]}], "turns[1].images[0]"),
-        ([{"instruction": "a", "images": [PICTURE, "x"]}], "turns[0].images[1]"),
-    ],
-)
-async def test_an_image_of_a_turn_that_is_none_is_named(
-    talking: Served, turns: list[dict[str, Any]], field: str
-) -> None:
-    answer = await talking.client.post(URL, json={"model": "echo", "turns": turns})
-    assert answer.status_code in (400, 404)
-    assert answer.json()["error"]["param"] == field
 
 
 async def test_a_queued_dialogue_has_its_turns_images_and_one_id(serve: Serve) -> None:
@@ -295,20 +273,6 @@ async def test_a_queued_one_shows_its_calls_and_the_time_left(
     for _ in range(33):
         permits.release()
     await ended(served, place)
-
-
-async def test_a_stopped_run_goes_on_when_it_is_posted_again(serve: Serve) -> None:
-    served = await serve(models=dict(MODELS), synchronous_calls=1)
-    slow = {**DIALOGUE, "model": "slow"}
-    place = (await served.client.post(URL, json=slow)).headers["location"]
-    assert (await served.client.delete(place)).status_code == 202
-    assert (await ended(served, place))["state"] == "stopped"
-    again = await served.client.delete(place)
-    assert (again.status_code, again.json()["state"]) == (200, "stopped")
-    assert (await served.client.post(URL, json=slow)).status_code == 202
-    done = await ended(served, place)
-    assert done["state"] == "done"
-    assert done["result"]["conditions"][0]["turns"][2]["text"] == TURNS[2]["instruction"]
 
 
 async def test_what_a_token_may_not_have_waiting_is_queued(serve: Serve) -> None:

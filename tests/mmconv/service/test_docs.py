@@ -127,16 +127,6 @@ async def test_all_errors_have_the_one_shape(document: dict[str, Any]) -> None:
     assert "HTTPValidationError" not in document["components"]["schemas"]
 
 
-async def test_a_small_image_is_a_webp(document: dict[str, Any]) -> None:
-    answer = document["paths"]["/v1/images/{image}/thumbnail"]["get"]["responses"]["200"]
-    assert answer["content"].keys() == {"image/webp"}
-
-
-async def test_metrics_are_text(document: dict[str, Any]) -> None:
-    answer = document["paths"]["/metrics"]["get"]["responses"]["200"]
-    assert answer["content"] == {"text/plain": {"schema": {"type": "string"}}}
-
-
 async def test_data_sets_are_listed_with_conditions_and_options(serve: Serve) -> None:
     options = {"data": "x.jsonl", "minimum": False}
     data = {name: {"benchmark": name, "options": {"data": "x"}} for name in TITLES}

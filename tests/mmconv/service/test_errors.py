@@ -22,7 +22,7 @@ from mmconv.service.errors import (
     validation_problem,
     without_commands,
 )
-from mmconv.service.models import problem_of_failure, words_of_failure
+from mmconv.service.models import problem_of_failure
 from tests.mmconv.service.conftest import Serve, Served
 from tests.mmconv.service.run_settings import CHAT, drawn, request
 from tests.mmconv.store.conftest import small_disk
@@ -76,20 +76,6 @@ def test_a_failure_of_the_request_is_told_and_one_of_the_server_is_not() -> None
     )
     lost = problem_of_failure(Failure(kind="connection", message="10.0.0.7 is down", attempts=8))
     assert (lost.status, lost.message) == (502, "the model could not be reached")
-
-
-@pytest.mark.parametrize(
-    ("status", "kind"),
-    [
-        (400, "invalid_request_error"),
-        (401, "authentication_error"),
-        (429, "rate_limit_error"),
-        (500, "server_error"),
-        (503, "server_error"),
-    ],
-)
-def test_the_type_is_openais(status: int, kind: str) -> None:
-    assert Problem(status, "x").body["error"]["type"] == kind
 
 
 def test_a_long_message_is_cut_where_one_sees_it() -> None:
@@ -261,28 +247,6 @@ async def test_the_wrong_field_of_a_chat_is_named(
     assert error["message"] == (f"{param}: {message}" if param else message)
 
 
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"turns": "What is it?"}, "turns: should be a valid tuple"),
-        (
-            {"turns": [{"instruction": ""}]},
-            "turns[0].instruction: should have at least 1 character",
-        ),
-        (
-            {"turns": [{"instruction": "Why?"}], "conditions": ["best"]},
-            "conditions[0]: should be 'free', 'perception' or 'reasoning' or should be a valid "
-            "integer",
-        ),
-    ],
-)
-async def test_the_wrong_field_of_a_dialogue_is_named(
-    served: Served, fields: dict[str, Any], message: str
-) -> None:
-    answer = await served.client.post("/v1/dialogues", json={"model": "echo", **fields})
-    assert (answer.status_code, answer.json()["error"]["message"]) == (400, message)
-
-
 async def test_where_json_ends_is_told(served: Served) -> None:
     body = b'{"model": "echo",, }'
     headers = {"Content-Type": "application/json"}
@@ -318,19 +282,3 @@ def test_the_engines_hints_are_for_its_own_users() -> None:
     assert without_commands("see --out and (--skip-bad-records)") == (
         "see --out and (options.skip_bad_records)"
     )
-
-
-def test_who_chats_has_no_model_file() -> None:
-    info = "no such role; give another template in the model's options.chat_template"
-    assert without_commands(info) == "no such role"
-    info += (
-        ", or go without a system message: leave `system` out of the model's file, and in a run of "
-        "BotChat set options.prompt_role=user"
-    )
-    in_a_run = words_of_failure("rejected", info)
-    assert in_a_run == (
-        "no such role; go without a system message; in a run of BotChat set "
-        "options.prompt_role=user"
-    )
-    failure = Failure(kind="rejected", message=info, attempts=1)
-    assert problem_of_failure(failure).message == "no such role; go without a system message"

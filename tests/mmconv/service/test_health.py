@@ -11,16 +11,13 @@ from typing import Any
 
 import httpx2
 import pytest
-from prometheus_client import generate_latest
 
 from mmconv import __version__
 from mmconv.core.errors import Refused, StoreError, Transient
-from mmconv.core.run_stats import RunStats
-from mmconv.core.types import Failure, Reply
-from mmconv.service.metrics import Metrics, RunnerMetrics
+from mmconv.core.types import Reply
 from model_zoo.simulated import fake
 from model_zoo.simulated.fake import FakeBackend
-from tests.mmconv.service.conftest import MODELS, Serve, Served
+from tests.mmconv.service.conftest import Serve, Served
 from tests.mmconv.service.run_settings import CHAT, begun, drawn, ended, request
 from tests.mmconv.service.tokens import bearer, token
 
@@ -168,16 +165,6 @@ async def test_calls_and_tokens_of_a_run_are_counted(serve: Serve, tmp_path: Pat
     assert await values(served, "calls") == calls
 
 
-async def test_failures_of_a_queued_dialogue_are_counted(serve: Serve) -> None:
-    options = {"rate": 1.0, "kinds": ["server"]}
-    failing = {"provider": "fake", "model": "echo", "options": options, "attempts": 1}
-    served = await serve(models={**MODELS, "failing": failing}, synchronous_calls=0)
-    asked = {"model": "failing", "turns": TURNS}
-    await served.client.post("/v1/dialogues?wait=20", json=asked)
-    calls = await values(served, "calls")
-    assert calls["model=failing,outcome=server,token=local,work=dialogue"] == 1
-
-
 @pytest.mark.parametrize(("calls", "work"), [(32, "dialogue"), (0, "dialogue"), (None, "chat")])
 async def test_what_each_token_has_spent_is_told(
     serve: Serve, calls: int | None, work: str
@@ -229,20 +216,6 @@ async def test_the_process_tells_of_its_memory(served: Served) -> None:
     page = (await served.client.get("/metrics")).text
     for name in ("resident_memory_bytes", "cpu_seconds_total", "open_fds"):
         assert re.search(rf"^process_{name} [1-9]", page, re.MULTILINE), name
-
-
-def test_a_tally_that_is_told_twice_is_counted_once() -> None:
-    metrics, stats = Metrics(), RunStats()
-    counted = RunnerMetrics(metrics, "run", {"candidate": "echo"}, "ann")
-    reply = Reply(text="a", finish="stop", input_tokens=3, output_tokens=2)
-    for outcome in (reply, Failure(kind="timeout", message="", attempts=1), reply):
-        stats.model("candidate").count(outcome, cached=False)
-        counted.update(stats)
-        counted.update(stats)
-    page = generate_latest(metrics.registry).decode()
-    assert 'mmconv_calls_total{model="echo",outcome="reply",token="ann",work="run"} 2.0' in page
-    assert 'mmconv_calls_total{model="echo",outcome="timeout",token="ann",work="run"} 1.0' in page
-    assert 'mmconv_tokens_total{direction="input",model="echo",token="ann",work="run"} 6.0' in page
 
 
 async def test_the_queue_is_counted_while_its_database_answers(

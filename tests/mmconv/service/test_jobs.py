@@ -108,15 +108,6 @@ async def bench(folder: Path, *, at_once: int = 2, drain: float = 5) -> AsyncIte
         await queue.aclose()
 
 
-async def test_a_job_is_done(tmp_path: Path) -> None:
-    async with bench(tmp_path) as at:
-        await at.submit("a")
-        (await at.task("a")).end.set()
-        job = await at.state("a", "done")
-        assert job.progress == {"replies": 1, "requested": 0}
-    assert not at.worker._tasks
-
-
 @pytest.mark.parametrize(
     ("error", "words"),
     [
@@ -204,15 +195,6 @@ async def test_so_many_jobs_at_once_and_no_more(tmp_path: Path) -> None:
         assert list(at.tasks) == ["a", "b", "d"]
         at.tasks["b"].end.set()
         await at.task("c")
-
-
-async def test_jobs_of_one_kind_keep_none_of_another_waiting(tmp_path: Path) -> None:
-    async with bench(tmp_path, at_once=1) as at:
-        for name in "ab":
-            await at.submit(name)
-        await at.submit("c", "talk")
-        await at.task("c")
-        assert list(at.tasks) == ["a", "c"]
 
 
 async def test_a_job_that_shall_stop_is_told(tmp_path: Path) -> None:
@@ -325,20 +307,6 @@ async def test_another_model_of_the_same_name_makes_a_dialogue_another_one(
         assert answer.status_code == 200, answer.text
         said.append(answer.json()["conditions"][0]["turns"][0]["text"])
     assert said == ["old", "new", "old"]
-
-
-async def test_prompts_of_the_operators_own_make_a_dialogue_another_one(
-    serve: Serve, tmp_path: Path
-) -> None:
-    own = tmp_path / "prompts" / "dialogue"
-    own.mkdir(parents=True)
-    ours = resources.files("judges") / "prompts" / "dialogue" / "direct_turn.md"
-    (own / "direct_turn.md").write_text(ours.read_text())
-    names = []
-    for fields in ({}, {"prompts": tmp_path / "prompts"}):
-        served = await serve(models={"m": scripted("x")}, synchronous_calls=0, **fields)
-        names.append((await served.client.post("/v1/dialogues", json=TALK)).json()["id"])
-    assert names[0] != names[1]
 
 
 async def test_what_was_changed_in_place_is_run_again(serve: Serve, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -94,25 +94,6 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(fake, "open_backend", open_backend)
     monkeypatch.setattr(fake.FakeBackend, "aclose", aclose)
     return events
-
-
-async def test_a_model_is_loaded_beforehand_and_again_if_that_failed(
-    opened: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def fail(*_given: object) -> None:
-        raise ConfigError("no memory")
-
-    zoo = pool(slow=SLOW, other=SLOW | {"model": "echo"})
-    with monkeypatch.context() as patch:
-        patch.setattr(fake, "open_backend", fail)
-        assert zoo.load(("slow",)) == ("slow",)
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-    assert zoo.load(("slow",)) == ("slow",)
-    await until(lambda: not zoo.load(("slow",)))
-    await ask(zoo.roles["slow"])
-    await zoo.aclose()
-    assert opened == ["open", "close"]
 
 
 async def test_a_model_is_opened_once_for_requests_and_runs(opened: list[str]) -> None:
@@ -229,21 +210,6 @@ async def test_a_run_that_is_stopped_asks_nothing_that_waits_for_others(held: He
     assert [each.text for each in await asyncio.gather(*answered)] == ["yes", "yes"]
     assert held.asked == 2
     assert isinstance(await ask(busy, 2), Reply)
-
-
-async def test_a_guest_that_stops_leaves_those_be_who_wait_beside_it(held: Held) -> None:
-    role = pool(slow=SLOW).roles["slow"]
-    answered = [asyncio.create_task(ask(role, trial)) for trial in range(2)]
-    await until(lambda: held.asked == 2)
-    leaving, staying = (replace(role, model=role.model.guest()) for _ in range(2))
-    left, stayed = (asyncio.create_task(ask(each)) for each in (leaving, staying))
-    await asyncio.sleep(0.05)
-    leaving.model.stop()
-    with pytest.raises(Stopped):
-        await left
-    held.may_end.set()
-    assert [each.text for each in await asyncio.gather(*answered, stayed)] == ["yes"] * 3
-    assert held.asked == 3
 
 
 async def test_all_borrowers_share_the_slots(held: Held) -> None:
@@ -396,21 +362,3 @@ async def test_a_run_fails_and_names_the_model(
     info = await ended(served.client, run)
     assert (info["state"], info["error"]) == ("failed", TOLD)
     assert "in a row: not_found after 1 attempt: HTTP 404" in caplog.text
-
-
-async def test_a_queued_dialogue_does_too(serve: Serve, models: dict[str, Any]) -> None:
-    served = await serve(models=models, synchronous_calls=1)
-    answer = await served.client.post("/v1/dialogues", json=DIALOGUE, params={"wait": 30})
-    assert answer.status_code == 202, answer.text
-    info = (await served.client.get(answer.headers["location"])).json()
-    assert (info["state"], info["error"]) == ("failed", TOLD)
-
-
-async def test_a_dialogue_that_is_answered_at_once_tells_it_as_chat_does(
-    serve: Serve, models: dict[str, Any]
-) -> None:
-    """The model is everybody's, so that it is asked as long as anybody asks."""
-    served = await serve(models=models)
-    for _ in range(2):
-        answer = await served.client.post("/v1/dialogues", json=DIALOGUE)
-        assert (answer.status_code, answer.json()["error"]["code"]) == (502, "not_found")

@@ -316,13 +316,6 @@ async def test_what_cannot_be_compared_is_refused(served: Served, tmp_path: Path
     assert any("WARNING" in note for table in despite["tables"] for note in table["notes"])
 
 
-async def test_a_run_tells_the_name_of_its_folder(served: Served) -> None:
-    name = await run(served.client, limit=1)
-    info = await get(served.client, f"runs/{name}")
-    assert info["folder"] == folder_of(served).name
-    assert "folder" not in info["progress"]
-
-
 async def test_which_run_is_not_done_and_what_to_do_is_told(served: Served) -> None:
     done = await run(served.client, limit=1)
     other = request(models={"candidate": "slow", "judge": "slow"})
@@ -361,17 +354,6 @@ async def test_all_calls_come_in_one_file(served: Served, form: str) -> None:
     answer = await served.client.get(f"/v1/runs/{name}/transcripts", params={"format": form})
     assert answer.content == own.read_bytes()
     assert {each["model"] for each in found} == {"candidate", "judge"}
-
-
-async def test_a_failure_tells_the_same_in_both_formats_and_no_address(served: Served) -> None:
-    name = await run(served.client, **LOST)
-    lines = await transcripts(served, name, "jsonl")
-    table = await transcripts(served, name, "parquet")
-    info = [each["problem"] for each in lines if each["state"] == "failure"]
-    assert info == [each["problem"] for each in table if each["state"] == "failure"]
-    assert set(info) == {"connection: the model could not be reached"}
-    assert len(table) == len(lines)
-    assert SECRET not in str(table)
 
 
 async def test_the_manifest_is_the_runs_own_but_for_places(served: Served) -> None:

@@ -253,11 +253,6 @@ async def test_data_that_are_gone_refuse_a_run_and_tell_no_path(
     assert str(tmp_path) not in answer.text
 
 
-async def test_a_sheet_of_what_has_none_is_the_clients_to_mend(running: Served) -> None:
-    answer = await post(running.client, request(options={"sheet": "one"}))
-    assert (answer.status_code, answer.json()["error"]["param"]) == (400, "options.sheet")
-
-
 async def test_pictures_that_are_missing_are_named_without_their_folder(
     running: Served, tmp_path: Path
 ) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import pytest
 import yaml
 
 from mmconv.core.errors import ConfigError, StoreError
-from mmconv.service.command import command, make_token, read_settings
+from mmconv.service.command import make_token, read_settings
 from mmconv.service.run_requests import check_settings
 from mmconv.service.settings import SCOPES, Allowance, Settings, Sizes, TokenSpec
 from mmconv.service.state import open_service
@@ -190,13 +189,6 @@ def uncommented(lines: list[str]) -> Iterator[str]:
             yield line
         elif known or re.match(r"#   [a-z_]+: [\w.]+$", line):
             yield line.removeprefix("# ")
-
-
-def test_missing_libraries_are_told_with_their_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "mmconv.service.server", raising=False)
-    monkeypatch.setitem(sys.modules, "uvicorn", None)
-    with pytest.raises(ConfigError, match=r"pip install 'mmconv\[serve\]'"):
-        command.main(["--model", "fake/echo"], standalone_mode=False)
 
 
 ECHO = {"provider": "fake", "model": "echo"}

@@ -122,23 +122,6 @@ def raising(error: Exception) -> Callable[..., object]:
     return fail
 
 
-async def test_a_comparison_tells_what_is_spoilt(served: Served, tmp_path: Path) -> None:
-    first, _ = await done(served, limit=2)
-    second, folder = await done(served, limit=2, seed=1)
-    cut(folder / "manifest.json")
-    answer = await served.client.get("/v1/compare", params={"runs": f"{first},{second}"})
-    assert answer.status_code == 409, answer.text
-    assert "manifest.json: cut short" in answer.json()["error"]["message"]
-    assert str(tmp_path) not in answer.text
-
-
-async def test_nothing_is_left_of_a_copy_that_could_not_be_made(served: Served) -> None:
-    name, folder = await done(served, limit=2)
-    cut(folder / "transcripts.jsonl")
-    await served.client.get(f"/v1/runs/{name}/report")
-    assert list((served.shared.settings.out / "shown").iterdir()) == []
-
-
 async def test_a_spoilt_run_is_removed_and_posted_again(served: Served) -> None:
     name, folder = await done(served, limit=2)
     cut(folder / "scores.jsonl")
