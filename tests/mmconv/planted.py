@@ -181,26 +181,15 @@ class Rehearsal:
 
 def estimated(scores: Iterable[Score], truth: Expected) -> Iterator[Estimate]:
     """What is estimated from a run's scores, beside the truth."""
-    frame = judged_frame(scores)
-    yield from estimated_deltas(frame, truth)
-    for grading in GRADINGS:
-        for name in ("R1", "R2", *QUANTITIES):
-            found = _cell(frame, "scores", name, grading.group.title)
-            yield _quantity_estimate("score", grading, name, found, truth)
-    yield from _attributions(frame, truth)
-
-
-def judged_frame(scores: Iterable[Score]) -> ScoreFrame:
-    """Those of the scores that a verdict decides: all that is estimated is made of them."""
-    return ScoreFrame(score for score in scores if score.metric in JUDGED)
-
-
-def estimated_deltas(frame: ScoreFrame, truth: Expected) -> Iterator[Estimate]:
-    """The deltas among them."""
+    frame = ScoreFrame(score for score in scores if score.metric in JUDGED)
     for grading in GRADINGS:
         for name in DELTAS:
             found = _cell(frame, "deltas", name, grading.group.title)
             yield _quantity_estimate("delta", grading, name, found, truth)
+        for name in ("R1", "R2", *QUANTITIES):
+            found = _cell(frame, "scores", name, grading.group.title)
+            yield _quantity_estimate("score", grading, name, found, truth)
+    yield from _attributions(frame, truth)
 
 
 def lose(scores: Iterable[Score], share: float, seed: int) -> Iterator[Score]:
