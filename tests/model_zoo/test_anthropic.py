@@ -173,57 +173,6 @@ async def test_an_empty_reply_is_requested_once_more() -> None:
     assert (reply.text, reply.input_tokens, len(host.bodies)) == ("Red.", 24, 2)
 
 
-@pytest.mark.parametrize(
-    ("answer", "kind", "overloaded", "retry_after"),
-    [
-        (failed("rate_limit_error", "slow", 429, retry_after="7"), "rate_limit", True, 7.0),
-        (failed("overloaded_error", "Overloaded", 529), "server", True, None),
-        (failed("api_error", "oops", 500), "server", False, None),
-    ],
-)
-async def test_what_may_pass_is_transient_and_sent_once(
-    answer: Any, kind: str, overloaded: bool, retry_after: float | None
-) -> None:
-    host = Host(answer)
-    async with hosted(host, "anthropic") as backend:
-        with pytest.raises(Transient) as caught:
-            await ask(backend, asked("Colour?"))
-    failure = caught.value
-    assert (failure.kind, failure.overloaded, failure.retry_after) == (
-        kind,
-        overloaded,
-        retry_after,
-    )
-    assert len(host.bodies) == 1
-
-
-@pytest.mark.parametrize(
-    ("answer", "kind", "words"),
-    [
-        (failed("authentication_error", "bad sk-ant-secret-1", 401), "authentication", "[key]"),
-        (failed("not_found_error", "model: x", 404), "not_found", "'some-model'"),
-        (
-            failed("invalid_request_error", "prompt is too long: 9 tokens > 8", 400),
-            "context",
-            "too long",
-        ),
-        (
-            failed("invalid_request_error", "Your credit balance is too low", 400),
-            "quota",
-            "credit",
-        ),
-        (failed("request_too_large", "too many bytes", 413), "rejected", "more bytes"),
-    ],
-)
-async def test_what_stays_wrong_is_refused(answer: Any, kind: str, words: str) -> None:
-    async with hosted(Host(answer), "anthropic") as backend:
-        with pytest.raises(Refused) as caught:
-            await ask(backend, asked("Colour?"))
-    assert caught.value.kind == kind
-    assert words in str(caught.value)
-    assert "secret" not in str(caught.value)
-
-
 async def test_limits_are_reported_with_replies_and_failures() -> None:
     headers = {
         "anthropic-ratelimit-requests-limit": "50",
@@ -243,14 +192,6 @@ async def test_limits_are_reported_with_replies_and_failures() -> None:
         assert len(backend.limits) == 1
 
 
-@pytest.mark.parametrize("body", [b"<html>", b"{}", b"[]", b'{"content": 3}'])
-async def test_an_answer_that_is_no_message_is_malformed(body: bytes) -> None:
-    async with hosted(Host(body), "anthropic") as backend:
-        with pytest.raises(Transient, match="not a reply") as caught:
-            await ask(backend, asked("Colour?"))
-    assert caught.value.kind == "malformed"
-
-
 async def test_large_images_are_made_to_fit() -> None:
     host, pictures = Host(RED), Pictures()
     image = pictures.add(64)
@@ -259,14 +200,6 @@ async def test_large_images_are_made_to_fit() -> None:
         reply = await backend.generate(asked(image, "What?"), ONCE, affinity="a")
     assert [(seen.width, seen.height) for seen in reply.seen] == [(16, 16)]
     assert AnthropicOptions().max_bytes == 3_932_160
-
-
-async def test_the_model_is_looked_up_without_a_call() -> None:
-    host = Host({"id": "claude-x-1", "type": "model"})
-    async with hosted(host, "anthropic") as backend:
-        spec = host_spec("anthropic", backend.endpoint.url)  # type: ignore[attr-defined]
-        assert await find_provider("anthropic").probe(spec) == ("some-model",)
-    assert host.paths == ["/v1/models/some-model"]
 
 
 def test_the_identity_covers_what_changes_replies() -> None:

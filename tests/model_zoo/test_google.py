@@ -5,10 +5,9 @@ from typing import Any
 
 import pytest
 
-from mmconv.core.errors import Refused, Transient
+from mmconv.core.errors import Refused
 from mmconv.core.types import ANY_OBJECT, Sampling
 from model_zoo.google_api import fingerprint, guides_output
-from model_zoo.providers import find_provider
 from tests.model_zoo.conftest import message
 from tests.model_zoo.hosted_support import Host, host_spec, hosted
 from tests.model_zoo.openai_support import ONCE, Pictures, ask, asked
@@ -29,11 +28,6 @@ def said(*parts: dict[str, Any], finish: str = "STOP", **usage: int) -> dict[str
         "modelVersion": "gemini-x-1",
         "usageMetadata": {"promptTokenCount": 12, "candidatesTokenCount": 3, **usage},
     }
-
-
-def failed(status: int, name: str, words: str, *details: Any) -> tuple[Any, int, Any]:
-    error = {"code": status, "message": words, "status": name, "details": list(details)}
-    return {"error": error}, status, {}
 
 
 RED = said({"text": "Red."})
@@ -147,73 +141,6 @@ async def test_a_system_prompt_within_the_conversation_is_refused() -> None:
     async with hosted(Host(RED), "google") as backend:
         with pytest.raises(Refused, match="system prompt only as the first message"):
             await ask(backend, (*asked("Colour?"), message("system", "Be brief.")))
-
-
-RETRY = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "41s"}
-
-
-@pytest.mark.parametrize(
-    ("answer", "kind", "overloaded", "retry_after"),
-    [
-        (failed(429, "RESOURCE_EXHAUSTED", "slow", RETRY), "rate_limit", True, 41.0),
-        (failed(503, "UNAVAILABLE", "The model is overloaded."), "server", True, None),
-        (failed(500, "INTERNAL", "oops"), "server", False, None),
-    ],
-)
-async def test_what_may_pass_is_transient_and_sent_once(
-    answer: Any, kind: str, overloaded: bool, retry_after: float | None
-) -> None:
-    host = Host(answer)
-    async with hosted(host, "google") as backend:
-        with pytest.raises(Transient) as caught:
-            await ask(backend, asked("Colour?"))
-    failure = caught.value
-    assert (failure.kind, failure.overloaded, failure.retry_after) == (
-        kind,
-        overloaded,
-        retry_after,
-    )
-    assert len(host.bodies) == 1
-
-
-@pytest.mark.parametrize(
-    ("answer", "kind", "words"),
-    [
-        (failed(400, "INVALID_ARGUMENT", "API key not valid."), "authentication", "GEMINI_API_KEY"),
-        (failed(404, "NOT_FOUND", "models/x is not found"), "not_found", "'some-model'"),
-        (
-            failed(400, "INVALID_ARGUMENT", "The input token count (9) exceeds the maximum (8)"),
-            "context",
-            "exceeds",
-        ),
-        (failed(400, "INVALID_ARGUMENT", "bad field AIza-secret-1"), "rejected", "[key]"),
-    ],
-)
-async def test_what_stays_wrong_is_refused(answer: Any, kind: str, words: str) -> None:
-    async with hosted(Host(answer), "google") as backend:
-        with pytest.raises(Refused) as caught:
-            await ask(backend, asked("Colour?"))
-    assert caught.value.kind == kind
-    assert words in str(caught.value)
-    assert "secret" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    "body", [b"<html>", b"{}", b"[]", b'{"candidates": [{"finishReason": "OTHER"}]}']
-)
-async def test_an_answer_that_is_no_reply_is_malformed(body: bytes) -> None:
-    async with hosted(Host(body), "google") as backend:
-        with pytest.raises(Transient, match="not a reply") as caught:
-            await ask(backend, asked("Colour?"))
-    assert caught.value.kind == "malformed"
-
-
-async def test_the_model_is_looked_up_without_a_call() -> None:
-    host = Host({"name": "models/some-model"})
-    async with hosted(host, "google") as backend:
-        spec = host_spec("google", backend.endpoint.url)  # type: ignore[attr-defined]
-        assert await find_provider("google").probe(spec) == ("some-model",)
-    assert host.paths == ["/v1/models/some-model"]
 
 
 def test_the_identity_covers_what_changes_replies() -> None:
