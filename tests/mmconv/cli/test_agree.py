@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ from mmconv.core.errors import ConfigError, DataError
 from mmconv.core.types import Score
 from mmconv.run_folder.transcripts import score_record
 from mmconv.stats.agreement.panel import ALL, CONSENSUS, EACH, PEOPLE
-from tests.mmconv.report.agreement.raters import write_manifest
 
 
 class Desk:
@@ -92,63 +90,6 @@ def test_raters_may_be_in_one_file_or_in_several(desk: Desk) -> None:
     assert table["agreement"][EACH]["value"] == 0.625
 
 
-def test_every_column_is_over_the_units_that_the_judge_rated(desk: Desk) -> None:
-    """Two people rate 20 units, the judge 6 of them; on the other 14 the people differ."""
-    judge = desk.csv("judge.csv", "sample,value", *(f"{unit},{unit % 3}" for unit in range(6)))
-    both = [f"{unit},{unit % 3}" for unit in range(6)]
-    ann = desk.csv("ann.csv", "sample,value", *both, *(f"{unit},1" for unit in range(6, 20)))
-    ben = desk.csv("ben.csv", "sample,value", *both, *(f"{unit},2" for unit in range(6, 20)))
-    few = [desk.csv(f"{name}6.csv", "sample,value", *both) for name in ("ann", "ben")]
-    wide, narrow = (desk.document(judge, *people) for people in ((ann, ben), few))
-    for measure, row in wide["agreement"].items():
-        for comparison, cell in row.items():
-            alone = narrow["agreement"][measure][comparison]
-            assert (cell["value"], cell["n"]) == (alone["value"], 6), (measure, comparison)
-            assert cell["missing"] == {"no judgement": 14}
-    assert wide["agreement"]["Fleiss' kappa"][ALL]["value"] == 1
-    output = desk.run(judge, ann, ben).stdout
-    assert "Every column is over the units that a judge rated." in output
-    assert "Units that only people rated: 14." in output
-    assert "20 draws of 6 whole dialogues (seed 0)" in output
-    assert "Every column is" not in desk.run(judge, *few).stdout
-
-
-def test_each_metric_has_a_table_of_its_own(desk: Desk) -> None:
-    judge = desk.scores(
-        *(rated(name, value, metric) for name, value in (("a", 1), ("b", 2)) for metric in "xyz")
-    )
-    rows = ["a,x,1", "b,x,2", "a,y,2", "b,y,1"]
-    person = desk.csv("ann.csv", "sample,metric,value", *rows)
-    document = desk.document(judge, person)
-    values = {name: document[f"agreement-{name}"]["agreement"][EACH]["value"] for name in "xy"}
-    assert values == {"x": 1.0, "y": 0.0}
-    chosen = desk.document(judge, person, more=["--metric", "y"])
-    assert [*chosen] == ["agreement-y", "ratings-y"]
-
-
-@pytest.mark.parametrize("name", ["metric", "turn"])
-def test_what_one_side_does_not_tell_apart_must_be_chosen(desk: Desk, name: str) -> None:
-    second = {"metric": rated("a", 3, metric="other"), "turn": rated("a", 3, turn=0)}[name]
-    judge = desk.scores(rated("a", 1), rated("b", 2), second)
-    person = desk.csv("ann.csv", "sample,value", "a,1", "b,1")
-    assert f"choose one with --{name}" in desk.refusal(judge, person)
-    chosen = {"metric": "rating", "turn": "1"}[name]
-    table = desk.document(judge, person, more=[f"--{name}", chosen])["agreement-rating"]
-    assert table["agreement"][EACH]["value"] == 0.5
-
-
-def test_labels_are_nominal_and_ties_are_told_apart(desk: Desk) -> None:
-    judge = desk.csv("judge.csv", "sample,value", "1,A", "2,B", "3,tie", "4,A", "5,B")
-    person = desk.csv("ann.csv", "sample,value", "1,A", "2,A", "3,tie", "4,tie", "5,B")
-    table = desk.document(judge, person)["agreement"]
-    assert table["agreement"][EACH]["value"] == 0.6
-    without = table["agreement, without ties"][EACH]
-    assert (without["value"], without["n"]) == (0.667, 3)
-    assert "Krippendorff's alpha (nominal)" in table
-    assert "Spearman's rho" not in table
-    assert "labels, which are nominal" in desk.refusal(judge, person, more=["--level", "ordinal"])
-
-
 def test_trials_and_named_dialogues_are_clusters(desk: Desk) -> None:
     """Six dialogues of two units that go together: the intervals are those of six units."""
     given = {"a": 1, "b": 2, "c": 1, "d": 2, "e": 1, "f": 1}
@@ -171,25 +112,6 @@ def test_trials_and_named_dialogues_are_clusters(desk: Desk) -> None:
         assert [cell[end] for end in ends] == [single[end] for end in ends]
 
 
-def test_scores_with_a_tag_are_chosen(desk: Desk) -> None:
-    judge = desk.scores(
-        *(
-            replace(rated("1", value, "duel", None), tags={"order": order, "dup": "no"})
-            for order, value in (("1", 3), ("2", -3))
-        )
-    )
-    person = desk.csv("ann.csv", "sample,value", "1,3")
-    assert "for example with --tag order=1." in desk.refusal(judge, person)
-    more = ["--replicates", "0", "--tag", "dup=no", "--tag"]
-    for order, agreement in (("1", 1), ("2", 0)):
-        table = desk.document(judge, person, more=[*more, f"order={order}"])["agreement-duel"]
-        assert table["agreement"][EACH]["value"] == agreement
-    assert "no score has dup=no, order=3; their tags: dup (no), order (1, 2)" in desk.refusal(
-        judge, person, more=[*more, "order=3"]
-    )
-    assert "expected NAME=VALUE" in desk.refusal(judge, person, more=["--tag", "order"])
-
-
 def test_a_run_s_folder_stands_for_its_scores(desk: Desk) -> None:
     file = desk.scores(*(rated(sample, 1) for sample in "ab"))
     person = desk.csv("ann.csv", "sample,value", "a,1", "b,2")
@@ -198,20 +120,6 @@ def test_a_run_s_folder_stands_for_its_scores(desk: Desk) -> None:
     assert "scores.jsonl: 1 problem\n  file does not exist" in desk.refusal(
         str(desk.folder), person
     )
-
-
-def test_a_rating_off_the_scale_of_a_run_is_told_with_its_record(desk: Desk) -> None:
-    """A typo of 55 for 5; of scores without their run nobody knows the scale."""
-    judge = desk.scores(*(rated(str(sample), sample % 10 + 1) for sample in range(20)))
-    rows = [f"{sample},{sample % 10 + 1}" for sample in range(20)]
-    person = desk.csv("ann.csv", "sample,value", *rows[:4], "4,11", *rows[5:])
-    assert "WARNING" not in desk.run(judge, person).output
-    write_manifest(desk.folder, "convbench")
-    told = "WARNING: on rating, judges rate from 1 to 10, and people gave 11 (ann.csv row 6)."
-    for given in (judge, str(desk.folder)):
-        written = desk.run(given, person, more=["--format", "md"])
-        assert told in written.stdout
-        assert told in written.stderr
 
 
 def test_different_scales_are_told_above_the_table_and_in_the_files(desk: Desk) -> None:

@@ -58,22 +58,6 @@ def test_all_models_but_the_human_are_taken(path: Path) -> None:
     assert "of 10 without a loop" in calibrated(path, "--non-loop-rate", "1", "--model", "GT")
 
 
-def test_files_are_taken_together_and_their_models_named(path: Path, tmp_path: Path) -> None:
-    other = opponents(tmp_path / "more.tsv", {"rwkv": [near(0)] * 5})
-    output = calibrated(path, "--dialogues", str(other), "--non-loop-rate", "0.36")
-    assert "25 dialogues: 10 of gpt, 10 of vic, 5 of rwkv\n" in output
-    assert "36.0% of 25 without a loop" in output
-    with pytest.raises(ConfigError, match=r"more\.tsv has no dialogue of vic"):
-        calibrated(path, "--dialogues", str(other), "--non-loop-rate", "1", "--model", "vic")
-
-
-def test_the_nearest_rate_is_taken(path: Path) -> None:
-    """Of 20 dialogues 11 repeat an utterance word for word: 45 % or all have no loop."""
-    output = calibrated(path, "--non-loop-rate", "0.5")
-    assert re.search(r"^threshold 0\.\d+: 45\.0% of 20 without a loop$", output, re.MULTILINE)
-    assert "next above, 1.0: 100.0%" in output
-
-
 def test_what_cannot_be_calibrated(path: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="of claude; it has those of: gpt, vic, GT"):
         calibrated(path, "--non-loop-rate", "0.9", "--model", "claude")

@@ -195,14 +195,6 @@ async def test_a_condition_that_both_runs_of_botchat_have_is_compared(tmp_path: 
     assert "UniEval, N=16" not in tables["differences"]
 
 
-def test_errors_name_what_is_wrong(runs: list[Path], tmp_path: Path) -> None:
-    result = typed(runs[0], tmp_path / "nowhere")
-    assert isinstance(result.exception, ConfigError)
-    assert "nowhere: no run found (folder does not exist)" in str(result.exception)
-    result = typed(tmp_path / "none-*")
-    assert "none-*: no run found (folder does not exist)" in str(result.exception)
-
-
 def test_of_a_folder_of_runs_the_store_is_passed_over(runs: list[Path], tmp_path: Path) -> None:
     store = tmp_path / "store.sqlite-wal"
     store.touch()

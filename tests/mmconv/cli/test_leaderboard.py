@@ -5,18 +5,15 @@ from __future__ import annotations
 import asyncio
 import csv
 import json
-import shutil
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
 from mmconv.cli.comparing import leaderboard_command as command
-from mmconv.core.errors import ConfigError, DataError
-from mmconv.run_folder.saved_run import read_tables
-from mmconv.stats import INTERVALS
+from mmconv.core.errors import ConfigError
 from tests.mmconv.report.page_runs import simulated_run
-from tests.mmconv.report.runs import ALPHA, FAILING, SIZE, make_run
+from tests.mmconv.report.runs import SIZE
 
 
 def typed(*arguments: object) -> Result:
@@ -70,62 +67,3 @@ def test_other_formats_keep_all_counts(runs: list[Path]) -> None:
     markdown = typed(*runs, "--format", "md").stdout
     assert "**ConvBench, direct (1-10)**" in markdown
     assert f"n={SIZE}" in markdown
-
-
-def test_latex_has_a_table_for_each_grading(runs: list[Path]) -> None:
-    latex = typed(*runs, "--format", "tex").stdout
-    assert latex.count(r"\toprule") == 9
-    assert r" & rank & $R_1$ & $R_2$ & $S_1$ & $S_2$ & $S_3$ & $S_0$ & missing (\%) \\" in latex
-    scores = latex.split(r"\bottomrule", 1)[0]
-    assert scores.count(f"n={SIZE}") == 2
-
-
-def test_the_tables_are_written_in_all_formats(runs: list[Path], tmp_path: Path) -> None:
-    result = typed(*runs, "--out", tmp_path / "board")
-    assert result.exit_code == 0, result.output
-    assert f"The tables are in {tmp_path / 'board'}" in result.stderr
-    tables = read_tables(tmp_path / "board")
-    assert tables[0].rows["good"]["S1"].n == SIZE
-    assert (tmp_path / "board" / "leaderboard_direct.tex").is_file()
-
-
-async def test_what_is_amiss_is_told_first_and_once(tmp_path: Path) -> None:
-    runs = [await make_run("convbench", tmp_path, each) for each in (ALPHA, FAILING)]
-    told = typed(*runs).stdout
-    # one line for the run, however much is amiss with it
-    warning, where, blank = told.splitlines()[:3]
-    assert warning.startswith("WARNING: gamma: ")
-    assert "have no reply; R1, direct (1-10): " in warning
-    assert where == "All of it: --format json, or the pages of these runs."
-    assert not blank
-    assert told.count("WARNING") == 1
-    result = typed(*runs, "--format", "csv")
-    assert "WARNING" not in result.stdout
-    calls, _, headline = result.stderr.splitlines()[:3]
-    assert calls.startswith("WARNING: gamma: ")
-    assert "were not requested" in calls
-    assert headline.startswith("WARNING: gamma: R1, direct (1-10): ")
-
-
-@pytest.mark.parametrize("form", ["table", "md"])
-def test_the_rule_for_intervals_is_told_once_after_all_tables(runs: list[Path], form: str) -> None:
-    told = typed(*runs, "--format", form).stdout
-    assert told.count(INTERVALS[:40]) == 1
-    assert told.rindex(INTERVALS[:40]) > told.rindex("Endings of answers")
-
-
-def test_unfinished_runs_are_left_out_and_named(runs: list[Path], tmp_path: Path) -> None:
-    killed = shutil.copytree(runs[0], tmp_path / "runs" / "convbench-killed")
-    for name in ("manifest.json", "summary.json"):
-        (killed / name).unlink()
-    result = typed(*runs, killed)
-    assert result.exit_code == 0, result.output
-    [line] = result.stderr.splitlines()
-    assert line.startswith(f"{killed} is left out: the run is not finished")
-    assert result.stdout == typed(*runs).stdout
-    refused = typed(runs[0], killed)
-    assert isinstance(refused.exception, DataError)
-    assert f"{killed}: 1 problem" in str(refused.exception)
-    # what says that it is finished is spoilt
-    shutil.copy(runs[0] / "summary.json", killed)
-    assert isinstance(typed(*runs, killed).exception, DataError)

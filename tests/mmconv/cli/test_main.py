@@ -167,13 +167,6 @@ def test_an_option_given_twice_is_refused(words: tuple[str, ...], named: str) ->
     assert f"{named} is given twice, but takes one value." in result.output
 
 
-def test_options_of_many_values_and_flags_may_be_repeated() -> None:
-    words = ["check", "nothing", "--set", "seed=1", "--set", "limit=2", "--no-judge"]
-    result = CliRunner().invoke(commands, [*words, "--generate-only"])
-    assert "twice" not in result.output
-    assert "'nothing' is neither a .yaml file nor a benchmark" in str(result.exception)
-
-
 @pytest.mark.parametrize(
     ("command", "old", "new"),
     [

@@ -9,7 +9,6 @@ import pytest
 from click.testing import CliRunner, Result
 
 from mmconv.cli import commands
-from mmconv.core.errors import ConfigError
 from tests.drawn_data import write_scenes
 
 
@@ -51,14 +50,6 @@ def test_a_run_goes_on_in_its_folder_whatever_its_models_are_told_to_do_meanwhil
     assert all(role["requested"] == 0 for role in roles.values())
     assert run("--set", "models.judge.system=Be kind.").exit_code == 0
     assert len(folders(here)) == 2
-
-
-def test_a_wrong_field_of_a_model_by_its_name_is_named() -> None:
-    result = run("--set", "models.judge.options.rte=1")
-    assert isinstance(result.exception, ConfigError)
-    assert "model judge: options: wrong configuration\n  rte is not a field here" in str(
-        result.exception
-    )
 
 
 def test_a_url_from_the_environment_is_not_written_down(

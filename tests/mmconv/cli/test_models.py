@@ -95,19 +95,6 @@ def test_every_option_of_a_provider_is_told_with_its_meaning(provider: str) -> N
     assert known == {name.partition(".")[0] for name in options}
 
 
-def test_an_option_is_told_as_a_benchmarks_are() -> None:
-    told = " ".join(fields("hf").split())
-    assert "options.max_batch Prompts in a batch at most. [an integer above 0; default: 64]" in told
-    assert "[auto|image-text|text|encoder-decoder; default: auto]" in told
-    assert "[a mapping from a text to a text;" in (" ".join(fields("vllm").split()))
-
-
-def test_the_options_of_replicas_are_listed() -> None:
-    text = " ".join(fields("ray").split())
-    assert "options.provider What every replica opens" in text
-    assert "[an integer above 0 or auto; default: 1]" in text
-
-
 def test_the_options_of_a_provider_of_ones_own_are_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

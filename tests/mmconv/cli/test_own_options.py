@@ -10,7 +10,6 @@ import pytest
 from click.testing import CliRunner
 
 from mmconv.cli import commands
-from mmconv.cli.shared.options import OWN, read_spec
 from mmconv.core.errors import ConfigError
 
 DRAWN = ["--families", "clocks,shapes", "--levels", "1-2", "--n", "1", "--language", "zh"]
@@ -45,12 +44,6 @@ def test_another_seed_draws_other_images_and_is_not_compared(tmp_path: Path) -> 
     one, other = (run(tmp_path, *DRAWN, "--seed", seed) for seed in ("1", "2"))
     with pytest.raises(ConfigError, match="data"):
         mmconv("compare", str(one), str(other), "--out", str(tmp_path / "compared"))
-
-
-@pytest.mark.parametrize("prompt", ["Be brief. # rules: 3", "no", "12"])
-def test_texts_stay_as_they_are_typed(prompt: str) -> None:
-    spec = read_spec("scenes", {"candidate": "fake/echo", f"{OWN}candidate_system": prompt})
-    assert spec.options == {"candidate_system": prompt}
 
 
 @pytest.mark.parametrize(

@@ -83,32 +83,6 @@ def test_a_file_each_may_be_given_as_an_option_of_its_own(files: list[str]) -> N
     assert result.stdout.index("\nb ") < result.stdout.index("\na ")
 
 
-def test_all_tables_are_printed_as_text(files: list[str]) -> None:
-    result = run("made", "--judgements", files[0])
-    assert "0.12 n=3, 2 missing" in result.stdout
-    assert "missing in b: mean: 2 with an unreadable verdict" in result.stdout
-    assert "Faults" in result.stdout
-
-
-@pytest.mark.parametrize(
-    ("form", "start"), [("csv", "# overall\nrow,mean,"), ("md", "**Overall**"), ("tex", "\\begin")]
-)
-def test_other_formats(files: list[str], form: str, start: str) -> None:
-    result = run("made", "--judgements", files[0], "--format", form)
-    assert start in result.stdout
-
-
-def test_tables_are_written_in_every_format(files: list[str], tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    result = run("made", "--judgements", files[0], "--out", str(out), "--format", "json")
-    assert orjson.loads(result.stdout)["overall"]
-    assert str(out) in result.stderr
-    names = {path.name for path in out.iterdir()}
-    assert names >= {f"{name}.{end}" for name in ("overall", "faults") for end in FILES}
-    # for programs the files hold the number in full
-    assert orjson.loads((out / "overall.json").read_bytes())["rows"]["b"]["mean"]["value"] == 0.125
-
-
 def test_an_unknown_benchmark_is_told_with_the_known_ones(files: list[str]) -> None:
     result = run("other", "--judgements", files[0])
     assert isinstance(result.exception, ConfigError)

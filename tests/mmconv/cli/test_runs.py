@@ -124,17 +124,6 @@ def test_calls_are_counted_once_however_often_they_are_asked(here: Path) -> None
     assert "~retry_1" in typed("show", folder, "1").output
 
 
-def test_a_dry_run_counts_and_asks_nothing(here: Path) -> None:
-    result = run("--dry-run")
-    assert result.exit_code == 0
-    lines = result.output.splitlines()
-    [candidate] = [line for line in lines if line.startswith("candidate")]
-    [judge] = [line for line in lines if line.startswith("judge")]
-    assert candidate.split()[2] == str(6 * ROWS)
-    assert judge.split()[2] == str(27 * ROWS)
-    assert not list((here / "runs").glob("convbench-*"))
-
-
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
@@ -177,18 +166,6 @@ def test_a_wrong_option_is_told(
     result = run(*more)
     assert isinstance(result.exception, error)
     assert message in str(result.exception)
-
-
-def test_options_fill_a_group_that_is_empty_in_the_run_file(here: Path) -> None:
-    (here / "empty.yaml").write_text("benchmark: convbench\noptions:\n  # data: x\nseats:\n")
-    data = ("--data", "data/data.jsonl", "--images", "data/images")
-    assert typed("check", "empty.yaml", *data, *FAKES).exit_code == 0
-
-
-def test_an_option_of_a_group_that_is_a_value_is_told(here: Path) -> None:
-    (here / "wrong.yaml").write_text("benchmark: convbench\nseats: 3\n")
-    told = str(typed("run", "wrong.yaml", *FAKES).exception)
-    assert told == "--candidate: 'models' is a value, not a group of fields"
 
 
 def test_trials_repeat_every_sample(here: Path) -> None:

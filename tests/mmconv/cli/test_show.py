@@ -114,13 +114,6 @@ def test_tokens_are_compared_with_those_recorded(outcome: Outcome, told: str) ->
     assert any(f"150 tokens in, {told}" in line for line in raw(outcome, Writing()))
 
 
-def test_what_the_tokenizer_adds_is_told() -> None:
-    adding = Writing(prompt=replace(PROMPT, text="What?\n", added=("<s>", "[CLS]")))
-    lines = raw(Reply(text="", input_tokens=150), adding)
-    assert "150 tokens in, as recorded; the tokenizer adds <s> [CLS]" in lines
-    assert lines[4:6] == ["    What?↵", "150 tokens in, as recorded; the tokenizer adds <s> [CLS]"]
-
-
 def test_messages_that_were_dropped_are_not_written() -> None:
     said = (
         Message(role="system", parts=(Text(text="Be kind."),)),

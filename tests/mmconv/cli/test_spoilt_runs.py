@@ -177,15 +177,6 @@ def test_a_spoilt_specification_is_refused(typed: Type, run: Path, command: str)
         path.write_bytes(whole)
 
 
-@pytest.mark.parametrize("field", ["store", "started_in", "shard"])
-@pytest.mark.parametrize("command", ["show", "score"])
-def test_what_a_run_cannot_be_read_again_without_is_told(
-    typed: Type, run: Path, command: str, field: str
-) -> None:
-    drop(run / "spec.json", field)
-    one_message(typed(command, run), f"{field} is needed and not set", AGAIN)
-
-
 def test_a_run_has_its_page_under_whatever_name(typed: Type, run: Path) -> None:
     renamed = run.rename(run.with_name("best"))
     (renamed / "report.html").unlink()

@@ -7,7 +7,6 @@ import re
 import socket
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import orjson
 import pytest
@@ -15,12 +14,9 @@ from click.testing import CliRunner, Result
 
 from mmconv.cli import commands
 from mmconv.cli.shared.costs import Budget
-from mmconv.cli.shared.session import tell_stopped
 from mmconv.core.config import ModelSpec, PriceSpec, RunSpec
-from mmconv.core.errors import ConfigError, FailureKind, Transient
-from mmconv.core.run_stats import ModelStats, RunStats, StopReason
-from mmconv.core.types import Failure
-from model_zoo.simulated import fake
+from mmconv.core.errors import ConfigError
+from mmconv.core.run_stats import ModelStats, RunStats
 from tests.drawn_data import write_scenes
 from tests.mock_server import mock_server
 
@@ -167,27 +163,3 @@ def test_a_dry_run_tells_what_is_left_to_ask() -> None:
         assert left == calls - cached
     run(*PRICED)
     assert {row[2] for row in told().values()} == {0}
-
-
-def test_one_call_is_told_as_one() -> None:
-    failing = "{provider: fake, model: failing, attempts: 1, options: {rate: 1, kinds: [server]}}"
-    role = ("--set", f"models.candidate={failing}", "--limit", "1", "--conditions", "reasoning")
-    assert (
-        "1 call of candidate failed (server), for instance: made to fail"
-        in run(*FAKE_JUDGE, *role).stderr
-    )
-
-
-def test_what_a_server_says_does_not_command_the_terminal(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def cleared(kind: FailureKind, message: str, **rest: Any) -> Transient:
-        return Transient(kind, f"\x1b[2J{message}", **rest)
-
-    monkeypatch.setattr(fake, "Transient", cleared)
-    failing = "{provider: fake, model: failing, attempts: 1, options: {rate: 1, kinds: [server]}}"
-    role = ("--set", f"models.candidate={failing}", "--limit", "1", "--conditions", "reasoning")
-    assert r"for instance: \x1b[2Jmade to fail" in run(*FAKE_JUDGE, *role).stderr
-    refused = Failure(kind="quota", message="\x1b[2Jpay", attempts=1)
-    tell_stopped("", StopReason(reason="stopped", failure=refused))
-    assert r"\x1b[2Jpay" in capsys.readouterr().err

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
-from mmconv.core.errors import DataError
-from mmconv.report.changed_inputs import check_exported, describe_changes
+from mmconv.report.changed_inputs import describe_changes
 from mmconv.run_folder.saved_run import read_manifest
 
 
@@ -22,12 +19,3 @@ def test_options_of_other_defaults_are_named_and_new_ones_are_not(
     assert describe_changes(folder, today) == (
         f"{folder}: option max_tokens was 1024 and is 77 now. The results there will be replaced.",
     )
-
-
-def test_a_run_of_which_a_sample_is_gone_is_not_exported(copies: tuple[Path, Path]) -> None:
-    folder, _ = copies
-    today = read_manifest(folder)
-    check_exported(folder, today, 0, "store.sqlite")
-    with pytest.raises(DataError) as caught:
-        check_exported(folder, today.model_copy(update={"gone": ("3",)}), 0, "store.sqlite")
-    assert caught.value.problems == ("the data no longer have 1 sample of the run: 3",)

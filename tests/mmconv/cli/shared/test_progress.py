@@ -9,11 +9,10 @@ from types import SimpleNamespace
 import pytest
 
 from mmconv.cli.shared.costs import Budget
-from mmconv.cli.shared.progress import counted, line, progress
+from mmconv.cli.shared.progress import line, progress
 from mmconv.core.config import ModelSpec, PriceSpec, RunSpec
-from mmconv.core.errors import FailureKind
 from mmconv.core.run_stats import ModelStats, RunStats
-from mmconv.core.types import Failure, Reply
+from mmconv.core.types import Failure
 
 MODEL = ModelSpec(provider="fake", model="echo")
 SPEC = RunSpec(benchmark="riddles", models={"candidate": MODEL, "judge": MODEL})
@@ -39,33 +38,11 @@ def test_the_latest_reason_of_each_role_is_told() -> None:
     )
 
 
-def test_failures_of_several_kinds_are_counted_by_kind() -> None:
-    kinds: dict[str, tuple[FailureKind, ...]] = {
-        "candidate": ("timeout", "server"),
-        "judge": ("rate_limit", "server", "rate_limit", "rate_limit"),
-    }
-    stats = RunStats()
-    for role, ended in kinds.items():
-        for kind in ended:
-            stats.model(role).count(Failure(kind=kind, message="no", attempts=1), cached=False)
-    told = line(SPEC, stats, 10.0)
-    assert told == "6 calls, 0.0/s, 6 failed (rate_limit 3, server 2, timeout 1)"
-
-
 def test_why_a_model_that_has_answered_nothing_is_asked_again_is_told_in_full() -> None:
     candidate, judge = ModelStats(), ModelStats()
     candidate.count_retry("connection", "Cannot connect to host 127.0.0.1:9")
     told = line(SPEC, RunStats(models={"candidate": candidate, "judge": judge}), 10.0)
     assert told == "0 calls, 0.0/s, 1 retried (connection: Cannot connect to host 127.0.0.1:9)"
-
-
-def test_replies_whose_tokens_nobody_told_are_counted_if_they_were_asked_now() -> None:
-    role = ModelStats()
-    for reply in (Reply(text="", input_tokens=1), Reply(text="", output_tokens=1)):
-        role.count(reply, cached=True)
-        role.count(reply, cached=False)
-    role.count(Reply(text="", input_tokens=1, output_tokens=1), cached=False)
-    assert (role.unmetered, role.total_unmetered) == (2, 4)
 
 
 @pytest.mark.parametrize(
@@ -134,7 +111,3 @@ async def test_why_nothing_comes_at_first_is_told(
             await asyncio.sleep(0)
     told = "0 calls, 0.0/s; no reply yet: local models are loaded first"
     assert told in capsys.readouterr().err.splitlines()
-
-
-def test_one_call_is_no_calls() -> None:
-    assert [counted(count, "call") for count in (0, 1, 2)] == ["0 calls", "1 call", "2 calls"]

@@ -41,14 +41,6 @@ def test_a_password_is_not_repeated(
     assert advice == "  (without the store's password: put it in again, or set PGPASSWORD)"
 
 
-@pytest.mark.parametrize("store", ["", "all.sqlite", "postgres://ann@db/mm"])
-def test_a_command_without_a_password_is_repeated_as_it_is(
-    monkeypatch: pytest.MonkeyPatch, store: str
-) -> None:
-    monkeypatch.setattr(sys, "argv", ["mmconv", "run", "mine.yaml", f"--store={store}"])
-    assert typed(store) == f"mmconv run mine.yaml --store={store}"
-
-
 def test_merging_does_not_repeat_a_password(monkeypatch: pytest.MonkeyPatch) -> None:
     unlike = MergeReport(added=0, present=1, conflicts=1)
     monkeypatch.setattr(results, "merge", lambda *_stores: unlike)
