@@ -76,19 +76,3 @@ async def test_a_project_that_was_moved_may_mend_its_data(
     monkeypatch.chdir(project(after, "What has teeth?"))
     _, [told] = await run(out)
     assert "data.jsonl has changed since the run" in told
-
-
-async def test_data_that_are_named_from_the_root_may_be_mended_from_anywhere(
-    tmp_path: Path, out: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    data = project(tmp_path / "data", "What has keys?") / "data.jsonl"
-    spec = SPEC.model_copy(update={"options": {"data": str(data)}})
-    elsewhere = [tmp_path / name for name in ("first", "second")]
-    for each in elsewhere:
-        each.mkdir()
-    monkeypatch.chdir(elsewhere[0])
-    await run(out, spec)
-    project(data.parent, "What has teeth?")
-    monkeypatch.chdir(elsewhere[1])
-    _, [told] = await run(out, spec)
-    assert "The results there will be replaced" in told

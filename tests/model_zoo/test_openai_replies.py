@@ -404,11 +404,6 @@ async def test_no_content_at_all_is_a_failure_to_be_retried() -> None:
     assert len(server.bodies) == 1
 
 
-async def test_a_reply_may_have_another_status_of_success() -> None:
-    async with opened(speaking({"content": "Red."}, status=201)) as (backend, _):
-        assert await ask(backend, asked("Hm?")) == "Red."
-
-
 async def test_a_server_that_is_not_there_is_told() -> None:
     url = unused_url()
     backend = await openai_api.open_backend(spec(base_url=url), Pictures())

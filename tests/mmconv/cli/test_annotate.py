@@ -81,17 +81,6 @@ class TestWhatIsWritten:
         assert desk.out.read_bytes().startswith(before)
         assert sorted(desk.lines()) == [1, 2, 3]
 
-    def test_lines_stand_in_the_order_of_the_rows(self, desk: Desk) -> None:
-        """Row 2 fails at first, and row 3 needs no model: its line is written before all others."""
-        earlier = write_lines(desk.path / "earlier.jsonl", [{"ID": 3, **HUMAN}])
-        desk.rows(*({} for _ in range(4)))
-        desk.model(only(r"What is it\? [134]"))
-        assert desk.annotate(f"--annotations={earlier}").exit_code == 1
-        assert [*desk.lines()] == [1, 3, 4]
-        desk.model(SCRIPT)
-        assert desk.annotate(f"--annotations={earlier}").exit_code == 0
-        assert [*desk.lines()] == [1, 2, 3, 4]
-
     def test_a_limit_leaves_the_rest(self, desk: Desk) -> None:
         desk.annotate("--limit=2")
         assert sorted(desk.lines()) == [1, 2]
@@ -187,15 +176,6 @@ class TestWhatGoesWrong:
         desk.annotate("--limit=1", f"--annotations={earlier}")
         assert desk.lines() == {1: {**given, "status": "verified"}}
 
-    def test_bad_records_stop_the_job_unless_they_are_to_be_left_out(self, desk: Desk) -> None:
-        (desk.images / "2.png").unlink()
-        with pytest.raises(DataError, match=r"image 2\.png is not in pictures"):
-            desk.annotate()
-        assert not desk.out.exists()
-        result = desk.annotate("--skip-bad-records")
-        assert "1 bad record left out" in result.stdout
-        assert sorted(desk.lines()) == [1, 3]
-
     def test_stray_annotations_are_told_where_they_are_left_out(self, desk: Desk) -> None:
         earlier = write_lines(desk.path / "earlier.jsonl", [{"ID": 99, CAPTION: "Whose?"}])
         result = desk.annotate(f"--annotations={earlier}", "--skip-bad-records")
@@ -205,19 +185,6 @@ class TestWhatGoesWrong:
         desk.out = desk.path / "drafts.xlsx"
         with pytest.raises(ConfigError, match=r"name it \.jsonl"):
             desk.annotate()
-
-    def test_a_model_that_takes_no_images_is_refused(self, desk: Desk) -> None:
-        """The first row lacks only what is drafted without a picture."""
-        desk.rows({key: text for key, text in HUMAN.items() if key not in CATEGORIES}, {})
-        with (desk.path / "model.yaml").open("a") as file:
-            file.write("about: {images: false}\n")
-        told = (
-            r"annotator \(model\): its model file says .*\nconvbench shows its images to annotator"
-        )
-        with pytest.raises(ConfigError, match=told):
-            desk.annotate()
-        assert not desk.out.exists()
-        assert desk.annotate("--limit=1").exit_code == 0
 
     def test_drafts_are_not_added_to_the_data(self, desk: Desk) -> None:
         before = desk.data.read_bytes()

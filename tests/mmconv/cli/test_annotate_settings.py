@@ -7,11 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from images import ImageStore
 from mmconv.benchmarks.convbench.data import CAPTION
-from mmconv.core.config import ModelSpec, RunSpec
 from mmconv.core.errors import ConfigError
-from mmconv.engine.setup import build_benchmark
 from tests.mmconv.cli.drafting import HUMAN, Desk
 
 
@@ -66,10 +63,6 @@ class TestWhatItCosts:
         assert "Resume with:" in result.stderr
         assert not desk.out.exists()
 
-    def test_a_limit_needs_a_price(self, desk: Desk) -> None:
-        with pytest.raises(ConfigError, match=r"no price for annotator \(model\)"):
-            desk.annotate("--max-cost=1")
-
 
 class TestSettings:
     def test_the_model_and_its_sampling_can_be_set(self, desk: Desk) -> None:
@@ -103,21 +96,3 @@ class TestWhichRows:
     def test_named_rows_alone_are_drafted(self, desk: Desk) -> None:
         assert desk.annotate("--sample-id=3,1").exit_code == 0
         assert [*desk.lines()] == [1, 3]
-
-    def test_drawn_rows_are_those_that_a_run_draws(self, desk: Desk) -> None:
-        drawn = ("--limit=1", "--shuffle=4")
-        desk.annotate(*drawn)
-        options = {"data": str(desk.data), "images": str(desk.images), "generate_only": True}
-        spec = RunSpec(
-            benchmark="convbench",
-            options=options,
-            models={"candidate": ModelSpec(provider="fake", model="echo")},
-            limit=1,
-            shuffle=4,
-        )
-        [row] = build_benchmark(spec, ImageStore()).load()
-        assert [*map(str, desk.lines())] == [row.id]
-
-    def test_a_row_that_is_not_there_is_named(self, desk: Desk) -> None:
-        with pytest.raises(ConfigError, match="samples: no sample has the key 9"):
-            desk.annotate("--sample-id=9")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import subprocess
 import sys
 import zipfile
@@ -30,8 +29,6 @@ from mmconv.client import (
     ServiceError,
     StoredImage,
 )
-from mmconv.core.types import Score
-from mmconv.run_folder.transcripts import score_record
 from tests.drawn_data import write_scenes
 from tests.images.pictures import encode, halves
 from tests.mmconv.service.conftest import Servers
@@ -116,15 +113,6 @@ def test_models_images_and_chat(client: Client, tmp_path: Path) -> None:
     assert client.chat("echo", [{"role": "user", "content": "Hi"}]).text == "Hi"
 
 
-def test_what_can_be_asked(client: Client) -> None:
-    [data] = client.data()
-    assert (data.name, data.benchmark.name) == ("drawn", "ConvBench")
-    assert next(iter(data.conditions)) == "free"
-    assert {option.name: option.default for option in data.options}["order"] == "both"
-    described = {info.benchmark.id: info for info in client.prompts()}
-    assert "history" in described["mtbench101"].sample["properties"]
-
-
 def test_a_dataset_is_sent_run_and_removed(client: Client, tmp_path: Path) -> None:
     file = tmp_path / "mine.jsonl"
     file.write_bytes(orjson.dumps({"id": "kite", "turns": [{"instruction": "What is it?"}]}))
@@ -164,11 +152,6 @@ def test_images_are_listed_and_removed(client: Client) -> None:
     with pytest.raises(ServiceError) as caught:
         client.remove_image(own.id)
     assert (caught.value.status, caught.value.code) == (404, "image_not_found")
-
-
-def test_a_dialogue_shows_images_at_any_turn(client: Client) -> None:
-    found = client.dialogue("echo", ["What?", {"instruction": "And that?", "images": [PNG, PNG]}])
-    assert [len(turn.seen) for turn in found.conditions[0].turns] == [0, 2]
 
 
 def test_a_text_is_one_turn_and_a_picture_one_image(client: Client, tmp_path: Path) -> None:
@@ -248,35 +231,6 @@ def test_a_run_from_start_to_report(client: Client, tmp_path: Path) -> None:
     assert run.id not in [each.id for each in client.runs()]
     with pytest.raises(ServiceError, match="status 404"):
         run.refresh()
-
-
-def test_trials_of_a_sample_are_one_cluster_as_in_a_runs_own_tables() -> None:
-    """Of scores that their benchmark gives no cluster; what a newer server adds is passed over."""
-    given = Score(sample="k#2", condition="free", metric="rating", value=5.0, tags={"task": "CM"})
-    scores = {"data": [score_record(given) | {"added": 1}], "next": None}
-    with mocked(*(httpx2.Response(200, json=each) for each in (POSTED, scores))) as client:
-        [score] = client.run("run").scores()
-    assert score == replace(given, tags={"task": "CM", "cluster": "k"})
-
-
-async def test_many_coroutines_use_the_server_at_once(url: str, tmp_path: Path) -> None:
-    file = tmp_path / "halves.png"
-    file.write_bytes(PNG)
-    async with AsyncClient(url, token=f"secret-{OWNERS.pop()}") as client:
-        assert await client.models() == ("echo", "judge", "slow")
-        asked = [client.chat("echo", f"Is it {n}?", images=file) for n in range(20)]
-        replies = await asyncio.gather(*asked)
-        assert [reply.text for reply in replies] == [f"Is it {n}?" for n in range(20)]
-        [image] = [image async for image in client.images()]
-        assert await client.image(image.id) == PNG
-        results = await asyncio.gather(*(client.dialogue("echo", [*LONG, end]) for end in "ab"))
-        assert [result.conditions[0].turns[-1].text for result in results] == ["a", "b"]
-        run = await client.start("drawn", {"candidate": "echo", "judge": "judge"})
-        assert (await run.wait()).state == "done"
-        assert run.id in [each.id async for each in client.runs(state="done")]
-        assert len([score async for score in run.scores(metric="rating")]) == 27
-        with pytest.raises(ServiceError, match="status 404"):
-            await client.run("nothing")
 
 
 def test_both_clients_have_the_same_methods() -> None:

@@ -16,8 +16,6 @@ from mmconv.core.errors import Refused, Transient, UserCodeError
 from mmconv.core.protocols import Backend
 from mmconv.core.types import Message, Reply, Sampling, Text
 from mmconv.core.user_code import check_provider, user_traceback
-from mmconv.engine.setup import find_benchmark
-from model_zoo.providers import find_provider
 from tests.drawn_data import write_scenes
 
 SPEC = ModelSpec(provider="mine.parrot", model="loud", api_key_env="PARROT_KEY")
@@ -172,25 +170,3 @@ def test_a_run_ends_with_the_line_and_keeps_what_was_answered(
     assert lines[1].startswith(f'  File "{module}", line 17, in generate')
     assert "IndexError: tuple index out of range" in lines
     assert lines[-1] == "All replies are cached. Fix the error and run the same command again."
-
-
-@pytest.mark.parametrize(
-    ("code", "error"), [("x = = 1", "SyntaxError: "), ("x = {}['a']", "KeyError: 'a'")]
-)
-@pytest.mark.parametrize(
-    ("what", "find"), [("provider", find_provider), ("benchmark", find_benchmark)]
-)
-def test_a_module_that_cannot_be_imported_shows_its_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str, find: Any, code: str, error: str
-) -> None:
-    name = f"failing_{what}_{len(code)}"
-    (tmp_path / name).mkdir()
-    (tmp_path / name / "own.py").write_text(code, encoding="utf-8")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    path = f"{name}.own{':Mine' if what == 'benchmark' else ''}"
-    with pytest.raises((SyntaxError, KeyError)) as caught:
-        find(path)
-    trace = user_traceback(caught.value)
-    assert f'File "{tmp_path / name / "own.py"}", line 1' in trace
-    assert error in trace
-    assert trace.endswith(f"raised for {what} {path!r}")

@@ -20,7 +20,7 @@ from mmconv.engine.circuit_breaker import (
     CircuitBreaker,
 )
 from mmconv.store import Store
-from tests.mmconv.engine.test_driver import Gathering, Scripted, chain_of_two, model_for
+from tests.mmconv.engine.test_driver import Scripted, chain_of_two, model_for
 
 PLANS = [chain_of_two(order, f"w{order}") for order in range(60)]
 
@@ -242,15 +242,6 @@ async def test_quick_refusals_before_a_slow_first_answer_stop_nothing(
     assert stats.model("candidate").failed == 2 * MOST_FAILED
 
 
-@pytest.mark.parametrize("kind", ["rejected", "forbidden"])
-async def test_very_many_of_them_do(store: Store, kind: FailureKind) -> None:
-    backend = FirstIsSlow(kind, MOST_EARLY)
-    complete, stats = await run_many(store, backend)
-    assert not complete
-    assert stats.stop_reason is not None
-    assert f"{MOST_EARLY} calls failed" in stats.stop_reason.reason
-
-
 async def test_a_model_that_may_be_overloaded_is_not_taken_for_one_that_rejects_all(
     store: Store,
 ) -> None:
@@ -348,18 +339,6 @@ async def test_it_stops_as_soon_as_it_is_told_that_it_is_enough(store: Store) ->
     assert runner.stats.stop_reason.description == "seven are enough"
 
 
-async def test_whoever_stopped_it_needs_no_reason(store: Store) -> None:
-    def answer(text: str, sampling: Sampling) -> Reply:
-        if len(backend.prompts) == MOST_HOPELESS:
-            runner.stop()
-        raise Refused("quota", "Pay.")
-
-    backend = Scripted(answer, most=1)
-    runner = Runner({"candidate": model_for(backend)}, store)
-    assert not await runner.run(PLANS, lambda _: None)
-    assert runner.stats.stop_reason is None
-
-
 async def test_what_the_store_holds_of_a_plan_is_found_as_far_as_its_needs_are_known(
     store: Store,
 ) -> None:
@@ -387,15 +366,6 @@ async def test_a_run_that_is_stopped_with_its_last_call_is_whole(
     assert runner.stats.stop_reason is None
     again = Runner({"candidate": model_for(backend)}, store, offline=offline)
     assert await again.run([last], lambda _: again.stop())
-
-
-async def test_what_was_enough_is_told_with_the_calls_under_way(store: Store) -> None:
-    backend = Gathering(lambda *_: Reply(text="yes"), most=8)
-    runner = Runner({"candidate": model_for(backend)}, store)
-    runner.enough = lambda: f"asked {runner.stats.requested}" if runner.stats.requested else None
-    assert not await runner.run(PLANS, lambda _: None)
-    assert runner.stats.requested >= 8
-    assert runner.stats.stop_reason == StopReason(reason=f"asked {runner.stats.requested}")
 
 
 async def test_a_model_that_fails_to_the_very_end_leaves_the_run_unfinished(store: Store) -> None:

@@ -191,16 +191,3 @@ async def test_bad_data_fail_their_benchmark(tmp_path: Path) -> None:
     made = sweep(tmp_path, chosen)
     await made.run()
     assert [state.status for state in made.cells] == ["done", "done", "failed", "failed"]
-
-
-async def test_a_stopped_sweep_is_resumed(tmp_path: Path) -> None:
-    made = sweep(tmp_path, cells(tmp_path, "held", "a"))
-    running = asyncio.create_task(made.run())
-    await models.HELD.wait()
-    made.stop()
-    models.HOLD.set()
-    await running
-    assert {statuses(made)[f"{name}, held"] for name in ("first", "second")} == {"stopped"}
-    again = sweep(tmp_path, cells(tmp_path, "held", "a"))
-    await again.run()
-    assert set(statuses(again).values()) == {"done"}

@@ -12,7 +12,7 @@ from mmconv.core.config import ModelSpec, RunSpec
 from mmconv.core.plans import Plan
 from mmconv.core.run_stats import ModelStats, RunStats
 from mmconv.core.types import Call, Image, Message, Ref, Reply, Sampling, Text
-from mmconv.report.costs import ANSWER_TOKENS, Forecast, cost, session_cost, unknown_price
+from mmconv.report.costs import ANSWER_TOKENS, Forecast, cost, session_cost
 
 
 def priced(**price: float) -> ModelSpec:
@@ -60,13 +60,6 @@ def test_replies_from_batches_cost_half_and_live_ones_their_price() -> None:
     live = 0.5 * 2 + 0.5 * 1 + 0.1 * 10
     assert session_cost(spec, stats) == pytest.approx(1.5 * live)
     assert counts.total_batched.input == 2 * counts.batched.input == 2_000_000
-
-
-def test_no_more_calls_are_told_to_be_without_tokens_than_there_are() -> None:
-    told = [unknown_price(*counts) for counts in ((2, 9), (4, 0))]
-    assert told == [
-        f"price unknown: {part} calls without token counts" for part in ("2 of 9", "4 of 4")
-    ]
 
 
 SPEC = RunSpec(benchmark="b", models={"judge": ModelSpec(provider="fake", model="judge")})
@@ -212,14 +205,6 @@ def test_an_image_counts_in_the_size_that_is_sent_by_its_models_own_rule(
     forecast.add(Plan(order=0, sample="1", condition="free", calls=calls), {})
     assert forecast.table.rows["judge"]["input tokens"].value == tokens + 1
     assert any(note in each for each in forecast.table.notes)
-
-
-def test_nothing_is_told_of_images_where_none_is_shown() -> None:
-    asked = Message(role="user", parts=(Text(text="Why?"),))
-    forecast = Forecast(SPEC)
-    calls = (Call(id="only", model="judge", messages=(asked,)),)
-    forecast.add(Plan(order=0, sample="1", condition="free", calls=calls), {})
-    assert not any("image" in note for note in forecast.table.notes)
 
 
 def estimated(plan: Plan, replies: Mapping[str, Reply], spec: RunSpec = SPEC) -> dict[str, Any]:

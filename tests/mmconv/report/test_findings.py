@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
-from mmconv.benchmarks.options import display_of
 from mmconv.core.types import Cell, Table
-from mmconv.report.comparison.differences import compare
-from mmconv.report.findings import MOST, comparison_findings, run_findings
-from tests.mmconv.report.page_runs import simulated_run
+from mmconv.report.findings import run_findings
 
 SCORE = Cell(value=7.333, low=6.9, high=7.8, n=80)
 SURE = Cell(value=1.2, low=0.5, high=1.9, n=80, signed=True)
@@ -36,21 +32,3 @@ def test_otherwise_they_are_the_headline_number_and_the_largest_sure_change() ->
     assert run_findings([scores, table("deltas", UNSURE)]) == run_findings([scores])
     assert run_findings([table("scores", Cell(value=5.5, n=3))]) == ("S1, direct: 5.50 (n = 3).",)
     assert run_findings([]) == ()
-
-
-async def test_a_comparison_says_which_differences_are_significant(tmp_path: Path) -> None:
-    runs = [
-        await simulated_run(tmp_path, name, rate)
-        for name, rate in (("sharp", 0.1), ("fair", 0.4), ("blurred", 0.9))
-    ]
-    display = display_of("convbench")
-    compared = compare(runs)
-    findings = comparison_findings(compared, display)
-    assert 0 < len(findings) == min(MOST, len(compared.significant))
-    minus = "\N{MINUS SIGN}"
-    assert findings[0] == (
-        "blurred is worse than sharp in perception, direct (1-10): "
-        f"{minus}3.3 [{minus}4.7, {minus}1.8]."
-    )
-    [none] = comparison_findings(compare(runs[:2]), display)
-    assert none.startswith("No difference is significant. fair minus sharp in R1, direct (1-10): ")

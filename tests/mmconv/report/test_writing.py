@@ -12,7 +12,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import orjson
 import pyarrow
 import pytest
 from click.testing import CliRunner
@@ -25,13 +24,10 @@ from mmconv.core.config import ModelSpec
 from mmconv.core.errors import DataError
 from mmconv.core.plans import Finished, Plan
 from mmconv.core.types import Call, Failure, Outcome, Reply, Table
-from mmconv.report.comparison.differences import compare
-from mmconv.report.page import write_page
-from mmconv.report.tables.formats import write_tables
 from mmconv.report.writing import RunFolder, ordered_lines, write_parquet
-from mmconv.run_folder.layout import PAGE, REPORT, SCORES
+from mmconv.run_folder.layout import PAGE, REPORT
 from mmconv.run_folder.saved_run import read_finished, read_tables
-from tests.mmconv.report.runs import ALPHA, SIZE, make_run
+from tests.mmconv.report.runs import SIZE, make_run
 
 READABLE = Reply(text="Good. Rating: [[7]]")
 UNREADABLE = Reply(text="Who am I to say?")
@@ -121,25 +117,6 @@ def before(table: Table) -> Table:
     )
 
 
-def test_runs_of_before_filtered_answers_were_told_apart_are_read(tmp_path: Path) -> None:
-    old, new = (
-        asyncio.run(make_run("convbench", tmp_path, ALPHA, conditions=("free",), seed=seed))
-        for seed in (1, 2)
-    )
-    scores = (old / SCORES).read_bytes().splitlines(keepends=True)
-    kept = [line for line in scores if orjson.loads(line)["metric"] != "filtered"]
-    assert len(kept) < len(scores)
-    (old / SCORES).write_bytes(b"".join(kept))
-    write_tables(old / "tables", [before(table) for table in read_tables(old / "tables")])
-    tables = {table.name: table for table in compare([old, new]).tables}
-    found = ["filtered (%)" in row for row in tables["answers"].rows.values()]
-    assert found == [False, True] * 3
-    assert write_page(old).exists()
-    result = CliRunner().invoke(commands, ["score", str(old)])
-    assert result.exception is None
-    assert (old / SCORES).read_bytes() == b"".join(scores)
-
-
 def test_lines_end_in_ascending_order_whatever_order_they_came_in(tmp_path: Path) -> None:
     path = tmp_path / "made" / "records.jsonl"
     orders = list(range(-3, 500))
@@ -159,27 +136,6 @@ def test_lines_of_equal_order_stay_as_they_came(tmp_path: Path) -> None:
         for order, text in [(2, b"c"), (1, b"a"), (2, b"d"), (1, b"b"), (2, b"")]:
             lines.append(order, text)
     assert path.read_bytes() == b"a\nb\nc\nd\n\n"
-
-
-def test_no_lines_make_an_empty_file(tmp_path: Path) -> None:
-    path = tmp_path / "records.jsonl"
-    with ordered_lines(path):
-        pass
-    assert path.read_bytes() == b""
-
-
-def test_an_exception_leaves_what_was_there_and_nothing_else(tmp_path: Path) -> None:
-    path = tmp_path / "records.jsonl"
-    with pytest.raises(RuntimeError, match="stopped"), ordered_lines(path) as lines:
-        lines.append(1, b"{}")
-        raise RuntimeError("stopped")
-    assert list(tmp_path.iterdir()) == []
-    path.write_bytes(b"before\n")
-    with pytest.raises(RuntimeError, match="stopped"), ordered_lines(path) as lines:
-        lines.append(1, b"{}")
-        raise RuntimeError("stopped")
-    assert path.read_bytes() == b"before\n"
-    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_record_of_two_lines_is_refused(tmp_path: Path) -> None:
@@ -240,13 +196,6 @@ def test_parquet_gives_the_records_back_in_bounded_groups(tmp_path: Path, group_
     groups = parquet.read_metadata(target).num_row_groups
     size = source.stat().st_size
     assert groups == 1 if group_bytes > size else size / (group_bytes + 200) < groups <= 50
-
-
-def test_an_empty_file_gives_an_empty_table_with_the_schema(tmp_path: Path) -> None:
-    source = _lines(tmp_path / "records.jsonl", [])
-    write_parquet(source, tmp_path / "records.parquet", SCHEMA)
-    table = parquet.read_table(tmp_path / "records.parquet")
-    assert (table.num_rows, table.schema.names) == (0, SCHEMA.names)
 
 
 def test_a_field_that_is_not_there_is_null(tmp_path: Path) -> None:

@@ -117,15 +117,6 @@ async def test_a_dataset_of_each_format_is_run(served: Served, name: str) -> Non
         assert shown.content == PNG
 
 
-async def test_a_workbook_is_run_by_its_benchmark(served: Served) -> None:
-    book = workbook(("task", "id", "history"), ("AR", 1, "x"))
-    refused = await send(served.client, book, benchmark="mtbench101")
-    assert refused.status_code == 400
-    assert "row 2" in refused.json()["error"]["message"]
-    names = ("id", "turns")
-    assert "data.xlsx" in (await send(served.client, workbook(names, (1, "x")))).text
-
-
 async def test_convbench_is_sent_as_an_archive_of_its_files(serve: Serve, tmp_path: Path) -> None:
     client = (await serve()).client
     packed = packed_scenes(tmp_path)

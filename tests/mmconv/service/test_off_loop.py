@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 import threading
-from collections.abc import Sequence
-from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from images import ImageStore
 from images.decode import inspect
 from mmconv.benchmarks.convbench.benchmark import ConvBench
-from mmconv.benchmarks.dialogue import Dialogue
-from mmconv.core.config import ModelSpec
-from mmconv.core.errors import ConfigError
-from model_zoo import hf
 from tests.mmconv.service.conftest import Serve
 from tests.mmconv.service.run_settings import ROWS, begun, drawn, ended, finished, request
 
@@ -69,40 +61,6 @@ async def test_samples_of_an_unfinished_run_are_planned_beside_the_loop(
         assert threading.current_thread() not in reading.seen
     missing = await served.client.get(f"/v1/runs/{run}/samples", params={"after": "none"})
     assert (missing.status_code, missing.json()["error"]["param"]) == (400, "after")
-
-
-async def test_a_dialogue_is_planned_beside_the_loop(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    served = await serve()
-    planning = Threads(monkeypatch, Dialogue, "plan")
-    body = {"model": "echo", "turns": [{"instruction": "Hello"}]}
-    assert (await served.client.post("/v1/dialogues", json=body)).status_code == 200
-    assert planning.beside
-
-
-async def test_the_libraries_of_a_checkpoint_are_imported_beside_the_loop(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen: list[threading.Thread] = []
-
-    class Nowhere:
-        """Finds no backend, as where torch is not installed."""
-
-        def find_spec(
-            self, name: str, _path: Sequence[str] | None, _: Any = None
-        ) -> ModuleSpec | None:
-            if name == "model_zoo.hf.backend":
-                seen.append(threading.current_thread())
-                raise ImportError("no torch")
-            return None
-
-    monkeypatch.delitem(sys.modules, "model_zoo.hf.backend", raising=False)
-    monkeypatch.setattr(sys, "meta_path", [Nowhere(), *sys.meta_path])
-    with pytest.raises(ConfigError, match=r"no torch"):
-        await hf.open_backend(ModelSpec(provider="hf", model=str(tmp_path)), ImageStore())
-    assert seen
-    assert threading.current_thread() not in seen
 
 
 async def test_pictures_of_a_data_set_are_decoded_once_whatever_is_restarted(

@@ -63,16 +63,6 @@ async def test_an_archive_holds_the_page_and_all_beside_it(served: Served, tmp_p
     assert again.content == answer.content
 
 
-async def test_a_report_that_holds_all_is_an_archive_too(serve: Serve, tmp_path: Path) -> None:
-    served = await serve(data=drawn(tmp_path))
-    run = (await finished(served.client))["id"]
-    answer = await served.client.get(f"/v1/runs/{run}/report", params={"format": "zip"})
-    with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
-        assert archive.namelist() == ["report.html"]
-    missing = await served.client.get(f"/v1/runs/{run}/report.samples/0.js")
-    assert missing.status_code == 404
-
-
 @pytest.mark.parametrize("file", ["scores.jsonl", "tables/index.json", "summary.json"])
 async def test_a_report_is_made_anew_when_any_result_is_newer(served: Served, file: str) -> None:
     """A run that is resumed writes them one after another, and may be asked for in between."""
@@ -112,32 +102,3 @@ async def test_a_server_that_has_read_the_data_gives_out_a_report_when_they_are_
         answer = await served.client.get(f"/v1/runs/{run}/report", params=asked)
         assert answer.status_code == 200
     assert "3 images are not shown" in (await served.client.get(f"/v1/runs/{run}/report")).text
-
-
-async def test_a_report_made_while_the_data_are_away_is_made_anew_when_they_are_back(
-    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As after a restart with a folder that is not mounted."""
-    data = drawn(tmp_path)
-    run = (await finished((await serve(data=data)).client))["id"]
-    images = tmp_path / "data" / "images"
-    images.rename(tmp_path / "away")
-    later = await serve(data=data)
-    without = (await later.client.get(f"/v1/runs/{run}/report")).text
-    assert "3 images are not shown" in without
-    assert (await later.client.get(f"/v1/runs/{run}/report")).text == without
-    archive = {"format": "zip"}
-    lesser = (await later.client.get(f"/v1/runs/{run}/report", params=archive)).content
-    (tmp_path / "away").rename(images)
-    # Looking costs reading the data, so it is not done for every file of a page.
-    assert (await later.client.get(f"/v1/runs/{run}/report")).text == without
-    monkeypatch.setattr("mmconv.service.published.CHECK_SECONDS", 0)
-    whole = (await later.client.get(f"/v1/runs/{run}/report")).text
-    assert "not shown" not in whole
-    assert len(whole) > len(without)
-    page = later.shared.settings.out / "shown" / run / "report.html"
-    made = page.stat().st_mtime_ns
-    assert (await later.client.get(f"/v1/runs/{run}/report")).text == whole
-    assert page.stat().st_mtime_ns == made
-    zipped = (await later.client.get(f"/v1/runs/{run}/report", params=archive)).content
-    assert len(zipped) > len(lesser)

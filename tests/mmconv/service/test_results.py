@@ -281,22 +281,6 @@ async def test_failures_tell_clients_no_address(served: Served, tmp_path: Path) 
     assert any("connection" in problem for problem in problems)
 
 
-async def test_runs_are_compared(serve: Serve, tmp_path: Path) -> None:
-    # of fewer samples there are no intervals
-    served = await serve(data=drawn(tmp_path, 5), models=MODELS)
-    first = await run(served.client)
-    second = await run(served.client, models={"candidate": "slow", "judge": "judge"})
-    compared = await get(served.client, "compare", runs=f"{first},{second}")
-    assert list(compared["runs"].values()) == [first, second]
-    names = [table["name"] for table in compared["tables"]]
-    assert "differences" in names
-    table = next(each for each in compared["tables"] if each["name"] == "differences")
-    cell = next(
-        cell for row in table["rows"].values() for cell in row.values() if cell["low"] is not None
-    )
-    assert cell["low"] <= cell["value"] <= cell["high"]
-
-
 async def test_what_cannot_be_compared_is_refused(served: Served, tmp_path: Path) -> None:
     first = await run(served.client, limit=2)
     other = await run(served.client, limit=2, models={"candidate": "slow", "judge": "slow"})

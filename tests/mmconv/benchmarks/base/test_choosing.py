@@ -110,23 +110,6 @@ def test_the_first_ones_are_told_of_as_such(tmp_path: Path, name: str) -> None:
     assert not any("--limit" in note for note in built(name, options, limit=COUNT).notes)
 
 
-@pytest.mark.parametrize("name", DATA)
-def test_records_after_the_first_ones_are_not_checked(tmp_path: Path, name: str) -> None:
-    options = DATA[name](tmp_path)
-    whole = keys(built(name, options))
-    rewrite(options, lambda records: [*records[:2], {"other": 1}, *records[3:]])
-    assert keys(built(name, options, limit=2)) == whole[:2]
-    with pytest.raises(DataError, match="takes the next good records in their place") as caught:
-        built(name, options, limit=3)
-    assert len({problem.split(": ")[0] for problem in caught.value.problems}) == 1
-    benchmark = built(name, {**options, "skip_bad_records": True}, limit=3)
-    assert keys(benchmark) == [*whole[:2], whole[3]]
-    assert benchmark.size == 3
-    told = f"The first 3 good samples of the data (--limit); the {COUNT - 4} records after them"
-    assert any(note.startswith(told) for note in benchmark.notes)
-    assert any(note.startswith("1 of the first 4 records is") for note in benchmark.notes)
-
-
 def test_only_the_drawn_rows_of_convbench_are_checked(tmp_path: Path) -> None:
     options = six_scenes(tmp_path)
     notes = tmp_path / "notes.jsonl"

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from mmconv.benchmarks.base import Results
-from mmconv.benchmarks.base.compare import find_quantities
 from mmconv.benchmarks.base.layouts import Context, Layout, make_tables
 from mmconv.benchmarks.base.metrics import Mean, Select, quantities, share
 from mmconv.core.types import UNASKED, Cell, Reply, Score, Skipped, Table
@@ -132,35 +131,6 @@ def test_runs_are_compared_by_the_means_that_tables_show(scaled: Any) -> None:
     assert found.n == 30
     cell = cells(scaled, rounds(None, 1.0))["correct"]
     assert (cell.value, cell.n, cell.missing) == (1.0, 20, {"no answer": 10})
-
-
-@pytest.mark.parametrize(
-    ("scale", "values", "end", "cut"),
-    [
-        ((1, 10), [9.0, *[10.0] * 9], 9.0, True),
-        (None, [9.0, *[10.0] * 9], 9.0, False),
-        (None, [1.0] * 10, 1.0, True),
-        (None, [*[2.0] * 4, *[0.0] * 6], 1.0, False),
-    ],
-)
-@pytest.mark.parametrize("name", ["tests.example_benchmark:Riddles", "gone.away:Riddles"])
-def test_differences_end_where_the_scale_does(
-    tmp_path: Path, name: str, scale: Any, values: list[float], end: float, cut: bool
-) -> None:
-    """Without a scale shares end at 0 and 1, but not if they are not shares in the other run.
-
-    A run is compared by the scale in its manifest if its benchmark cannot be imported.
-    """
-    spec = build(tmp_path, Riddles).spec
-    least = 1.0 if end > 1 else 0.0
-    runs = [ScoreFrame(scores("rating", each)) for each in ([least] * 10, values)]
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Riddles, "scale", scale)
-        named = spec.model_copy(update={"benchmark": name})
-        first, other = (next(find_quantities(run, named, scale)) for run in runs)
-    high = contrast(first, other, ("a", "b")).summary.high
-    assert high is not None
-    assert high == end if cut else high > end
 
 
 class Replied(Riddles):

@@ -28,7 +28,7 @@ from mmconv.benchmarks.botchat.tables import layouts
 from mmconv.core.types import SAME_TEXT, Cell, Score, Table
 from mmconv.report.comparison.differences import compare
 from mmconv.run_folder.saved_run import read_scores
-from mmconv.stats import Column, ScoreFrame, paired_share_difference
+from mmconv.stats import ScoreFrame
 from mmconv.stats.contrasts import measure
 from tests.mmconv.benchmarks.botchat.samples import JUDGE, OTHER, SPEAKER, record, spec, write
 from tests.mmconv.report.runs import evaluate
@@ -37,8 +37,6 @@ Values = Sequence[float | str | None]
 """A number for every dialogue, or the reason why there is none."""
 
 BOTH = ("uncon", "con")
-UNCON: Values = [1.0, 1.0, 0.0, 0.0, 0.0, 1.0, "unparsed", 0.0]
-CON: Values = [1.0, 0.0, 1.0, 1.0, 1.0, 1.0, 1.0, "unparsed"]
 
 
 def scores(
@@ -132,22 +130,6 @@ def test_the_authors_win_and_tie_adds_rounded_rates() -> None:
 def test_the_authors_round_unieval_to_a_tenth(values: Values, rate: float | None) -> None:
     row = tables(passed(AUTHORS, uncon=values))["unieval"].rows["first"]
     assert row["authors: N=16"].value == rate
-
-
-def test_differences_are_paired_and_name_what_is_missing() -> None:
-    found = tables(generated(*BOTH), passed(OURS, uncon=UNCON, con=CON))
-    cell = found["conditions"].rows["first"]["UniEval, N=16"]
-    assert cell.value == pytest.approx(100 * (3 - 1) / 6)
-    assert (cell.n, dict(cell.missing)) == (
-        6,
-        {"unpaired: uncon: unparsed": 1, "unpaired: con: unparsed": 1},
-    )
-    numbers = [[value for value in side[:6] if isinstance(value, float)] for side in (UNCON, CON)]
-    summary = paired_share_difference(*map(Column.of, numbers))
-    assert summary.low is not None
-    assert summary.high is not None
-    assert cell.low == pytest.approx(100 * summary.low)
-    assert cell.high == pytest.approx(100 * summary.high)
 
 
 def test_comparisons_are_paired_in_each_order() -> None:

@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
-from judges import is_settled
 from mmconv.benchmarks.botchat.benchmark import UTTERANCE_TOKENS
 from mmconv.core.errors import ConfigError, DataError, PromptError
 from mmconv.core.graph import check, refs
-from mmconv.core.types import Call, Reply
+from mmconv.core.types import Call
 from tests.mmconv.benchmarks.botchat.samples import (
     JUDGE,
     MUTUAL,
@@ -224,12 +223,3 @@ def test_a_users_prompt_for_utterances_is_checked_before_the_run(
 
 def test_dupdetect_is_a_matter_of_scoring_so_it_can_be_set_after_a_run(data: Path) -> None:
     assert planned(data) == planned(data, dup_detect={"scope": "whole", "threshold": 0.7})
-
-
-def test_a_judgement_that_was_cut_off_in_its_reason_is_read(data: Path) -> None:
-    calls = planned(data)
-    duel = next(call for name, call in calls.items() if name.startswith("gteval"))
-    for call, choice in ((calls["unieval"], "Yes\nIndex: 3"), (duel, "Conversation 1")):
-        cut = Reply(text=f"Choice: {choice}\nReason: it is not", finish="length")
-        assert is_settled(call, cut)
-        assert not is_settled(call, Reply(text=f"Choice: {choice}", finish="length"))

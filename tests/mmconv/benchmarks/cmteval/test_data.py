@@ -131,13 +131,6 @@ class TestFaults:
         assert found[0].startswith("standard_data.json item 2")
         assert fault in found[0]
 
-    def test_all_are_named_at_once(self, tmp_path: Path) -> None:
-        bad = record("2", 评测能力="", 用户角色="")
-        found = problems(standard(tmp_path, bad, record("1"), record("1"), hard_record("3")))
-        assert len(found) == 4
-        assert "id is that of standard_data.json item 2" in found[2]
-        assert "has the fields of hard, but the file is taken for standard" in found[3]
-
     @pytest.mark.parametrize("query", ["没有问题", "\n问题", "文章\n", "文章\n又一段\n问题"])
     def test_a_long_text_needs_one_line_break_before_its_question(
         self, tmp_path: Path, query: str
@@ -163,13 +156,6 @@ class TestFaults:
         path = write(tmp_path / "long-text_data.json", [long_record()])
         found = problems(path, references=write(tmp_path / "references.json", references))
         assert fault in found[0]
-
-    def test_bad_records_can_be_left_out(self, tmp_path: Path) -> None:
-        path = standard(tmp_path, record("1"), record("2", 用户角色=""))
-        benchmark = built(path, skip_bad_records=True)
-        assert [each.id for each in benchmark.load()] == ["standard/1"]
-        [left_out] = benchmark.provenance["left_out"]
-        assert left_out["where"] == "standard_data.json item 2 (id standard/2)"
 
 
 class TestFiles:

@@ -9,14 +9,12 @@ from typing import Any
 import orjson
 import pytest
 
-from judges import is_settled, read_verdict
 from mmconv.benchmarks.base.replay import Rescoring
 from mmconv.benchmarks.cmteval.benchmark import JUDGEMENT_TOKENS
 from mmconv.benchmarks.cmteval.data import Dialogue
 from mmconv.benchmarks.readers.cmteval import read_judged
 from mmconv.cli.shared.session import exit_code
 from mmconv.core.config import ModelSpec
-from mmconv.core.errors import ConfigError
 from mmconv.core.graph import resolve
 from mmconv.core.types import Call, Ref, Reply, Sampling
 from mmconv.report.costs import estimate_tokens
@@ -112,31 +110,11 @@ def test_a_prompt_can_show_the_conversation_inside_json(tmp_path: Path) -> None:
         assert message.text == "请打分 " + json.dumps(whole, ensure_ascii=False, indent=2)
 
 
-def test_generating_only_needs_neither_judge_nor_references(tmp_path: Path) -> None:
-    folder = write_folder(tmp_path)
-    (folder / "long-text_summary_QA_data.json").unlink()
-    with pytest.raises(ConfigError, match="give references"):
-        plans(folder)
-    made = plans(folder, generate_only=True)
-    assert {len(calls) for _, calls in made.values()} == {3}
-
-
 @pytest.mark.skipif(not PUBLISHED.is_file(), reason="the authors' data are not here")
 def test_the_expected_length_is_that_of_published_judgements() -> None:
     judged = read_judged(PUBLISHED, "long-text", Rescoring())
     tokens = sum(estimate_tokens(reply) for _, reply in judged)
     assert round(tokens / 432) == JUDGEMENT_TOKENS
-
-
-def test_a_judgement_that_was_cut_off_lacks_what_is_behind(tmp_path: Path) -> None:
-    _, calls = plans(write_folder(tmp_path))["standard/1"]
-    entries = [f'{{"轮次": "{n}", "统筹能力": 4, "适应能力": 5, "评分理由": "好' for n in (1, 2, 3)]
-    last_reason, last_turn = '"}, '.join(entries), '"}, '.join(entries[:2])
-    for text, lacks in ((last_reason, 0), (last_turn, 2), (last_turn[:-10], 2), ("", None)):
-        reply = Reply(text=f'{{"评估结果": [{text}', finish="length")
-        assert is_settled(calls[-1], reply) == (lacks == 0)
-        verdict = read_verdict(calls[-1], {"judge": reply}).verdict
-        assert (verdict.missing if verdict else None) == lacks
 
 
 async def test_a_judgement_without_a_turn_is_requested_again_and_counted(

@@ -192,21 +192,6 @@ def test_a_file_that_is_there_is_not_overwritten(tmp_path: Path, look_alikes: Pa
         assert out.read_bytes() == before
 
 
-def test_of_a_file_that_could_not_be_written_nothing_is_left(
-    tmp_path: Path, look_alikes: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def half(path: Path, data: bytes) -> int:
-        with path.open("wb") as file:
-            file.write(data[: len(data) // 2])
-        raise OSError(28, "No space left on device")
-
-    file = write(tmp_path / "standard_data.json", [record("你好")])
-    monkeypatch.setattr(Path, "write_bytes", half)
-    result = run(file, tmp_path / "new" / "out.json", look_alikes)
-    assert "No space left on device" in str(result.exception)
-    assert [*(tmp_path / "new").iterdir()] == []
-
-
 def test_it_warns_if_nothing_was_changed(tmp_path: Path, look_alikes: Path) -> None:
     file = write(tmp_path / "english.json", [{"user": "Hello, you."}])
     result = run(file, tmp_path / "out.json", look_alikes, "--field", "user")

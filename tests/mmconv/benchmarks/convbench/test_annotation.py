@@ -16,7 +16,7 @@ from mmconv.benchmarks.convbench.categories import LISTS
 from mmconv.benchmarks.convbench.data import CAPTION, CATEGORIES, FOCUS_POINTS, REFERENCES, Row
 from mmconv.core.errors import Unparsed
 from mmconv.core.graph import check, dependencies, resolve
-from mmconv.core.types import Failure, Image, Message, Outcome, Reply, Sampling, Skipped, Text
+from mmconv.core.types import Failure, Image, Message, Outcome, Reply, Sampling, Text
 
 PICTURE = Image(sha256="ab" * 32, media_type="image/png", width=10, height=10)
 SAMPLING = Sampling(max_tokens=77)
@@ -86,10 +86,6 @@ class TestCalls:
             "categories": set(),
         }
 
-    def test_a_full_row_takes_none(self) -> None:
-        assert [*ANNOTATOR.calls(FULL)] == []
-        assert gaps(FULL) == ()
-
     @pytest.mark.parametrize(
         ("row", "expected"),
         [
@@ -116,10 +112,6 @@ class TestCalls:
             assert call.prompt is not None
             assert call.prompt.startswith("annotate_")
 
-    def test_no_prompt_needs_a_model_with_a_system_role(self) -> None:
-        for call in ANNOTATOR.calls(BARE):
-            assert not [each for each in call.messages if each.role == "system"]
-
     def test_the_caption_is_polished_from_the_description_for_the_instructions(self) -> None:
         [(role, text)] = sent(BARE, "caption")
         assert role == "user"
@@ -139,13 +131,6 @@ class TestCalls:
             ("assistant", "[turn_2]"),
             ("user", "Write a poem."),
         ]
-
-    def test_given_captions_and_answers_stand_in_the_conversation(self) -> None:
-        row = replace(FULL, references=("given one", None, None))
-        (_, opening), *turns = sent(row, "turn_3")
-        assert "A given caption." in opening
-        assert turns[0] == ("assistant", "given one")
-        assert turns[2] == ("assistant", "[turn_2]")
 
     def test_focus_points_read_the_third_answer(self) -> None:
         assert "[turn_3]" in sent(BARE, "focus_points")[-1][1]
@@ -191,26 +176,12 @@ class TestDraft:
         outcomes["categories~retry_1"] = Reply(text=CHOICE)
         assert draft(row, outcomes).texts[CATEGORIES[0]] == "OCR"
 
-    def test_unreadable_categories_are_left_empty_and_told(self) -> None:
-        outcomes = replies(BARE, categories="No idea.")
-        outcomes["categories~retry_1"] = Reply(text="Still none.")
-        found = draft(BARE, outcomes)
-        assert found.unreadable == CATEGORIES
-        assert found.faults == ()
-        assert set(found.texts) == set(gaps(BARE)) - set(CATEGORIES)
-
     def test_a_failed_retry_is_a_fault(self) -> None:
         outcomes = replies(BARE, categories="No idea.")
         outcomes["categories~retry_1"] = Failure(kind="timeout", message="late", attempts=8)
         found = draft(BARE, outcomes)
         assert found.faults == ("categories~retry_1: timeout after 8 attempts: late",)
         assert found.unreadable == ()
-
-    def test_a_failed_call_is_a_fault(self) -> None:
-        outcomes = replies(BARE)
-        outcomes["turn_2"] = Failure(kind="rejected", message="no", attempts=1)
-        outcomes["turn_3"] = outcomes["focus_points"] = Skipped(because="turn_2")
-        assert draft(BARE, outcomes).faults == ("turn_2: rejected after 1 attempt: no",)
 
     @pytest.mark.parametrize(
         ("reply", "fault"),

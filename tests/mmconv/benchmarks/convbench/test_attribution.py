@@ -185,29 +185,6 @@ def test_without_a_failure_there_is_no_share() -> None:
     assert found.missing == {"no score with perfect perception": 1}
 
 
-@pytest.mark.parametrize(("states", "share"), [("ffp", 0.0), ("fff", 1.0)])
-def test_samples_that_are_all_alike_do_not_make_it_certain(states: str, share: float) -> None:
-    few, many = (interval(creations([states] * count), "creation") for count in (20, 60))
-    assert few[1] == many[1] == share
-    assert few[0] <= many[0] <= share <= many[2] <= few[2]
-    assert few[2] - few[0] > many[2] - many[0] > 0
-
-
-@pytest.mark.parametrize("pictures", [1, 2, 4])
-def test_few_pictures_have_no_interval(pictures: int) -> None:
-    found = net(creations(["fff", "fpp"] * pictures))["creation", "creation"]
-    assert (found.mean, found.low, found.high) == (0.5, None, None)
-
-
-def test_two_pictures_with_many_failures_have_no_interval_that_runs_away() -> None:
-    """20 failures over 2 pictures once had one from -16488 to 0.99999."""
-    states = ["fpp"] * 9 + ["fff"] + ["fpp"] * 5 + ["fff"] * 5
-    frame = creations(states, rows_per_image=10)
-    found = net(frame)
-    assert found["creation", "perception"].mean == pytest.approx(0.7)
-    assert {each.low for each in found.values()} == {None}
-
-
 def test_failures_that_are_few_have_no_share_with_an_interval() -> None:
     few, enough = (creations(["fpp", "fff"] * count + ["ppp"] * 80) for count in (2, 8))
     assert net(few)["creation", "creation"].low is None
@@ -221,24 +198,6 @@ def test_intervals_end_where_their_scales_do() -> None:
     assert interval(frame, "perception")[2] == 1.0
     assert interval(frame, "creation")[0] == 0.0
     assert interval(frame, "reasoning")[0] < 0 < interval(frame, "reasoning")[2]
-
-
-def test_intervals_of_ratios_are_skewed_and_stay_on_their_side() -> None:
-    frame = creations(["fpp"] * 36 + ["ffp", "fff"] * 4 + ["ppp"] * 4)
-    below, own, above = interval(frame, "creation")
-    assert 0 <= below < own < above
-    assert above - own > own - below
-    below, first, above = interval(frame, "perception")
-    assert below < first < above < 1
-    assert first - below > above - first
-
-
-def test_rows_of_one_picture_that_go_together_tell_less() -> None:
-    alike = creations(["fpp", "fpp", "fff", "fff"] * 4)
-    mixed = creations(["fpp", "fff", "fpp", "fpp", "fff", "fff", "fff", "fpp"] * 2)
-    wide, narrow = interval(alike, "creation"), interval(mixed, "creation")
-    assert wide[1] == narrow[1] == 0.5
-    assert wide[2] > narrow[2] > 0.5
 
 
 def interval(frame: ScoreFrame, level: str) -> tuple[float, float, float]:

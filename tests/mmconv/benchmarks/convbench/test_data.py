@@ -115,17 +115,6 @@ class TestRefusals:
         source.data.write_text("\n", encoding="utf-8")
         assert refusal(replace(source, annotations=notes)).problems == ("holds no records",)
 
-    def test_a_missing_folder_is_refused(self, source: Source) -> None:
-        assert "folder does not exist" in str(refusal(replace(source, images=folder(source) / "x")))
-        file = refusal(replace(source, images=source.data))
-        assert file.problems == ("this is a file",)
-
-    def test_skipping_everything_is_refused(self, source: Source) -> None:
-        bad = replace(source, needs=(CAPTION,), skip_bad=True)
-        assert refusal(bad).problems == tuple(
-            f"rows.jsonl line {n} (ID {n}): no instruction-conditioned-caption" for n in (1, 2, 3)
-        )
-
 
 class TestSkipping:
     def test_the_good_rows_are_loaded(self, source: Source) -> None:
@@ -199,11 +188,6 @@ class TestAnnotations:
         assert refusal(annotated).problems == (fault,)
         assert load(replace(annotated, skip_bad=True))[0].caption is None
 
-    def test_an_empty_file_of_them_is_listed(self, source: Source) -> None:
-        empty = self.annotated(source)
-        assert refusal(empty).problems == ("notes.jsonl: holds no records",)
-        assert len(load(replace(empty, skip_bad=True))) == 3
-
     def test_drafts_need_leave(self, source: Source) -> None:
         note = {"ID": 2, CAPTION: "A square.", "status": "draft"}
         drafts = self.annotated(source, {"ID": 1, CAPTION: "A"}, note, {"ID": 3, CAPTION: "C"})
@@ -250,7 +234,3 @@ class TestPositions:
         bad = self.positioned(source, np.array([Counter()], dtype=object))
         assert "pairwise.npy" in str(refusal(bad))
         assert "allow_pickle=False" in str(refusal(bad))
-
-    def test_a_missing_file_is_refused(self, source: Source) -> None:
-        missing = replace(source, positions=folder(source) / "none.npy")
-        assert "none.npy" in str(refusal(missing))

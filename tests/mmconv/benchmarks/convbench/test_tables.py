@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 import pytest
@@ -13,14 +12,12 @@ from mmconv.benchmarks.ablations.metrics import Courses
 from mmconv.benchmarks.base.layouts import Context, make_tables
 from mmconv.benchmarks.base.metrics import (
     LARGEST_WIDTH,
-    Delta,
-    Mean,
     Ratio,
     Select,
     Together,
     quantities,
 )
-from mmconv.benchmarks.convbench.layouts import LOST_TURNS, PARTS, SCORED, UNSHOWN, layouts
+from mmconv.benchmarks.convbench.layouts import LOST_TURNS, SCORED, UNSHOWN, layouts
 from mmconv.benchmarks.convbench.metrics import metrics
 from mmconv.benchmarks.convbench.quantities import DIRECT, OFFICIAL, PAIRWISE, Convention
 from mmconv.core.config import ModelSpec, RunSpec
@@ -115,20 +112,6 @@ def test_scores_are_means_over_what_is_scored(tables: dict[str, Table]) -> None:
     assert value(table, "S1", PAIRWISE.group.title) == pytest.approx(200 / 3)
 
 
-def test_what_is_counted_and_what_is_missing_are_all_samples(tables: dict[str, Table]) -> None:
-    """R1 and R2 count the samples that have all their parts; S2 lacks one of three."""
-    for name, row in tables["scores"].rows.items():
-        for grading in (DIRECT, PAIRWISE):
-            cell = row[grading.group.title]
-            lacking = name in ("R1", "R2", "S2")
-            assert (cell.n, cell.missing) == (2, {"unparsed": 1}) if lacking else (3, {}), name
-    assert PARTS in tables["scores"].notes
-    assert PARTS in tables["paper_direct"].notes
-    whole = [score for score in scores() if score.sample != "3"]
-    for table in build_tables(whole, CONTEXT):
-        assert PARTS not in table.notes
-
-
 def rated(ratings: dict[tuple[str, int, str], float]) -> list[Score]:
     """The scores with other ratings in these conditions, turns and samples."""
     return [
@@ -179,21 +162,6 @@ def test_runs_are_compared_in_r1_and_r2_over_the_samples_that_are_counted() -> N
         assert summary.missing == {"unpaired: left: unparsed": 1}
 
 
-def test_runs_are_not_compared_by_a_mean_that_lacks_a_part() -> None:
-    """Without any overall rating, R1 would be R2 under another name."""
-    lost = [
-        replace(score, value=None, why="unparsed") if score.turn == 0 else score
-        for score in scores()
-    ]
-    found = {
-        each.name: measure(each).mean
-        for each in compared_quantities(ScoreFrame(lost), SPEC)
-        if each.group == DIRECT.group.title
-    }
-    assert found["R2"] is not None
-    assert found["R1"] is None
-
-
 def test_the_authors_count_what_is_unscored_as_lost(tables: dict[str, Table]) -> None:
     table = tables["scores"]
     assert value(table, "S1", OFFICIAL) == pytest.approx(100 * 2 / 577)
@@ -212,29 +180,8 @@ def test_several_trials_have_several_times_the_constant() -> None:
     assert made["scores"].notes[0] == note
 
 
-def test_a_part_of_the_rows_has_no_rate_by_the_authors() -> None:
-    context = replace(CONTEXT, official=replace(CONTEXT.official, rows=578))
-    made = {table.name: table for table in build_tables(scores(), context)}
-    for name in ("scores", "deltas"):
-        assert OFFICIAL not in made[name].columns
-        assert all(OFFICIAL not in row for row in made[name].rows.values())
-    note = "authors (%) is left out: its constant, 577, counts all rows, of which this run has 3."
-    assert made["scores"].notes[0] == note
-
-
 def _given(column: Column, _: ScoreFrame) -> Column:
     return column
-
-
-def test_intervals_of_deltas_end_where_the_scale_does() -> None:
-    start, goal = Column.of([1.0, 1.0, 1.0, 10.0, 1.0]), Column.of([10.0, 10.0, 10.0, 1.0, 10.0])
-    ends = [Mean("end", of=partial(_given, each), group=DIRECT.group) for each in (start, goal)]
-    found = Delta("delta", start=ends[0], goal=ends[1], group=DIRECT.group).measure(ScoreFrame([]))
-    assert found is not None
-    assert found.value == pytest.approx(5.4)
-    assert found.high == 9.0
-    assert found.low is not None
-    assert -9 < found.low < 0
 
 
 def test_deltas_are_paired(tables: dict[str, Table]) -> None:
@@ -392,11 +339,6 @@ def test_one_win_in_both_orders_is_no_failure_unless_told(
     assert counts == {len(failed)}
     told = "is not a failure." if failure_win == 0.5 else "is one too."
     assert any(told in note for note in made["attribution_net"].notes)
-
-
-def test_the_samples_behind_the_shares(tables: dict[str, Table]) -> None:
-    behind = tables["attribution_samples"].rows["direct/creation/3"]
-    assert behind["attributed to"].value == "perception"
 
 
 def test_categories_are_those_of_the_turn(tables: dict[str, Table]) -> None:

@@ -87,18 +87,6 @@ def test_a_malformed_record_is_named(tmp_path: Path, fields: dict[str, Any], mes
     assert message in problem
 
 
-def test_missing_fields_are_named_together(tmp_path: Path) -> None:
-    record = correction()
-    del record["error_type"], record["user_query"]
-    with pytest.raises(DataError) as refused:
-        benchmark(write(tmp_path / "data.json", [record]))
-    assert refused.value.problems == (
-        "data.json item 1: user_query is missing",
-        "data.json item 1: error_type is missing",
-    )
-    assert "The id of a sample is a hash of its user_query." in str(refused.value)
-
-
 def test_a_judge_that_must_read_references_needs_them(tmp_path: Path) -> None:
     records = [correction(1, reference_second_response="好"), correction(2)]
     path = write(tmp_path / "data.json", records)

@@ -9,7 +9,6 @@ from typing import Any
 import orjson
 import pytest
 
-from judges import is_settled
 from mmconv.core.graph import resolve
 from mmconv.core.types import ANY_OBJECT, Call, Reply
 from tests.mmconv.benchmarks.fbbench.samples import (
@@ -131,16 +130,3 @@ def test_the_reference_is_shown_if_all_have_one_or_by_option(
     [_, alone] = plan(records[0], reference=option)
     assert ("抱歉，参考。" in text(alone.messages[0])) is (option is not False)
     assert "<turn_2>" in text(plan(correction(), reference=option)[1].messages[0])
-
-
-def test_a_judgement_that_was_cut_off_is_read_if_its_object_is_whole() -> None:
-    _, call = plan(correction())
-    form = {
-        name: {"评判理由": "有", "评判结果": "是", "weight": weight}
-        for name, weight in correction()["checklist"]
-    }
-    whole = orjson.dumps(form, option=orjson.OPT_INDENT_2).decode()
-    for said, settled in ((whole, True), (f"{whole}\n以上", True), (whole[:-1], False)):
-        assert is_settled(call, Reply(text=said, finish="length")) == settled
-    del form["回答是否为2"]
-    assert not is_settled(call, Reply(text=orjson.dumps(form).decode()))

@@ -10,7 +10,6 @@ import orjson
 import pytest
 
 from mmconv.benchmarks.readers.fbbench import rescore
-from mmconv.core.errors import DataError
 from mmconv.core.types import Table
 from tests.mmconv.benchmarks.fbbench.samples import (
     JUDGED,
@@ -183,42 +182,3 @@ def test_a_criterion_that_a_checklist_lists_twice_is_counted(
         ours,
         authors,
     )
-
-
-def test_several_models_are_rows_of_one_table(tmp_path: Path) -> None:
-    first = write(tmp_path / "a.jsonl", judged(correction(), "是", "是", infer_model="a"))
-    second = write(tmp_path / "b.jsonl", judged(maintenance(), "否", "否", infer_model="b"))
-    found = tables(first, second)
-    assert list(found["scores"].rows) == ["a", "b"]
-    assert list(found["tasks"].rows) == ["a: Mathematics", "b: Text Creation"]
-    other = write(tmp_path / "other.jsonl", judged(correction(), "是", "否", infer_model="a"))
-    again = tables(first, other)
-    assert list(again["scores"].rows) == [f"a ({first})", f"a ({other})"]
-
-
-def test_all_bad_records_are_named_at_once(tmp_path: Path) -> None:
-    first = judged(correction(0), "是", "是")
-    bad: list[tuple[dict[str, Any], str]] = [
-        ({"second_response": None}, "second_response: must be text"),
-        ({"judgement": "是"}, "judgement: Input should be a valid dictionary"),
-        ({"judge_model": None}, "judge_model is empty"),
-        ({"checklist": None}, "checklist: Input should be a valid tuple"),
-        ({"task_type": "Chess"}, "task_type: Input should be 'Mathematics'"),
-        ({"infer_model": "b"}, "infer_model is 'b', and 'some-model' before: give each model a"),
-        ({"user_query": first["user_query"]}, "user_query is that of judged.jsonl line 1"),
-    ]
-    records = [
-        {**judged(correction(number), "是", "否"), **fields}
-        for number, (fields, _) in enumerate(bad, start=1)
-    ]
-    file = write(tmp_path / "judged.jsonl", first, *records, judged(maintenance(9), "是", "否"))
-    with pytest.raises(DataError) as refused:
-        rescore([file])
-    assert refused.value.where == str(file)
-    for number, (problem, (_, message)) in enumerate(
-        zip(refused.value.problems, bad, strict=True), start=2
-    ):
-        assert problem.startswith(f"judged.jsonl line {number}: {message}")
-    assert "--skip-bad-records continues with the 2 good records." in str(refused.value)
-    row = tables(file, skip_bad=True)["scores"].rows["some-model"]
-    assert (row["error correction"].n, row["overall"].n) == (1, 2)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 import pytest
 
 from mmconv.benchmarks.base.layouts import Context, make_tables
-from mmconv.benchmarks.base.metrics import quantities
 from mmconv.core.types import Score, Table
-from mmconv.stats import ScoreFrame, measure
+from mmconv.stats import ScoreFrame
 from tests.mmconv.benchmarks.fbbench.samples import without_data
 
 EC, RM = "Error Correction", "Response Maintenance"
@@ -78,55 +76,6 @@ def test_tasks_stand_in_the_papers_order_with_blank_cells_where_there_are_no_sam
 
 WIDE = (1.0, 0.0, 0.5, 0.5, 0.5)
 """Scores of as many samples as an interval needs."""
-
-
-@pytest.mark.parametrize(
-    ("correction", "maintenance", "without"),
-    [
-        (WIDE, (1.0, 0.0, 1.0, 0.0), "response maintenance"),
-        ((0.4, 0.3, 0.1, 0.4), (1.0, 0.0, 1.0, 0.0, 1.0), "error correction"),
-    ],
-)
-def test_overall_has_no_interval_if_a_cell_has_none(
-    correction: tuple[float, ...], maintenance: tuple[float, ...], without: str
-) -> None:
-    table = made(scores(EC, "Coding", *correction), scores(RM, "Coding", *maintenance))["scores"]
-    names = ("error correction", "response maintenance", "overall")
-    assert {name for name in names if table.rows["m"][name].low is None} == {without, "overall"}
-
-
-def test_a_share_of_nothing_widens_overall_by_its_own_interval() -> None:
-    """0 of 5: Wilson's upper end is z² / (n + z²), and the halves' lengths add up as squares."""
-    row = made(scores(EC, "Coding", *WIDE), scores(RM, "Coding", *[0.0] * 5))["scores"].rows["m"]
-    upper = 100 * Z**2 / (5 + Z**2)
-    assert row["response maintenance"].high == pytest.approx(upper)
-    # 1/2 · s / sqrt(5) of the five samples that vary, with their own t of 4
-    error = 100 * 0.5 * math.sqrt(5 / 4 * 0.5 / 5**2)
-    assert row["overall"].high == pytest.approx(25 + math.hypot(T_4 * error, upper / 2))
-    assert row["overall"].low == pytest.approx(25 - T_4 * error)
-
-
-def test_runs_are_compared_by_what_the_tables_show() -> None:
-    frame = ScoreFrame(
-        [
-            *scores(EC, "Coding", *WIDE),
-            *scores(RM, "Coding", *[0.0] * 5),
-            *scores(EC, "Reasoning", 0.4, 0.3, 0.1, 0.4, 0.3),
-            *scores(RM, "Reasoning", 1.0, 0.0, 1.0, 1.0, 1.0, 1.0),
-        ]
-    )
-    tables = tables_of(frame)
-    compared = [*quantities(without_data().metrics(), frame)]
-    assert [(quantity.name, quantity.group) for quantity in compared] == [
-        (name, f"{group} (%)")
-        for name in ("all tasks", "Reasoning", "Coding")
-        for group in ("error correction", "response maintenance", "overall")
-    ]
-    for quantity in compared:
-        table = "scores" if quantity.name == "all tasks" else "tasks"
-        row = tables[table].rows["m" if table == "scores" else quantity.name]
-        cell = row[quantity.group.removesuffix(" (%)")]
-        assert cell.value == pytest.approx(quantity.scale * (measure(quantity).mean or 0.0))
 
 
 def test_a_sample_counts_for_each_of_its_types() -> None:

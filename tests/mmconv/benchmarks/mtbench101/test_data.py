@@ -151,15 +151,3 @@ def test_a_wrong_record_is_named(tmp_path: Path, record: dict[str, Any], problem
         build(spec(data))
     assert problem in str(caught.value)
     assert "--skip-bad-records continues with the 1 good records." in str(caught.value)
-
-
-def test_bad_records_can_be_left_out_and_are_listed(tmp_path: Path) -> None:
-    rows = records()
-    rows[4]["history"][0]["bot"] = ""
-    data = write(tmp_path / "data.jsonl", rows)
-    benchmark = build(spec(data, skip_bad_records=True))
-    assert benchmark.size == len(list(benchmark.load())) == 12
-    assert benchmark.provenance["left_out"] == [
-        {"where": "data.jsonl line 5 (id 5)", "reasons": ["history[1].bot is empty"]}
-    ]
-    assert "1 of 13 records is left out" in benchmark.notes[0]

@@ -204,12 +204,3 @@ def test_a_wrong_judgement_is_named(tmp_path: Path, change: dict[str, Any], prob
 def test_a_file_of_another_layout_is_refused(tmp_path: Path, content: Any, problem: str) -> None:
     with pytest.raises(DataError, match=re.escape(problem)):
         rescore([save(tmp_path / "x.json", content)])
-
-
-def test_a_broken_file_is_refused(tmp_path: Path) -> None:
-    broken = tmp_path / "x.json"
-    broken.write_text("{", encoding="utf-8")
-    with pytest.raises(DataError, match=r"x.json.*\n.*not JSON"):
-        rescore([broken])
-    with pytest.raises(DataError, match="file does not exist"):
-        rescore([tmp_path / "gone.json"])

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from mmconv.cli import commands, results
+from mmconv.cli import commands
 from mmconv.cli.shared.session import EXIT_FAILURES, MORE_ROOM, exit_code, tell_stopped, typed
 from mmconv.core.errors import FailureKind
 from mmconv.core.run_stats import RunStats, StopReason
@@ -19,7 +19,6 @@ from mmconv.core.types import UNASKED, Failure, Skipped
 from mmconv.engine import Runner
 from mmconv.engine import run as evaluation
 from mmconv.report.data_quality import DataQuality
-from mmconv.store.merging import MergeReport
 
 
 @pytest.mark.parametrize(
@@ -39,16 +38,6 @@ def test_a_password_is_not_repeated(
     command, advice = told.split("\n")
     assert shlex.split(command) == ["mmconv", "run", *form.format(shown).split(), "a b.yaml"]
     assert advice == "  (without the store's password: put it in again, or set PGPASSWORD)"
-
-
-def test_merging_does_not_repeat_a_password(monkeypatch: pytest.MonkeyPatch) -> None:
-    unlike = MergeReport(added=0, present=1, conflicts=1)
-    monkeypatch.setattr(results, "merge", lambda *_stores: unlike)
-    result = CliRunner().invoke(commands, ["merge", "postgres://ann:s3cr@db/mm", "one.sqlite"])
-    assert (
-        result.stderr
-        == "1 keys have different texts; those of postgresql+psycopg://ann@db/mm were kept\n"
-    )
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from mmconv.core.errors import ConfigError, DataError
-from mmconv.report.agreement.panels import Match, Rating, choose, list_values, match, require_fields
+from mmconv.report.agreement.panels import Match, Rating, choose, match, require_fields
 from mmconv.stats.agreement.many_raters import Level
 from tests.mmconv.report.agreement.raters import rated
 
@@ -47,13 +47,6 @@ def test_units_are_those_that_both_sides_rated() -> None:
     assert (found.panel.level, found.panel.ordered, found.panel.tie) == ("ordinal", True, None)
 
 
-def test_a_person_who_rated_none_of_the_judges_units_makes_no_row() -> None:
-    ann, eve = rated("ann", {"a": 1, "b": 3}), rated("eve", {"x": 1, "y": 2})
-    panel = only(match(JUDGE, [*ann, *eve])).panel
-    np.testing.assert_array_equal(panel.people, [[1, 3]])
-    assert panel.unjudged == {"no judgement": 2}
-
-
 @pytest.mark.parametrize(
     ("judges", "written", "meant"),
     [
@@ -72,14 +65,6 @@ def test_a_number_is_the_judge_s_however_it_is_written(
     judged, human = rated("judge", {"a": 1, judges: 2}), rated("ann", {"a": 1, written: 3})
     clusters = only(match(judged, human)).panel.clusters
     assert clusters == (("a",) if meant is None else ("a", meant))
-
-
-def test_a_number_that_two_samples_may_mean_stays_as_it_is_written() -> None:
-    judged = rated("judge", {"2": 1, "02": 2})
-    human = rated("ann", {"2": 1, "02": 3, "2.0": 2})
-    found = only(match(judged, human))
-    np.testing.assert_array_equal(found.panel.people, [[1, 3]])
-    assert found.panel.unjudged == {"no judgement": 1}
 
 
 def test_labels_are_nominal_and_their_tie_is_known() -> None:
@@ -108,22 +93,6 @@ def test_a_stray_label_among_numbers_is_named() -> None:
         assert "ann.csv row 3: value is n/a" in message
     words = rated("words", {"a": "good", "b": "good", "c": 0})
     assert "words.csv row 4: value is 0" in refusal(words, words)
-
-
-def test_numbers_may_be_the_names_of_two_models_beside_a_tie() -> None:
-    judged = rated("judge", {"a": 1, "b": 2, "c": "tie", "d": 1})
-    assert only(match(judged, judged)).panel.tie == 2
-    both = rated("both", {"a": 1, "b": 2, "c": "both", "d": 1})
-    assert "value is both" in refusal(both, both)
-    assert only(match(both, both, tie="both")).panel.tie == 2
-
-
-def test_many_stray_values_are_counted() -> None:
-    stray = {str(number): "n/a" for number in range(5)}
-    mixed = rated("mixed", {**stray, **{f"x{number}": 1.0 for number in range(9)}})
-    message = refusal(mixed, mixed)
-    assert message.count("value is n/a") == 3
-    assert "... (10 labels)" in message
 
 
 def test_rating_a_unit_twice_is_refused() -> None:
@@ -156,31 +125,11 @@ def test_the_field_that_differs_is_named() -> None:
     assert "samples" not in told
 
 
-def test_units_that_differ_in_no_single_field_are_told_whole() -> None:
-    judged = [*rated("judge", {"a": 1}, turn="1"), *rated("judge", {"b": 1}, turn="2")]
-    human = [*rated("ann", {"a": 1}, turn="2"), *rated("ann", {"b": 1}, turn="1")]
-    told = refusal(judged, human)
-    assert "judges rated these (sample / turn): a / 1, b / 2" in told
-    assert "people rated these (sample / turn): a / 2, b / 1" in told
-
-
-def test_a_judge_without_a_value_is_not_said_to_rate_other_samples() -> None:
-    told = refusal(rated("judge", {"a": None}), rated("ann", {"a": 1}))
-    assert "judges have these samples: none" in told
-
-
 def test_later_trials_of_samples_that_people_rated_are_counted() -> None:
     judged = rated("judge", {"a": 1, "a#2": 2, "a#3": 3, "b": 1, "b#2": 1, "issue#7#1": 2, "x": 3})
     found = only(match(judged, rated("ann", {"a": 1, "a#3": 2, "issue#7#1": 2})))
     np.testing.assert_array_equal(found.panel.judges, [[1, 3, 2]])
     assert (found.unrated, found.later_trials) == (4, 1)
-
-
-def test_what_lacks_a_field_is_chosen_with_what_has_the_value() -> None:
-    plain, first = rated("ann", {"a": 1}), rated("ann", {"b": 2}, turn="1")
-    second = rated("ann", {"b": 3}, turn="2")
-    assert choose([*plain, *first, *second], turn="1", metric=None) == [*plain, *first]
-    assert choose([], turn="1") == []
 
 
 def test_what_cannot_be_chosen_is_answered_with_what_can() -> None:
@@ -209,9 +158,3 @@ def test_what_no_rating_has_cannot_be_chosen_by() -> None:
             "--condition free: no rating has the field condition; fields besides sample, rater "
             f"and value: {there}"
         )
-
-
-def test_values_are_told_as_they_are_written_and_counted_if_they_are_many() -> None:
-    assert list_values([1.0, 0.5, "tie"]) == "1, 0.5, tie"
-    assert list_values(range(9)) == "0, 1, 2, 3, 4, 5, 6, 7, ... (9)"
-    assert list_values([]) == "none"

@@ -93,18 +93,6 @@ def test_an_answer_judged_on_both_sides_has_the_mean_as_in_tables(tmp_path: Path
     assert first == [("1", 1.0), ("2", 1.0)]
 
 
-def test_what_is_no_other_side_is_not_averaged(tmp_path: Path) -> None:
-    path = tmp_path / "scores.jsonl"
-    scores = [
-        sided("1", "A", 1.0),
-        sided("1", "A", 0.0),
-        sided("2", "A", 1.0, reading="ours"),
-        sided("2", "B", 0.0, reading="theirs"),
-    ]
-    path.write_bytes(b"".join(orjson.dumps(score_record(score)) + b"\n" for score in scores))
-    assert [each.value for each in read_ratings(path)] == [1.0, 0.0, 1.0, 0.0]
-
-
 @pytest.mark.parametrize(
     ("header", "row", "problem"),
     [
@@ -136,13 +124,6 @@ def test_a_wrong_column_is_told_once_with_those_there_are(
     assert (refused.value.where, refused.value.problems) == ("ann.csv row 2", (problem,))
 
 
-def test_a_tag_of_ratings_is_refused(tmp_path: Path) -> None:
-    path = write(tmp_path / "judge.csv", "sample,value", "a,1")
-    with pytest.raises(ConfigError) as refused:
-        read_ratings(path, {"reading": "ours"})
-    assert str(refused.value) == f"{path}: only a run's scores have tags, and these are ratings"
-
-
 def test_two_tables_in_a_file_are_not_joined(tmp_path: Path) -> None:
     """A second header would be a unit of its own where values are labels."""
     rows = ("a,good", "b,bad", "", "sample,value", "c,good")
@@ -166,12 +147,6 @@ def test_several_sheets_of_ratings_are_not_taken_for_one(tmp_path: Path) -> None
     book.remove(book["ben"])
     book.save(path)
     assert [each.value for each in read_ratings(path)] == [1]
-
-
-def test_names_that_were_quoted_for_spreadsheets_are_read_without_the_quote(tmp_path: Path) -> None:
-    path = write(tmp_path / "people.csv", "sample,value,rater", "'=1,2,'@ann", "'x',3,o'neil")
-    found = [(rating.sample, rating.rater) for rating in read_ratings(path)]
-    assert found == [("=1", "@ann"), ("'x'", "o'neil")]
 
 
 def test_values_that_were_quoted_for_spreadsheets_are_read_without_the_quote(

@@ -25,60 +25,15 @@ from mmconv.report.comparison.differences import (
     merge_tables,
 )
 from mmconv.report.findings import comparison_findings
-from mmconv.run_folder.saved_run import read_finished, read_scores, read_tables
+from mmconv.run_folder.saved_run import read_scores, read_tables
 from mmconv.stats import (
     INTERVALS,
-    Quantity,
     ScoreFrame,
-    as_cell,
     holm,
-    measure,
     paired_difference,
 )
 from mmconv.stats.cautious_means import CAUTIOUS
-from tests.example_benchmark import Riddles
 from tests.mmconv.report.runs import ALPHA, BETA, FAILING, SIZE, Pair, make_run
-
-
-def _mtbench(quantity: Quantity, tables: dict[str, Table]) -> Cell:
-    return tables["scores"].rows[quantity.name][quantity.group]
-
-
-def _cmteval(quantity: Quantity, tables: dict[str, Table]) -> Cell:
-    return tables["scores"].rows[f"alpha, {quantity.name}"][quantity.group]
-
-
-def _fbbench(quantity: Quantity, tables: dict[str, Table]) -> Cell:
-    column = quantity.group.removesuffix(" (%)")
-    if quantity.name == "all tasks":
-        return tables["scores"].rows["alpha"][column]
-    return tables["tasks"].rows[quantity.name][column]
-
-
-def _convbench(quantity: Quantity, tables: dict[str, Table]) -> Cell:
-    name = {"score": "scores", "change": "deltas", "failure": "failures"}[quantity.kind]
-    return tables[name].rows[quantity.name][quantity.group]
-
-
-def _botchat(quantity: Quantity, tables: dict[str, Table]) -> Cell:
-    if quantity.name.startswith("UniEval, "):
-        return tables["unieval"].rows["alpha"][quantity.name.removeprefix("UniEval, ")]
-    if quantity.name == "non-loop dialogues":
-        return tables["loops"].rows["alpha"]["non-loop (%)"]
-    protocol, rate = quantity.name.split(": ")
-    return tables["gteval_dupdetect" if "Dup" in protocol else "gteval"].rows["alpha"][rate]
-
-
-PLACES: dict[str, Callable[[Quantity, dict[str, Table]], Cell]] = {
-    "convbench": _convbench,
-    "fbbench": _fbbench,
-    "mtbench101": _mtbench,
-    "cmteval": _cmteval,
-    "botchat": _botchat,
-    "dialogue": _convbench,
-    "scenes": _convbench,
-}
-"""Benchmark -> where its own tables show a quantity."""
 
 
 def by_name(made: Comparison) -> dict[str, Table]:
@@ -90,27 +45,7 @@ def numbers(cell: Cell) -> list[float]:
     return [value for value in found if isinstance(value, float)]
 
 
-def test_every_benchmark_is_checked_here() -> None:
-    assert PLACES.keys() == TITLES.keys()
-
-
-@pytest.mark.parametrize("benchmark", PLACES)
-def test_quantities_are_the_numbers_of_the_benchmarks_own_tables(
-    benchmark: str, pair: Pair
-) -> None:
-    run, _ = pair(benchmark)
-    tables = {table.name: table for table in read_tables(run / "tables")}
-    frame = ScoreFrame(read_scores(run / "scores.jsonl"))
-    found = list(find_quantities(frame, read_finished(run).spec))
-    assert found
-    for quantity in found:
-        cell = as_cell(measure(quantity), quantity.scale)
-        shown = PLACES[benchmark](quantity, tables)
-        assert cell.value == pytest.approx(shown.value), quantity.name
-        assert cell.n == shown.n, quantity.name
-
-
-@pytest.mark.parametrize("benchmark", PLACES)
+@pytest.mark.parametrize("benchmark", TITLES)
 def test_all_benchmarks_are_laid_side_by_side(benchmark: str, pair: Pair) -> None:
     first, second = pair(benchmark)
     tables = by_name(compare([first, second]))
@@ -276,15 +211,6 @@ def test_differences_are_marked_that_stay_significant_among_all_of_their_table(
     )
 
 
-async def test_a_table_without_a_significant_difference_says_so(tmp_path: Path) -> None:
-    runs = [await make_run("convbench", tmp_path), await make_run("convbench", tmp_path, seed=1)]
-    table = by_name(compare(runs))["differences"]
-    assert DIFFERS not in table.columns
-    told = [note for note in table.notes if "Holm" in note]
-    assert len(told) == 1
-    assert told[0].startswith("No difference is significant at the 5 % level after Holm")
-
-
 async def test_runs_that_score_dialogues_otherwise_share_only_what_is_the_same(
     tmp_path: Path,
 ) -> None:
@@ -333,16 +259,6 @@ async def test_differences_of_a_benchmark_of_ones_own_end_with_its_scale(tmp_pat
     assert (cell.value, cell.high) == (8.875, 9.0)
 
 
-async def test_a_table_of_ones_own_is_shown_whatever_its_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Riddles, "name", "failure_differences")
-    runs = [await _riddle_run(tmp_path, each) for each in (ALPHA, BETA)]
-    tables = by_name(compare(runs))
-    assert {*tables["own_failure_differences"].rows} == {"fit, alpha", "fit, beta"}
-    assert {*tables["differences"].rows} == {"fit"}
-
-
 async def _riddle_run(folder: Path, candidate: ModelSpec) -> Path:
     data = folder / "riddles.jsonl"
     data.write_bytes(b"\n".join(orjson.dumps({"id": n, "riddle": f"{n}?"}) for n in range(8)))
@@ -378,14 +294,6 @@ def test_a_judge_of_the_candidate_s_name_keeps_it() -> None:
 def test_every_judge_is_named() -> None:
     [merged] = merge_tables([run("echo (1)", "arbiter"), run("echo (2)", "echo")])
     assert merged.title == "Scores of echo (1), echo (2), judged by arbiter and echo"
-
-
-def test_a_title_without_a_judge_has_the_labels_alone() -> None:
-    tables = [Table(name="ends", title="How the answers of a ended", columns=(), rows={})]
-    [merged] = merge_tables(
-        [Named(label=label, candidate="a", tables=tables) for label in ("x", "y")]
-    )
-    assert merged.title == "How the answers of x, y ended"
 
 
 def test_words_of_the_benchmark_are_nobody_s_name() -> None:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import orjson
 import pytest
 
 from mmconv.core.config import ModelSpec, PriceSpec
 from mmconv.core.errors import ConfigError, DataError
-from mmconv.core.types import Cell, Reply, Table
+from mmconv.core.types import Cell, Table
 from mmconv.report.comparison.differences import LEVEL
 from mmconv.report.comparison.leaderboard import (
     MISSING,
@@ -201,13 +199,6 @@ async def test_chosen_columns_stand_in_the_order_in_which_they_are_named(runs: l
             make_leaderboard(runs, sort=text)
 
 
-async def test_a_column_without_ranks_says_so_where_it_is_shown_alone(runs: list[Path]) -> None:
-    name = "S0_hat - S0"
-    tables = make_leaderboard(runs, sort=name, columns=[RANK, name]).tables
-    assert {table.columns for table in tables} == {(name,)}
-    assert all(table.notes[1].startswith(f"No ranks by {name}: ") for table in tables)
-
-
 async def test_what_a_run_lacks_is_counted_and_the_run_is_marked(
     tmp_path: Path, copies: tuple[Path, Path]
 ) -> None:
@@ -264,14 +255,6 @@ async def test_runs_without_a_grading_are_named_where_they_are_not(
     assert {*tables["leaderboard_direct"].rows} == {"alpha", "beta"}
 
 
-def test_a_run_that_was_only_scored_has_no_tokens(copies: tuple[Path, Path]) -> None:
-    (copies[1] / "summary.json").unlink()
-    spent = by_name(make_leaderboard(copies))["leaderboard_runs"]
-    assert "candidate: thousand tokens in" in spent.rows["alpha"]
-    assert "candidate: thousand tokens in" not in spent.rows["beta"]
-    assert any("nothing was counted: beta." in note for note in spent.notes)
-
-
 async def test_what_a_run_cost_is_told_where_its_models_have_prices(tmp_path: Path) -> None:
     priced = ALPHA.model_copy(update={"price": PriceSpec(input=1000.0, output=2000.0)})
     runs = [await make_run("convbench", tmp_path, each) for each in (priced, BETA)]
@@ -282,26 +265,6 @@ async def test_what_a_run_cost_is_told_where_its_models_have_prices(tmp_path: Pa
     tokens = rows["alpha"]["candidate: thousand tokens out"].value
     assert tokens == role["total_output_tokens"] / 1000
     assert "candidate: US dollars" not in rows["beta"]
-
-
-async def test_a_price_is_not_known_of_calls_that_told_no_tokens(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("model_zoo.simulated.common.Reply", partial(_without_tokens, Reply))
-    priced = ALPHA.model_copy(update={"price": PriceSpec(input=1.0, output=2.0)})
-    runs = [await make_run("convbench", tmp_path, each) for each in (priced, BETA)]
-    role = orjson.loads((runs[0] / "summary.json").read_bytes())["models"]["candidate"]
-    assert (role["cost_usd"], role["total_cost_usd"]) == (None, None)
-    calls = role["requested"] + role["cached"]
-    assert role["total_unmetered"] == calls
-    spent = by_name(make_leaderboard(runs))["leaderboard_runs"]
-    assert "candidate: US dollars" not in spent.rows["alpha"]
-    told = f"candidate: price unknown: {calls} of {calls} calls without token counts."
-    assert [note for note in spent.notes if "price unknown" in note] == [f"alpha: {told}"]
-
-
-def _without_tokens(make: type[Reply], **told: Any) -> Reply:
-    return make(**told | {"input_tokens": None, "output_tokens": None})
 
 
 async def test_a_benchmark_of_ones_own_has_a_column_for_each_of_its_numbers(
@@ -380,12 +343,6 @@ def test_runs_that_paired_differences_tell_apart_have_ranks_of_their_own() -> No
     runs = {"low": scored(2.0, 1), "high": scored(4.0, 2), "mid": scored(3.0, 3)}
     assert ranges(runs) == {"high": (1, 1), "mid": (2, 2), "low": (3, 3)}
     assert ranges(runs, least=True) == {"high": (3, 3), "mid": (2, 2), "low": (1, 1)}
-
-
-def test_runs_that_are_not_told_apart_share_their_ranks() -> None:
-    runs = {"a": scored(3.0, 1), "b": scored(3.0, 2), "last": scored(1.0, 3), "c": scored(3.0, 4)}
-    found = ranges(runs)
-    assert found == {"a": (1, 3), "b": (1, 3), "c": (1, 3), "last": (4, 4)}
 
 
 def test_all_pairs_are_corrected_for() -> None:

@@ -14,11 +14,11 @@ from mmconv.core.config import ModelSpec, RunSpec, SamplingSpec
 from mmconv.core.errors import ConfigError, DataError
 from mmconv.report.comparison.differences import compare
 from mmconv.report.comparison.leaderboard import make_leaderboard
-from mmconv.report.comparison.runs import LONGEST, mismatches, open_runs, other_settings
+from mmconv.report.comparison.runs import mismatches, open_runs, other_settings
 from mmconv.run_folder.layout import Manifest
 from mmconv.run_folder.saved_run import FinishedRun, read_scores
 from tests.mmconv.benchmarks.cmteval.dialogues import record, write
-from tests.mmconv.report.runs import ALPHA, BETA, JUDGE, Pair, make_run
+from tests.mmconv.report.runs import BETA, JUDGE, Pair, make_run
 from tests.pictures import picture
 
 
@@ -101,22 +101,6 @@ async def test_runs_that_were_judged_otherwise_are_refused(
     compare([first, await make_run(benchmark, tmp_path, BETA, options=same)])
 
 
-def test_runs_that_had_other_defaults_are_not_taken_for_alike(copies: tuple[Path, Path]) -> None:
-    """The manifest tells them, since versions of mmconv may differ in them."""
-    manifest = copies[1] / "manifest.json"
-    assert "data" not in orjson.loads(manifest.read_bytes())["options"]
-
-    def older(name: str) -> Callable[[Any], None]:
-        return lambda document: document["options"].update({name: 77})
-
-    change(manifest, older("max_tokens"))
-    told = [note for note in compare(copies).tables[0].notes if "max_tokens" in note]
-    assert told == ["option max_tokens: 1024 in alpha; 77 in beta."]
-    change(manifest, older("judge_max_tokens"))
-    with pytest.raises(ConfigError, match=r"options\.judge_max_tokens is 1024 and 77"):
-        compare(copies)
-
-
 async def test_runs_of_other_seeds_are_judged_on_the_same_sides(tmp_path: Path) -> None:
     order = {"order": "random"}
     runs = [await make_run("convbench", tmp_path, seed=seed, options=order) for seed in (0, 1)]
@@ -133,24 +117,6 @@ async def test_runs_of_other_seeds_are_judged_on_the_same_sides(tmp_path: Path) 
     drawn = await make_run("convbench", tmp_path, BETA, options={**order, "side_seed": 1})
     with pytest.raises(ConfigError, match=r"options\.side_seed is 0 and 1"):
         compare([runs[0], drawn])
-
-
-def test_of_data_the_file_that_changed_is_named(copies: tuple[Path, Path]) -> None:
-    def edited(manifest: Any) -> None:
-        manifest["provenance"]["data"]["notes.jsonl"] = "0" * 64
-
-    def other(manifest: Any) -> None:
-        manifest["provenance"]["data"]["notes.jsonl"] = "1" * 64
-
-    def told() -> str:
-        with pytest.raises(ConfigError) as refused:
-            compare(copies)
-        return str(refused.value)
-
-    change(copies[0] / "manifest.json", edited)
-    assert told().startswith("the data differ: notes.jsonl in alpha, no such file in beta. ")
-    change(copies[1] / "manifest.json", other)
-    assert told().startswith("the data differ: the content of notes.jsonl in alpha and in beta")
 
 
 async def test_runs_of_other_trials_are_refused(tmp_path: Path, copies: tuple[Path, Path]) -> None:
@@ -321,21 +287,6 @@ def told(*runs: FinishedRun) -> list[str]:
     return list(other_settings(*runs))
 
 
-def options_told(benchmark: str) -> list[str]:
-    """Which options are told of two runs in which every one is the label."""
-    names = ("data", "images", "references", "subsets")
-    runs = (run(each, benchmark=benchmark, options=dict.fromkeys(names, each)) for each in "ab")
-    return [each.split()[1] for each in told(*runs)]
-
-
-def test_where_files_lie_is_no_setting() -> None:
-    assert options_told("cmteval") == ["images:", "subsets:"]
-
-
-def test_a_benchmark_of_ones_own_has_files_as_file_benchmarks_do() -> None:
-    assert options_told("mine.doubts:Doubts") == ["references:", "subsets:"]
-
-
 def model(**fields: Any) -> ModelSpec:
     return ModelSpec.model_validate({"provider": "fake", "model": "echo", **fields})
 
@@ -397,13 +348,6 @@ def test_other_files_behind_the_same_settings_are_told() -> None:
     assert told(*same) == []
 
 
-def test_a_long_setting_is_shortened() -> None:
-    [line] = told(run("a"), run("b", model(system="Be brief.\n" * 40)))
-    assert line.startswith("models.candidate.system: not set in a; Be brief. Be brief. ")
-    assert line.endswith(" ... in b.")
-    assert len(line) < LONGEST + 60
-
-
 def test_of_many_runs_each_value_is_told_once_and_that_of_most_at_last() -> None:
     runs = [run("a"), run("b", limit=8), run("c"), run("d", limit=8), run("e", limit=20)]
     assert told(*runs) == ["limit: 20 in e; not set in a and c; 8 in b and d."]
@@ -428,27 +372,3 @@ async def test_runs_of_one_model_over_several_data_are_named_after_these(tmp_pat
     assert labels[1:] == [f"alpha ({each.name.split('-')[-1]})" for each in (again, trials)]
     other = await make_run("cmteval", tmp_path, BETA, options={"data": str(data)})
     assert [each.label for each in open_runs([whole, other])] == ["alpha", "beta"]
-
-
-async def test_files_of_the_same_role_are_told_by_their_paths(tmp_path: Path) -> None:
-    runs: list[Path] = []
-    for name, candidate in (("one.json", ALPHA), ("two.json", BETA)):
-        data = write(tmp_path / name, [record(str(number)) for number in range(len(runs) + 1)])
-        runs.append(await make_run("cmteval", tmp_path, candidate, options={"data": str(data)}))
-    [(kind, told)] = mismatches(*open_runs(runs))
-    assert kind == "data"
-    assert told == (
-        f"the data differ: {tmp_path / 'one.json'} in alpha, {tmp_path / 'two.json'} in beta"
-    )
-
-
-async def test_it_is_said_that_samples_are_counted_with_their_trials(tmp_path: Path) -> None:
-    for trials in (1, 2):
-        runs = [
-            await make_run("fbbench", tmp_path, candidate, trials=trials, limit=2)
-            for candidate in (ALPHA, BETA)
-        ]
-        table = compare(runs).tables[0]
-        assert table.rows["alpha"]["common"].value == 2.0 * trials
-        told = "A sample counts once for each of its trials."
-        assert (told in table.notes) is (trials == 2)

@@ -10,7 +10,7 @@ import pytest
 from mmconv.benchmarks.options import Display, display_of
 from mmconv.core.types import Cell, Table
 from mmconv.report.comparison.differences import compare
-from mmconv.report.page.charts import HOLLOW, MOST_LINES, Chart, Plot, colours_of, run_charts
+from mmconv.report.page.charts import HOLLOW, MOST_LINES, Chart, Plot, run_charts
 from mmconv.report.page.content import comparison_content, run_content
 from mmconv.report.page.grids import STAR
 from tests.mmconv.report.page_runs import simulated_run
@@ -56,12 +56,6 @@ def test_columns_of_one_unit_share_a_picture() -> None:
     first, second = run_charts([table(rows)], PLAIN, "alpha")
     assert (first.places, first.series) == (["hard", "easy"], ["IS", "Adp"])
     assert second.series == ["won (%)"]
-
-
-def test_numbers_without_any_interval_are_drawn_hollow() -> None:
-    [chart] = run_charts([table({"a": {"x": Cell(value=5.0, n=3)}})], PLAIN, "alpha")
-    assert chart.is_drawn
-    assert run_charts([table({"a": {"x": Cell(value="word")}})], PLAIN, "alpha") == []
 
 
 def test_a_long_table_has_no_picture_and_says_how_much_it_leaves_out() -> None:
@@ -154,14 +148,6 @@ def test_a_dot_is_at_its_value_between_the_ticks() -> None:
     assert [float(centre), *map(float, ends)] == [x["2.0"], x["1.0"], x["3.0"]]
 
 
-def test_differences_show_where_zero_is() -> None:
-    plot = drawn(interval(2.0, 1.0, 3.0), signed=True).dots()
-    assert "0" in texts(plot, "middle")
-    assert 'class="zero"' in plot.svg
-    minus = drawn(interval(-2.0, -3.0, -1.0)).dots()
-    assert "\N{MINUS SIGN}2.0" in texts(minus, "middle")
-
-
 def test_a_long_name_is_in_lines_and_never_markup() -> None:
     name = "Llama-3.2-11B-Vision-Instruct, " + "\N{CJK UNIFIED IDEOGRAPH-4E2D}" * 20
     assert texts(drawn(Cell(value=2.0), places=(name,)).dots(), "end") == [
@@ -172,18 +158,3 @@ def test_a_long_name_is_in_lines_and_never_markup() -> None:
     ]
     evil = drawn(Cell(value=2.0), places=("<script> & $x$",)).dots()
     assert texts(evil, "end") == ["&lt;script&gt; &amp; $x$"]
-
-
-def test_equal_values_and_single_ones_are_drawn() -> None:
-    for cells in ((Cell(value=5.0),), (Cell(value=0.0), Cell(value=0.0))):
-        plot = drawn(*cells).dots()
-        assert len(re.findall("<circle", plot.svg)) == len(cells)
-        assert texts(plot, "middle")
-
-
-def test_plots_use_the_colours_of_the_page_and_load_nothing() -> None:
-    for plot in (drawn(SCORE, Cell(value="x")).dots(), drawn(SCORE).bars(8.0)):
-        assert "var(--series-2)" in plot.svg
-        assert not re.search(r"#[0-9a-f]{6}\b|https?:|<style| id=", plot.svg)
-        assert plot.words.startswith("free, a: 7.00 (6.00 to 8.00)")
-    assert len({*colours_of([*"abcdef"]).values()}) == 5

@@ -62,12 +62,6 @@ def test_other_rows_have_a_picture_each_and_need_two_places() -> None:
     assert picture.plot().note == ""
 
 
-def test_what_has_no_number_is_left_out_of_a_curve() -> None:
-    cells = row(90, 60, 20) | {"level 2": Cell(value=None, n=0, missing={"failed: x": 3})}
-    [picture] = run_curves([table(S1=cells)], DISPLAY)
-    assert [*picture.points("free")] == [1.0, 3.0]
-
-
 def test_more_curves_than_colours_are_not_drawn() -> None:
     many = {f"S{n}": (f"condition {n}", 1) for n in range(len(COLOURS) + 1)}
     rows = {name: row(90, 20) for name in many}

@@ -14,7 +14,7 @@ from mmconv.report.comparison.differences import compare
 from mmconv.report.notes import ALIKE
 from mmconv.report.page import write_comparison, write_page
 from mmconv.report.page.rendering import provenance
-from mmconv.run_folder.layout import MANIFEST, REPORT
+from mmconv.run_folder.layout import MANIFEST
 from mmconv.run_folder.saved_run import read_finished
 from tests.mmconv.report.runs import ALPHA, BETA, JUDGE, make_run, write_data
 
@@ -34,16 +34,6 @@ async def test_who_answered_and_every_option_in_force_is_told(tmp_path: Path) ->
     assert options.keys() >= manifest["options"].keys()
     assert options["skip_bad_records"] == "false (default)"
     assert " (default)" not in options["data"]
-
-
-async def test_an_older_folder_tells_the_options_that_were_given(tmp_path: Path) -> None:
-    folder = await make_run("fbbench", tmp_path, limit=2)
-    manifest = orjson.loads((folder / MANIFEST).read_bytes())
-    del manifest["options"]
-    (folder / MANIFEST).write_bytes(orjson.dumps(manifest))
-    lists = dict(provenance(read_finished(folder)).lists)
-    given = read_finished(folder).spec.options
-    assert [name for name, _ in lists["Options"]] == [*given]
 
 
 async def test_an_opponent_is_no_judge(tmp_path: Path) -> None:
@@ -80,10 +70,3 @@ async def test_the_head_of_compared_runs_has_the_conditions_of_all(tmp_path: Pat
     ]
     page = write_comparison(tmp_path / "comparison.html", compare(runs, despite=["conditions"]))
     assert "<dt>conditions</dt><dd>golden, self</dd>" in page.read_text(encoding="utf-8")
-
-
-async def test_a_name_is_no_markdown_in_the_head_of_a_report(tmp_path: Path) -> None:
-    evil = ALPHA.model_copy(update={"name": "evil *|_$x$ <b>"})
-    folder = await make_run("fbbench", tmp_path, evil, limit=2)
-    report = (folder / REPORT).read_text(encoding="utf-8")
-    assert r"- **candidate**: evil \*\|\_\$x\$ \<b>" in report

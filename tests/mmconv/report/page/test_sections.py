@@ -124,20 +124,6 @@ def test_cells_are_rounded_as_elsewhere_and_tell_what_is_missing() -> None:
     assert nothing is None
 
 
-def test_one_number_of_samples_is_said_once() -> None:
-    cell = Cell(value=1.0, n=12)
-    table = Table(name="t", title="", columns=("a",), rows={"x": {"a": cell}, "y": {"a": cell}})
-    made = grid(table)
-    assert made.notes == ("n = 12 throughout.",)
-    assert {each.counts for line in made.lines for each in line.cells if each} == {""}
-
-
-def test_a_long_table_says_how_much_it_leaves_out() -> None:
-    rows = {str(number): {"a": Cell(value=1.0)} for number in range(30)}
-    made = grid(Table(name="t", title="", columns=("a",), rows=rows), most=10)
-    assert (len(made.lines), made.more) == (10, 20)
-
-
 def test_numbers_of_tokens_have_separators_and_a_price_is_not_made_up() -> None:
     role = ModelSummary.model_validate(
         dict.fromkeys(ModelSummary.model_fields, 0)

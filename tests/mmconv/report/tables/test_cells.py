@@ -73,11 +73,6 @@ def test_equal_counts_stand_in_the_first_column_that_counts() -> None:
     assert told.notes == ("Columns without n have the n and the missing values of R1.",)
 
 
-def test_a_column_that_differs_anywhere_keeps_all_its_counts() -> None:
-    for other in (Cell(value=3.0, n=8), Cell(value=3.0, n=10, missing={"unparsed": 1})):
-        assert show_counts_once(table(other)) == table(other)
-
-
 def test_counts_of_a_row_that_the_first_column_lacks_are_kept() -> None:
     full = table(Cell(value=3.0, n=10))
     rows = {name: dict(row) for name, row in full.rows.items()}

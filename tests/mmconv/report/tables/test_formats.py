@@ -133,15 +133,6 @@ def test_csv_reads_back_in_full() -> None:
     assert (third["S1"], third["S1.n"], third["R2 & all"]) == ("", "", "-0.001")
 
 
-def test_csv_has_no_column_that_is_always_empty() -> None:
-    rows = {
-        "a": {"meaning": Cell(value="first"), "authors": Cell(value=1.5)},
-        "b": {"meaning": Cell(value="second"), "authors": Cell(value=None)},
-    }
-    table = Table(name="t", title="t", columns=("meaning", "authors"), rows=rows)
-    assert to_csv(table) == "row,meaning,authors\na,first,1.5\nb,second,\n"
-
-
 def test_rows_that_lack_the_same_are_told_together() -> None:
     lacking = Cell(value=1.0, n=1, missing={"unparsed": 2})
     rows = {name: {"S1": lacking} for name in ("a", "b")} | {"c": {"S1": Cell(value=1.0, n=3)}}
@@ -207,14 +198,6 @@ def test_line_ends_in_names_do_not_break_lines() -> None:
         assert "a row" in render(table)
         assert "a column" in render(table)
     assert list(csv.reader(io.StringIO(to_csv(table))))[1][0] == "a\nrow"
-
-
-def test_one_file_per_table_and_format(tmp_path: Path) -> None:
-    empty = Table(name="empty", title="Nothing was scored", columns=("S1",), rows={})
-    write_tables(tmp_path / "tables", [TABLE, empty])
-    named = {f"{name}.{suffix}" for name in ("win_rates", "empty") for suffix in FORMATS}
-    assert {path.name for path in (tmp_path / "tables").iterdir()} == {"index.json"} | named
-    assert (tmp_path / "tables" / "win_rates.md").read_text("utf-8") == to_markdown(TABLE)
 
 
 def test_written_tables_are_read_back_in_their_order(tmp_path: Path) -> None:
@@ -283,12 +266,6 @@ def test_reading_tables_that_are_not_there_or_broken_says_where(tmp_path: Path) 
     (tmp_path / "index.json").write_text('{"win_rates": 1}')
     with pytest.raises(DataError, match=r"(?s)index\.json: .*not a list of names"):
         read_tables(tmp_path)
-
-
-@pytest.mark.parametrize("name", ["../up", "a/b", "", ".hidden"])
-def test_a_name_that_is_no_file_name_is_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(ValueError, match="plain file name"):
-        write_tables(tmp_path, [Table(name=name, title="t", columns=(), rows={})])
 
 
 def test_two_tables_of_one_name_are_refused(tmp_path: Path) -> None:
