@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from images.drawn.reading import bindings, gives_answer, plain
+from images.drawn.reading import gives_answer, plain, statements
 from images.drawn.truth import Check, Fact, Value, find_terms
 from images.drawn.words import Slot, Term, Text, joined, text
 
@@ -23,19 +23,17 @@ class Rule:
 
 def states(facts: Sequence[Fact], answer: Value | None = None) -> Rule:
     """Each subject gets its value; "in 40 minutes Lima shows 4:10" may name it with the answer."""
-    true = {fact.subject.en: fact.value for fact in facts}
-    subjects = [fact.subject for fact in facts]
 
     def holds(reply: str) -> bool:
         right = set[str]()
-        for name, value in bindings(plain(reply), subjects, facts[0].value):
-            if true[name].accepts(value):
+        for name, value, is_true in statements(plain(reply), facts):
+            if is_true:
                 right.add(name)
             elif answer is None or not answer.accepts(value):
                 return False
-        return right == {*true}
+        return len(right) == len(facts)
 
-    return Rule("facts", holds, {"names": joined(subjects)})
+    return Rule("facts", holds, {"names": joined([fact.subject for fact in facts])})
 
 
 def gives(answer: Value, facts: Sequence[Fact] = ()) -> Rule:

@@ -22,11 +22,9 @@ HEDGED = "hedged"
 
 def check_facts(reply: str, facts: Sequence[Fact], others: Sequence[Term] = ()) -> Check:
     """Compare what `reply` states about each subject with the facts; its last word counts."""
-    subjects = [*(fact.subject for fact in facts), *others]
-    stated = dict(bindings(plain(reply), subjects, facts[0].value))
-    true = {fact.subject.en: fact.value for fact in facts}
+    stated = {name: is_true for name, _, is_true in statements(plain(reply), facts, others)}
     extra = [term.en for term in others if term.en in stated]
-    missed = [name for name in true if name not in stated or not true[name].accepts(stated[name])]
+    missed = [fact.subject.en for fact in facts if not stated.get(fact.subject.en)]
     share = 1 - (len(missed) + len(extra)) / (len(facts) + len(extra))
     outcome: Outcome = "right" if share == 1 else "wrong" if stated else "unread"
     format_kept = len(PATTERNS["listed"].findall(reply)) == len(facts)
@@ -37,7 +35,9 @@ def check_answer(reply: str, answer: Value) -> Check:
     """Compare the final answer of `reply` with the right one."""
     outcome = _read_answer(plain(reply), answer)
     missed = () if outcome == "right" else ("answer",)
-    return Check(outcome, float(not missed), follows_format(reply), missed)
+    last = next((line for line in reversed(reply.splitlines()) if line.strip()), "")
+    format_kept = bool(PATTERNS["answer_line"].match(plain(last)))
+    return Check(outcome, float(not missed), format_kept, missed)
 
 
 def _read_answer(text: str, answer: Value) -> Outcome:
@@ -62,19 +62,22 @@ def gives_answer(note: str, answer: Value, facts: Sequence[Fact]) -> bool:
         found = [
             _concluded(sentence, values, answer)
             for sentence in _clauses(text)
-            if (values := _settled(sentence, answer)) and not _states(sentence, facts)
+            if (values := _settled(sentence, answer))
+            and not any(is_true for _, _, is_true in statements(sentence, facts))
         ]
         if found:
             return any(answer.accepts(each.value) for each in found)
     return any(answer.accepts(each.value) for each in answer.find(text))
 
 
-def _states(sentence: str, facts: Sequence[Fact]) -> bool:
-    """Whether a sentence of a plain text states one of the facts rightly."""
+def statements(
+    text: str, facts: Sequence[Fact], others: Sequence[Term] = ()
+) -> Iterator[tuple[str, Plain, bool]]:
+    """What a plain text states: the English name of a subject, its value, and whether it is so."""
     true = {fact.subject.en: fact.value for fact in facts}
-    subjects = [fact.subject for fact in facts]
-    stated = bindings(sentence, subjects, facts[0].value) if facts else ()
-    return any(true[name].accepts(value) for name, value in stated)
+    subjects = [*(fact.subject for fact in facts), *others]
+    for name, value in bindings(text, subjects, facts[0].value) if facts else ():
+        yield name, value, name in true and true[name].accepts(value)
 
 
 def _read_marked(text: str, answer: Value) -> Outcome | None:
@@ -85,18 +88,12 @@ def _read_marked(text: str, answer: Value) -> Outcome | None:
             (m.start() for m in PATTERNS["line_end"].finditer(text, start) if m.start() > start),
             None,
         )
-        region = text[start:end]
-        if values := _settled(PATTERNS["least"].sub("", region), answer):
+        region = PATTERNS["least"].sub("", text[start:end])
+        if values := _settled(region, answer):
             return _outcome(
                 values[:1] if values[0].value == HEDGED else _given(values, region), answer
             )
     return None
-
-
-def follows_format(reply: str) -> bool:
-    """Whether the last line is "Answer: ..." as the instruction wants it."""
-    lines = [line for line in reply.splitlines() if line.strip()]
-    return bool(lines and PATTERNS["answer_line"].match(plain(lines[-1])))
 
 
 def bindings(text: str, subjects: Sequence[Term], kind: Value) -> Iterator[tuple[str, Plain]]:
@@ -174,10 +171,7 @@ def _headed(match: re.Match[str]) -> str:
 
 def _worded(text: str) -> str:
     """The text with digits for number words that are not pronouns."""
-    text = _TENS.sub(
-        lambda match: str(_ENGLISH[match[1].lower()] + _ENGLISH[match[2].lower()]), text
-    )
-    text = _WORD.sub(lambda match: str(_ENGLISH[match[0].lower()]), text)
+    text = _WORD.sub(lambda match: str(_ENGLISH[match[0].lower().replace(" ", "-")]), text)
     text = PATTERNS["one"].sub("1", text)
     return PATTERNS["chinese"].sub(lambda match: str(_chinese(match[0])), text)
 
@@ -350,13 +344,12 @@ def _links(
 
 _READING: Final = load_table("reading")
 _MARKUP = [(re.compile(pattern, re.MULTILINE), plainer) for pattern, plainer in _READING["markup"]]
-_ENGLISH = {word: number for number, word in enumerate(_READING["ones"])} | {
-    word: 10 * number for number, word in enumerate(_READING["tens"], start=2)
-}
-_TENS = re.compile(
-    rf"\b({'|'.join(_READING['tens'])})[- ]({'|'.join(_READING['ones'][1:10])})\b", re.IGNORECASE
-)
+_ONES, _TENS = _READING["ones"], dict(zip(_READING["tens"], range(20, 100, 10), strict=True))
+_ENGLISH = {word: number for number, word in enumerate(_ONES)} | _TENS
+_ENGLISH |= {f"{ten}-{one}": _TENS[ten] + _ENGLISH[one] for ten in _TENS for one in _ONES[1:10]}
 _WORD = re.compile(
-    rf"\b(?:{'|'.join(word for word in _ENGLISH if word != 'one')})\b", re.IGNORECASE
+    rf"\b(?:(?:{'|'.join(_TENS)})[- ](?:{'|'.join(_ONES[1:10])})"
+    rf"|{'|'.join(word for word in _ENGLISH if word != 'one')})\b",
+    re.IGNORECASE,
 )
 _DIGITS = "零一二三四五六七八九"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from random import Random
 
 from images.drawn.canvas import INK, Canvas, Face, mixed
 from images.drawn.truth import Draft, Drawing, Fact, Number, Problem, Value, one_of
@@ -36,7 +35,12 @@ def draw(draft: Draft) -> Drawing:
     rows: list[_Row] = []
     while len({row.cents for row in rows}) < plan.rows:
         rows = [
-            _Row(good, random.randint(1, plan.most), random.randint(40, 990), _code(random))
+            _Row(
+                good,
+                random.randint(1, plan.most),
+                random.randint(40, 990),
+                random.randint(1000, 9999),
+            )
             for good in goods
         ]
     facts = tuple(row.fact for row in rows)
@@ -48,10 +52,6 @@ def draw(draft: Draft) -> Drawing:
         guess=0.001,
         others=tuple(good for good in GOODS if good not in goods),
     )
-
-
-def _code(random: Random) -> int:
-    return random.randint(1000, 9999)
 
 
 def _paint(draft: Draft, rows: Sequence[_Row]) -> bytes:

@@ -320,7 +320,7 @@ def find_kind(terms: Sequence[Term], text: str) -> Iterator[Mention]:
 
 
 def _minutes(match: re.Match[str]) -> int | None:
-    """The minutes after twelve that a match of a time names; None for a time like 25:00."""
+    """The minutes after twelve of a time in a text; None for one like 25:00."""
     if match["hour"]:
         hour, minute = int(match["hour"]), int(match["minute"])
     elif match["whole"]:

@@ -159,18 +159,6 @@ PUMPS = tuple(latin(f"P{number}", f"pump {number}", f"P-{number}") for number in
 
 TOWERS = tuple(Term(f"Tower {name}", f"{name}塔", (f"塔{name}", name)) for name in "ABCDEFGHK")
 
-_OF_ONE = (MONTHS, PLACES, PEOPLE, GOODS, PUMPS, TOWERS)
-_OF_TWO = (
-    (
-        (tuple(COLOURS), SHAPES),
-        r"[\s|,-]*(?:(?:five-pointed|colou?red)[\s-]+)?的?",
-        r"\s*[|(]\s*",
-        " ",
-    ),
-    ((PLACES, PLACES), r"\s*[-–—→↔/|,到至和与、]\s*|\s+(?:(?:to|and)\s+)?", None, "-"),
-)
-"""Terms of two names: the names, what is between them, the same in reverse, what joins them."""
-
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
@@ -192,38 +180,39 @@ class Vocabulary:
 
 
 @cache
-def _vocabulary(terms: tuple[Term, ...]) -> Vocabulary:
-    spellings = {name.casefold(): (0, term.en) for term in terms for name in term.aliases}
-    pattern = re.compile(_any(terms), re.IGNORECASE)
-    return Vocabulary(frozenset(term.en for term in terms), pattern, spellings)
+def _vocabulary(
+    kinds: tuple[tuple[Term, ...], ...], between: str = "", reverse: str = "", sign: str = ""
+) -> Vocabulary:
+    """Terms of one name, or of two; `between` is found between these, `reverse` in reverse."""
+    parts = [_any(terms) for terms in kinds]
+    pattern = between.join(parts)
+    if reverse:
+        pattern += f"|{reverse.join(reversed(parts))}"
+    spellings = {
+        name.casefold(): (place, term.en)
+        for place, terms in enumerate(kinds)
+        for term in terms
+        for name in term.aliases
+    }
+    names = frozenset(sign.join(term.en for term in terms) for terms in product(*kinds))
+    return Vocabulary(names, re.compile(pattern, re.IGNORECASE), spellings, sign)
 
 
 @cache
 def _vocabularies() -> list[Vocabulary]:
-    found = [_vocabulary(terms) for terms in _OF_ONE]
-    for (firsts, seconds), between, reverse, sign in _OF_TWO:
-        one, other = _any(firsts), _any(seconds)
-        pattern = f"{one}(?:{between}){other}"
-        if reverse:
-            pattern += f"|{other}(?:{reverse}){one}"
-        kinds = (firsts,) if firsts is seconds else (firsts, seconds)
-        spellings = {
-            name.casefold(): (place, term.en)
-            for place, terms in enumerate(kinds)
-            for term in terms
-            for name in term.aliases
-        }
-        names = frozenset(sign.join((one.en, other.en)) for one, other in product(firsts, seconds))
-        found.append(Vocabulary(names, re.compile(pattern, re.IGNORECASE), spellings, sign))
-    return found
+    marks, between_marks = (tuple(COLOURS), SHAPES), PATTERNS["between_marks"].pattern
+    return [
+        *(_vocabulary((terms,)) for terms in (MONTHS, PLACES, PEOPLE, GOODS, PUMPS, TOWERS)),
+        _vocabulary(marks, between_marks, r"(?:\s*[|(]\s*)", " "),
+        _vocabulary((PLACES, PLACES), PATTERNS["between_places"].pattern, "", "-"),
+    ]
 
 
 def vocabulary_of(terms: Sequence[Term]) -> Vocabulary:
     """That of the kind of these terms, or one of these alone."""
     names = {term.en for term in terms}
-    return next((each for each in _vocabularies() if each.names >= names), None) or _vocabulary(
-        tuple(terms)
-    )
+    known = next((each for each in _vocabularies() if each.names >= names), None)
+    return known or _vocabulary((tuple(terms),))
 
 
 def _any(terms: Sequence[Term]) -> str:
