@@ -229,12 +229,12 @@ def _ended_progress(summary: RunSummary | None) -> Mapping[str, Any]:
 
 
 def _request(specified: Specified | None) -> dict[str, Any]:
-    """The run as a request to a server would name it; models by label, data by file."""
+    """The run as a request to a server would name it: models by label, data by file if any."""
     if specified is None:
         return {"data": "", "models": {}}
     spec, shard = specified.spec, specified.shard
     files = _file_options(spec)
-    data = Path(str(spec.options.get("data", "")))
+    data = Path(str(spec.options.get("data", spec.benchmark)))
     request = spec.model_dump(
         mode="json",
         exclude_defaults=True,

@@ -84,6 +84,14 @@ async def test_runs_have_the_numbers_of_their_tables(tmp_path: Path, view: View)
     assert nested["numbers"][0]["columns"]
 
 
+async def test_drawn_data_are_called_by_their_benchmark(tmp_path: Path, view: View) -> None:
+    options = {"families": "shapes", "levels": "1", "n": 1}
+    spec = RunSpec(benchmark="scenes", models={"candidate": ALPHA}, options=options)
+    await evaluate(spec, tmp_path / "runs")
+    [row] = (await rows(await view(tmp_path / "runs"))).values()
+    assert row["request"]["data"] == "scenes"
+
+
 async def test_a_list_that_has_not_changed_is_not_sent_again(tmp_path: Path, view: View) -> None:
     client = await view((await make_run("mtbench101", tmp_path)).parent)
     tag = (await client.get("/web/runs")).headers["etag"]
