@@ -73,12 +73,8 @@ class Canvas:
         """An upright rectangle from its upper left corner to the opposite one."""
         left, top, right, bottom = *_scaled(corner), *_scaled(opposite)
         place = (left, top, max(left, right - 1), max(top, bottom - 1))
-        thick = round(width * _SCALE)
-        if radius:
-            corners = round(radius * _SCALE)
-            self._draw.rounded_rectangle(place, corners, fill, outline, thick)
-        else:
-            self._draw.rectangle(place, fill, outline, thick)
+        corners, thick = round(radius * _SCALE), round(width * _SCALE)
+        self._draw.rounded_rectangle(place, corners, fill, outline, thick)
 
     def disc(
         self,

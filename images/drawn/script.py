@@ -15,7 +15,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from images.drawn.reading import bindings, masked, plain
-from images.drawn.truth import Check, Dialogue, Name, Number, Outcome, Turn, Value, find_terms
+from images.drawn.truth import Check, Dialogue, Name, Number, Outcome, Turn, find_terms
 from images.drawn.words import COLOURED, HALVES, SIZES, TEXTS, latin, listed
 
 if TYPE_CHECKING:
@@ -25,7 +25,52 @@ Things: TypeAlias = "tuple[Thing, ...]"
 GUESS: Final = 1 / (2 * len(COLOURED))
 """The chance to guess a thing and its size or half."""
 _YES, _TIMES = ("yes", "no"), ("2", "1")
+_ALIASES = {
+    term.en: term for term in (*SIZES, *HALVES, latin("no", "not"), latin("others", "rest"))
+}
 _SCRIPT: Final[dict[str, dict[str, dict[str, Any]]]] = TEXTS["script"]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What is asked and answered; `verdicts` are words or numbers of which each thing gets one."""
+
+    instruction: str
+    reference: str
+    verdicts: tuple[str, ...] = ()
+
+    def check(self, reply: str) -> Check:
+        """Compare what a reply says with the reference: names, verdicts, numbers, order, lines."""
+        expected, stated = self._read(self.reference), self._read(reply)
+        missed = (*(expected - stated).elements(), *(stated - expected).elements())
+        share = (expected & stated).total() / (expected | stated).total()
+        outcome: Outcome = "right" if not missed else "wrong" if stated else "unread"
+        return Check(outcome, share, bool(stated), missed)
+
+    def _read(self, reply: str) -> Counter[str]:
+        """Each thing with its verdict, if any, and what else is said."""
+        text = re.sub(r"(?<=\d):", " :", plain(reply))
+        named = [*find_terms(COLOURED, text)]
+        names = [str(each.value) for each in named]
+        rest = re.sub(r"\b1 (?=\x00)", "", masked(text, named))  # "one red circle" does not count
+        facts = [f"{mention.value:g}" for mention in Number(0).find(rest)]
+        pairs: list[tuple[str, str]] = []
+        if self.verdicts:
+            terms = tuple(_ALIASES.get(word) or latin(word) for word in self.verdicts)
+            kind = Number(0) if self.verdicts == _TIMES else Name(terms[0], terms)
+            values = bindings(text, COLOURED, kind)
+            pairs = [(name, f"{v:g}" if isinstance(v, float) else v) for name, v in values]
+            if isinstance(kind, Name):
+                facts += [str(mention.value) for mention in kind.find(rest)]
+        said = Counter(f"{name}: {value}" for name, value in pairs)
+        said += Counter(names) - Counter(name for name, _ in pairs)
+        said += Counter(facts) - Counter(value for _, value in pairs)
+        if "from left to right" in self.instruction and names:
+            said[f"order: {', '.join(names)}"] += 1
+        lines = [each for each in reply.splitlines() if each.strip()]
+        if "\n" in self.reference and lines:
+            said[f"{len(lines)} lines"] += 1
+        return said
 
 
 class _Group(NamedTuple):
@@ -39,9 +84,8 @@ class _Group(NamedTuple):
 
 def write_script(scene: Scene, random: Random) -> Dialogue:
     """Three turns about `scene`, their tasks drawn by lot."""
-    look, question, seen, things, groups = _look(scene.things, random)
-    verdicts = tuple(group.word for group in groups)
-    first = _turn(scene, "perception", look, Line(question, seen, verdicts), things)
+    task, line, things, groups = _look(scene.things, random)
+    first = _turn(scene, "perception", task, line, things)
     task, line, number = _reason(things, groups, random)
     second = _turn(scene, "reasoning", task, line, things)
     task = random.choice(tuple(_SCRIPT["creation"]))
@@ -85,8 +129,8 @@ def _turn(scene: Scene, level: str, task: str, line: Line, things: Things) -> Tu
     )
 
 
-def _look(things: Things, random: Random) -> tuple[str, str, str, Things, list[_Group]]:
-    """A task of perception, its question and answer, the things it names, and their groups."""
+def _look(things: Things, random: Random) -> tuple[str, Line, Things, list[_Group]]:
+    """A task of perception, the things that its answer names, and their groups, if any."""
     splits: list[tuple[str, Things, Things]] = []
     while not splits:
         task = random.choice(tuple(_SCRIPT["perception"]))
@@ -101,7 +145,9 @@ def _look(things: Things, random: Random) -> tuple[str, str, str, Things, list[_
         _Group(word.format(which=which), called.format(which=which), gone.format(which=which), part)
         for (word, called, gone), part in zip(words.get("groups", ()), (one, other), strict=False)
     ]
-    return task, question.format(which=which), _capital(answer), one + other, groups
+    verdicts = tuple(group.word for group in groups)
+    line = Line(question.format(which=which), _capital(answer), verdicts)
+    return task, line, one + other, groups
 
 
 def _splits(task: str, things: Things) -> list[tuple[str, Things, Things]]:
@@ -226,58 +272,3 @@ def _number(things: Things) -> str:
 
 def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """What is asked and answered; `verdicts` are words or numbers of which each thing gets one."""
-
-    instruction: str
-    reference: str
-    verdicts: tuple[str, ...] = ()
-
-    def check(self, reply: str) -> Check:
-        """Compare what a reply says with the reference: names, verdicts, numbers, order, lines."""
-        expected, stated = self._read(self.reference), self._read(reply)
-        missed = (*(expected - stated).elements(), *(stated - expected).elements())
-        share = (expected & stated).total() / (expected | stated).total()
-        outcome: Outcome = "right" if not missed else "wrong" if stated else "unread"
-        return Check(outcome, share, bool(stated), missed)
-
-    def _read(self, reply: str) -> Counter[str]:
-        """Each thing with its verdict, if any, and what else is said."""
-        text = re.sub(r"(?<=\d):", " :", plain(reply))
-        named = [*find_terms(COLOURED, text)]
-        names = [str(each.value) for each in named]
-        rest = re.sub(r"\b1 (?=\x00)", "", masked(text, named))  # "one red circle" does not count
-        facts = [f"{mention.value:g}" for mention in Number(0).find(rest)]
-        pairs: list[tuple[str, str]] = []
-        if self.verdicts:
-            kind = _kind(self.verdicts)
-            values = bindings(text, COLOURED, kind)
-            pairs = [(name, f"{v:g}" if isinstance(v, float) else v) for name, v in values]
-            if isinstance(kind, Name):
-                facts += [str(mention.value) for mention in kind.find(rest)]
-        said = Counter(f"{name}: {value}" for name, value in pairs)
-        said += Counter(names) - Counter(name for name, _ in pairs)
-        said += Counter(facts) - Counter(value for _, value in pairs)
-        if "from left to right" in self.instruction and names:
-            said[f"order: {', '.join(names)}"] += 1
-        lines = [each for each in reply.splitlines() if each.strip()]
-        if "\n" in self.reference and lines:
-            said[f"{len(lines)} lines"] += 1
-        return said
-
-
-def _kind(verdicts: tuple[str, ...]) -> Value:
-    """The kind of value that a thing gets: a number, or one of some words."""
-    if verdicts == _TIMES:
-        return Number(0)
-    terms = tuple(_ALIASES.get(word) or latin(word) for word in verdicts)
-    return Name(terms[0], terms)
-
-
-_ALIASES = {term.en: term for term in (*SIZES, *HALVES)} | {
-    "no": latin("no", "not"),
-    "others": latin("others", "rest"),
-}

@@ -82,7 +82,14 @@ def load_table(name: str) -> dict[str, Any]:
     return tomllib.loads(Path(__file__).with_name(f"{name}.toml").read_text("utf-8"))
 
 
-_WORDS: Final = load_table("words")
+def _frozen(entry: Any) -> Any:
+    """The entry with tuples for lists: colours are tuples."""
+    if isinstance(entry, dict):
+        return {name: _frozen(value) for name, value in entry.items()}
+    return tuple(map(_frozen, entry)) if isinstance(entry, list) else entry
+
+
+_WORDS: Final = _frozen(load_table("words"))
 TEXTS: Final = load_table("texts")
 PATTERNS: Final = {
     name: re.compile("|".join([pattern] if isinstance(pattern, str) else pattern))
@@ -112,21 +119,11 @@ def _terms(kind: str) -> tuple[Term, ...]:
     return tuple(Term(en, zh, tuple(also)) for en, (zh, *also) in _WORDS[kind].items())
 
 
-def _paints(kind: str) -> dict[str, Colour]:
-    return {name: tuple(paint) for name, paint in _WORDS[kind].items()}
-
-
-def _frozen(look: Any) -> Any:
-    return tuple(map(_frozen, look)) if isinstance(look, list) else look
-
-
-LOOKS: Final[dict[str, dict[str, tuple[Any, ...]]]] = {
-    family: {kind: _frozen(looks) for kind, looks in kinds.items()}
-    for family, kinds in _WORDS["looks"].items()
-}
+LOOKS: Final[dict[str, dict[str, tuple[Any, ...]]]] = _WORDS["looks"]
 """Family -> kind -> colours and captions, one of which is drawn."""
-TONES, GROUNDS = _paints("tones"), _paints("grounds")
-COLOURS: Final = {term: _paints("paints")[term.en] for term in _terms("colours")}
+TONES: Final[dict[str, Colour]] = _WORDS["tones"]
+GROUNDS: Final[dict[str, Colour]] = _WORDS["grounds"]
+COLOURS: Final[dict[Term, Colour]] = {term: _WORDS["paints"][term.en] for term in _terms("colours")}
 """Colours that people name alike on a light ground."""
 CLEAR_COLOURS: Final = [term for term in COLOURS if term.en not in ("brown", "grey", "pink")]
 """Those that small marks can have."""
