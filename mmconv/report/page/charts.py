@@ -281,7 +281,11 @@ def _table_charts(table: Table, display: Display, candidate: str) -> list[Chart]
     conditions = list(dict.fromkeys(display.place_of(row)[1] for row in display.rows))
     for column in columns:
         key = column if by_condition else _unit(column)
-        title = column + ": change" * is_signed(table) if by_condition else table.title
+        title = (
+            column + ": change from the condition before" * is_signed(table)
+            if by_condition
+            else table.title
+        )
         alike = [name for name in columns if _unit(name) == key]
         colours = colours_of(conditions if by_condition else alike)
         chart = charts.setdefault(key, Chart(title, table, colours))

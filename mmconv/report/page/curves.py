@@ -10,15 +10,18 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 
 from mmconv.benchmarks.base.layouts import write_estimate
 from mmconv.benchmarks.options import Display
 from mmconv.core.types import Axis, Cell, Table
 from mmconv.report.page.charts import (
     COLOURS,
+    HOLLOW,
     LINE,
     WIDTH,
     Plot,
+    Point,
     colours_of,
     draw_text,
     number_ticks,
@@ -76,16 +79,12 @@ class Curves:
             if column != self.axis.mark and (number := _NUMBER.search(column))
         }
 
-    def points(self, series: str) -> dict[float, tuple[float, float, float]]:
-        """Place -> value, low and high; those without an interval have the value three times."""
+    def points(self, series: str) -> dict[float, Point]:
+        """Place -> its number."""
         row = self.rows[series]
         cells = {place: row.get(column) for column, place in self.places.items()}
         return {
-            place: (
-                cell.value,
-                cell.value if cell.low is None else cell.low,
-                cell.value if cell.high is None else cell.high,
-            )
+            place: Point(cell.value, cell.low, cell.high)
             for place, cell in cells.items()
             if cell is not None and isinstance(cell.value, float)
         }
@@ -118,12 +117,14 @@ class Curves:
         drawn.append(draw_text((LEFT + RIGHT) / 2, bottom + 27, self.axis.title, "middle"))
         texts = {name: f": {write_estimate(cell, most=1)}" for name, cell in marks.items()}
         only = texts.get(next(iter(self.rows)), "") if len(self.rows) == 1 else ""
+        is_hollow = any(p.low is None for name in self.rows for p in self.points(name).values())
+        notes = [f"{MARK}\N{NO-BREAK SPACE}{self.axis.mark}{only}"] if marks else []
         return Plot(
             title=self.title,
             svg=f'<svg class="plot" viewBox="0 0 {WIDTH:.0f} {bottom + 30:.0f}" '
             f'aria-hidden="true" focusable="false">{"".join(drawn)}</svg>',
             words="; ".join(self._words(name) for name in self.rows),
-            note=f"{MARK}\N{NO-BREAK SPACE}{self.axis.mark}{only}" if marks else "",
+            note="; ".join([*notes, *([HOLLOW] if is_hollow else [])]),
             legend=tuple((name + texts.get(name, ""), self.colours[name]) for name in self.rows),
         )
 
@@ -147,18 +148,21 @@ class Curves:
         return f"{series}: {broken}{self.axis.title} {', '.join(numbers)}"
 
 
-def _draw_curve(
-    points: Mapping[float, tuple[float, float, float]], x: Scale, y: Scale, paint: str
-) -> Iterator[str]:
-    upper = [f"{x(place):.1f},{y(high):.1f}" for place, (_, _, high) in points.items()]
-    lower = [f"{x(place):.1f},{y(low):.1f}" for place, (_, low, _) in points.items()]
-    middle = [f"{x(place):.1f},{y(value):.1f}" for place, (value, _, _) in points.items()]
-    band = " ".join([*upper, *lower[::-1]])
-    yield f'<polygon class="band" points="{band}" style="fill:{paint}"/>'
-    yield f'<polyline points="{" ".join(middle)}" style="stroke:{paint}"/>'
-    for at in middle:
-        left, top = at.split(",")
-        yield f'<circle cx="{left}" cy="{top}" r="2" style="fill:{paint}"/>'
+def _draw_curve(points: Mapping[float, Point], x: Scale, y: Scale, paint: str) -> Iterator[str]:
+    """The curve over its band, which has gaps where points are hollow: without an interval."""
+    for _, part in groupby(points.items(), key=lambda item: item[1].low is None):
+        ends = [(x(at), point[1:]) for at, point in part]
+        upper = [f"{at:.1f},{y(high):.1f}" for at, (_, high) in ends if high is not None]
+        lower = [f"{at:.1f},{y(low):.1f}" for at, (low, _) in ends if low is not None]
+        band = " ".join([*upper, *lower[::-1]])
+        if band:
+            yield f'<polygon class="band" points="{band}" style="fill:{paint};stroke:{paint}"/>'
+    middle = " ".join(f"{x(at):.1f},{y(point.value):.1f}" for at, point in points.items())
+    yield f'<polyline points="{middle}" style="stroke:{paint}"/>'
+    for at, point in points.items():
+        fill = "var(--paper)" if point.low is None else paint
+        place = f'cx="{x(at):.1f}" cy="{y(point.value):.1f}"'
+        yield f'<circle {place} r="2.2" style="fill:{fill};stroke:{paint}"/>'
 
 
 def _draw_mark(cell: Cell, x: Scale, ends: tuple[float, float], paint: str) -> Iterator[str]:
@@ -171,8 +175,8 @@ def _draw_mark(cell: Cell, x: Scale, ends: tuple[float, float], paint: str) -> I
         yield f'<line class="interval-line" {across} style="stroke:{paint}"/>'
     middle = x(cell.value)
     if outside := cell.outside(cell.value):
-        anchor = "start" if outside.startswith("<") else "end"
-        yield f'<g style="fill:{paint}">{draw_text(middle, row + 3.5, outside, anchor)}</g>'
+        before = (middle if cell.low is None else x(cell.low)) - 5
+        yield f'<g style="fill:{paint}">{draw_text(before, row + 3.5, outside, "end")}</g>'
         return
     down = f'x1="{middle:.1f}" x2="{middle:.1f}" y1="{start:.1f}" y2="{row:.1f}"'
     yield f'<line class="drop" {down} style="stroke:{paint}"/>'
@@ -226,6 +230,7 @@ def _pictures(
         for name in curves.rows
         for point in curves.points(name).values()
         for number in point
+        if number is not None
     ]
     numbers += [] if table.axis.line is None else [table.axis.line]
     for curves in drawn:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from mmconv.benchmarks.options import Display
 from mmconv.core.types import Axis, Cell, Table
-from mmconv.report.page.charts import COLOURS
+from mmconv.report.page.charts import COLOURS, HOLLOW
 from mmconv.report.page.curves import MARK, run_curves
 
 AXIS = Axis(title="level", line=50.0, mark="breaks")
@@ -60,6 +60,15 @@ def test_other_rows_have_a_picture_each_and_need_two_places() -> None:
     [picture] = run_curves(tables, DISPLAY)
     assert picture.title == "Right: task"
     assert picture.plot().note == ""
+
+
+def test_a_band_has_a_gap_where_there_is_no_interval() -> None:
+    cells = row(90, 60, 50, 40, 20) | {"level 3": Cell(value=50.0, n=3)}
+    [picture] = run_curves([table(S1=cells)], DISPLAY)
+    plot = picture.plot()
+    assert plot.svg.count('class="band"') == 2
+    assert plot.svg.count("fill:var(--paper)") == 1
+    assert plot.note == HOLLOW
 
 
 def test_more_curves_than_colours_are_not_drawn() -> None:
