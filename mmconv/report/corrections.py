@@ -24,7 +24,7 @@ from mmconv.benchmarks.registry import find_class
 from mmconv.core.atomic_writes import atomic_write
 from mmconv.core.config import CANDIDATE, RunSpec
 from mmconv.core.errors import ConfigError
-from mmconv.core.types import Cell, Score, Table
+from mmconv.core.types import Cell, Score, Summary, Table
 from mmconv.report.agreement.panels import FIELDS, Rating, distinct, label, name_as_judged
 from mmconv.report.tables.formats import write_tables
 from mmconv.run_folder.layout import LABELS, TABLES
@@ -38,6 +38,9 @@ LEVEL = 0.05
 
 ALL = "all conditions"
 """The row of a judge's errors whatever the condition."""
+
+NO_SKILL = "labels show a judge that is not better than chance"
+"""Why failures are not corrected by a and b."""
 
 THRESHOLD = "failure_"
 """The begin of the option that says below which value of a score an answer has failed."""
@@ -217,14 +220,16 @@ def _row(
     if fails_right is not None and passes_wrong is not None:
         summary = correct_share(judged, fails_right, passes_wrong)
         if summary.low is None:
-            summary = replace(summary, missing=_count_wanted(fails_right, passes_wrong))
+            summary = replace(summary, missing=_why_none(summary, fails_right, passes_wrong))
         yield f"failures (%){CORRECTED}", as_cell(summary, 100.0, share=True)
 
 
-def _count_wanted(*rates: Rate) -> Mapping[str, int]:
-    """How many labels both rates still want, if further ones are like those at hand."""
+def _why_none(summary: Summary, *rates: Rate) -> Mapping[str, int]:
+    """Why an interval is missing: how many labels both rates want if further ones are alike."""
     clusters = min(len({*each.verdicts.clusters}) for each in rates if each.verdicts)
     labels = sum(each.n for each in rates)
+    if summary.mean is None:
+        return {NO_SKILL: labels}
     more = ceil(labels * FEWEST_CLUSTERS / clusters) - labels
     return {WANTED: more} if more > 0 else {}
 

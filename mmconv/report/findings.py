@@ -72,7 +72,7 @@ def comparison_findings(comparison: Comparison, display: Display) -> tuple[str, 
         return ()
     power = ""
     if (size := comparison.detectable.get((first.row, first.column))) is not None:
-        power = f" With 80 % power, a true difference of {size:.2g} is found."
+        power = f" A true difference of {size:.2g} is found with 80 % power."
     return (f"No difference is significant. {_minus(comparison, first, display)}{power}",)
 
 
@@ -141,5 +141,8 @@ def _difference(comparison: Comparison, estimate: _Estimate, display: Display) -
 
 def _minus(comparison: Comparison, estimate: _Estimate, display: Display) -> str:
     quantity, label = split_row(comparison, estimate.row)
-    name = f"{display.name_row(quantity)}, {estimate.column}"
-    return f"{label} minus {comparison.runs[0].label} in {name}: {estimate.write()}."
+    if estimate.table.name == SCORE_DIFFERENCES:
+        # a change keeps its own name: readers would take the other one for a score
+        quantity = display.name_row(quantity)
+    change = f"{quantity}, {estimate.column}: {estimate.write()}"
+    return f"{label} minus {comparison.runs[0].label} in {change}."

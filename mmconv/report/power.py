@@ -33,10 +33,10 @@ DEFAULT = "pilot.json"
 """A file of a benchmark's package: the errors of a pilot that comes with mmconv."""
 
 NOTES = (
-    "Found now: the least true difference that a test at the 5 % level finds with 80 % power with "
-    "the samples of the pilot. The other columns have what finds the effect with 80 % power if "
-    "the pilot's errors are the true ones; empty cells cannot be known from this pilot, or no "
-    "number of them would do.",
+    "Found now: the least true difference that one test at the 5 % level finds with 80 % power "
+    "over the pilot's samples. Corrected for many tests, as in compare, it is larger. The other "
+    "columns have what finds the effect with 80 % power if the pilot's errors are the true ones; "
+    "empty cells cannot be known from this pilot, or no number of them would do.",
     "Trials, verdicts and labelled samples count for the samples of the pilot. Trials need a pilot "
     "with --trials 2 or more; verdicts on each answer one with two judges, which may be one model "
     "twice under two names and seeds; labelled samples one corrected by mmconv agree --correct.",

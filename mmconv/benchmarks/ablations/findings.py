@@ -25,29 +25,33 @@ def largest_gain(rows: Rows) -> Iterator[str]:
     """Where perfect earlier turns change scores most, if that is not chance or the judge.
 
     Three changes are tested together, as three controls are. If none is significant, the size that
-    would have been found in each of them.
+    would have been found in each of them. What people's labels show needs no control.
     """
+    title = next((column for row in rows.values() for column in row), "")
+    corrected = f"{title}{CORRECTED}"
+    by_people = any(corrected in row for row in rows.values())
+    unit = corrected if by_people else title
     gains = {
         name: cell
-        for name in rows
-        if not name.startswith("S0") and (cell := _first_cell(rows[name]))
+        for name, row in rows.items()
+        if not name.startswith("S0") and (cell := _known(row.get(unit)))
     }
     changed = {name: cell for name, cell in gains.items() if is_one_of_three(cell)}
     sure = {
         name: cell
         for name, cell in changed.items()
-        if not any(map(is_one_of_three, _controls(rows[name])))
+        if by_people or not any(map(is_one_of_three, _controls(rows[name])))
     }
     if sure:
         name, cell = max(sure.items(), key=lambda item: abs(_value(item[1])))
         condition, turn = QUANTITIES[DELTAS[name][1]]
-        change = f"{write_estimate(cell, signed=True)} in {next(iter(rows[name]))}"
+        change = f"{write_estimate(cell, signed=True)} in {unit}"
         yield f"Largest change: {LEVELS[turn]} with perfect {condition}, {change}."
     elif gains and not changed:
-        least, unit = max(map(_detectable, gains.values())), next(iter(rows[next(iter(gains))]))
+        least = max(map(_detectable, gains.values()))
         yield (
-            "No turn changes significantly with perfect earlier turns, all three tested together. "
-            f"With 80 % power, a true change of {least:.2g} is found in {unit}."
+            "No turn changes significantly with perfect earlier turns; three changes are tested "
+            f"together. A true change of {least:.2g} in {unit} is found with 80 % power."
         )
 
 
@@ -67,7 +71,10 @@ def causes(grading: Grading, rows: Rows) -> Iterator[str]:
             yield f"{claims[0].removesuffix('.')}, corrected by people."
             continue
         if any(is_one_of_three(row.get(grading.points.title)) for row in shares.values()):
-            yield f"Nothing is said of failures in {level}: a control is not 0."
+            yield (
+                f"Nothing is said of failures in {level}: verdicts also change where a right turn "
+                "is replaced by a perfect one (control)."
+            )
             continue
         bounds, fixed = (
             {cause: cell for cause, row in shares.items() if (cell := _known(row.get(title)))}
@@ -123,11 +130,6 @@ def _detectable(cell: Cell) -> float:
     """The least true change that is found with 80 % power as one of three, by its interval."""
     half = ((cell.high or 0.0) - (cell.low or 0.0)) / 2
     return half * (_OF_THREE + POWER) / _OF_ONE
-
-
-def _first_cell(row: Mapping[str, Cell]) -> Cell | None:
-    """The cell of the first grading, if it has a value and an interval."""
-    return _known(next(iter(row.values())))
 
 
 def _value(cell: Cell) -> float:

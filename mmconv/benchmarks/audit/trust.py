@@ -27,9 +27,9 @@ ERRORS = {
 """Row -> what it says if it is too high."""
 
 BIASES = {
-    rows_of.KINDER_TO_RIGHT: "after right turns it passes right answers more often, by {} points",
-    rows_of.KINDER_TO_WRONG: "after right turns it passes wrong answers more often, by {} points",
-    rows_of.PREFERS_FIRST: "it prefers the answer that is shown first, by {} points",
+    rows_of.KINDER_TO_RIGHT: "after right turns {} points more right answers pass than after wrong",
+    rows_of.KINDER_TO_WRONG: "after right turns {} points more wrong answers pass than after wrong",
+    rows_of.PREFERS_FIRST: "of equal answers, the first wins {} points more often than the second",
     rows_of.LENGTH: "an answer twice as long changes its score by {}",
     rows_of.SHORTENED: "an answer in fewer words changes its score by {}",
 }

@@ -6,7 +6,8 @@ metric reads them as it reads the judge's. All estimates are `mmconv.stats.corre
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 from mmconv.benchmarks.base.metrics import LARGEST_WIDTH, Delta, Mean, MeanOf, Metric, Ratio
@@ -30,6 +31,9 @@ NOTE = (
 
 WANTED = "labels wanted for an interval"
 """Why a corrected number has no interval: more labels are missing."""
+
+HOPELESS = "more labels (all there can be) that would not be enough"
+"""Why it has none if labels of all other samples would not do."""
 
 GAINS = (-1.0, 0.0, 0.0, 1.0)
 """What two shares of a sample can differ by."""
@@ -123,8 +127,8 @@ def _ratio(metric: Ratio, frame: ScoreFrame, people: ScoreFrame) -> Summary | No
     ):
         return summary
     wanted = count_wanted(over, under, metric.possible, LARGEST_WIDTH)
-    more = (wanted or 0) - len(under.people)
-    missing: Mapping[str, int] = {WANTED: more} if more > 0 else {}
+    more, others = (wanted or math.inf) - len(under.people), len(under.rest)
+    missing = {WANTED: int(more)} if more <= others else {HOPELESS: others}
     return replace(summary, mean=None, low=None, high=None, missing=missing)
 
 

@@ -70,8 +70,9 @@ NOT_CITED = (
     "each time also succeeds by chance, and this rule books that on earlier levels."
 )
 SCORED = (
-    "n counts failures with a score under every condition; the others are missing. The shares hold "
-    "for all failures if no outcome makes a score more likely to be missing."
+    "n counts failures with a score under every condition, and of fixed failures how many fewer "
+    "there are; the others are missing. The shares hold for all failures if no outcome makes a "
+    "score more likely to be missing."
 )
 ADD_UP = (
     "The rows of a failed level add up to its first row, but for rounding. Only samples with a "

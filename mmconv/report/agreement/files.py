@@ -18,6 +18,7 @@ from pathlib import Path
 
 from mmconv.benchmarks.data_files.records import Record, read_records, text
 from mmconv.core.errors import ConfigError, DataError
+from mmconv.core.judges import JUDGE
 from mmconv.core.score_rows import CLUSTER
 from mmconv.report.agreement.panels import Rating, list_values
 from mmconv.report.tables.formats import unquote_formula
@@ -89,7 +90,7 @@ def _scores(path: Path, tags: Mapping[str, str]) -> Iterator[Rating]:
         rating = Rating(
             where=f"{path.name} line {number}",
             sample=score.sample,
-            rater=path.stem,
+            rater=JUDGE,
             value=score.value,
             why=score.why or "",
             metric=score.metric,

@@ -401,7 +401,9 @@ class _Differences:
         filled = {*columns, *(column for cells in rows.values() for column in cells)}
         every = (each for group in columns for each in (group, f"{group}{CORRECTED}"))
         shown = [each for each in every if each in filled]
-        what = f"{DIFFERS}: significant" if significant else "No difference is significant"
+        what = (
+            f"{DIFFERS}: significant" if significant else "None of these differences is significant"
+        )
         tested = [key for key in self.detectable if key[0] in rows]
         runs = self._others[0].run.label if len(self._others) == 1 else "each run"
         name, title = _TABLES[kind]
@@ -473,4 +475,4 @@ class _Differences:
             if (found := [self.detectable[key] for key in tested if key[1] == column])
         ]
         if {*tested} - self.significant and sizes:
-            yield f"With 80 % power, a true difference of this size is found: {', '.join(sizes)}."
+            yield f"True differences that every row finds with 80 % power: {', '.join(sizes)}."

@@ -213,8 +213,7 @@ def _fill_part(
         note
         for source in sources
         for note in source.notes
-        for about, colon, _ in [note.partition(":")]
-        if not colon or about not in source.columns or about in shown
+        if _is_about(note, shown) or not _is_about(note, source.columns)
     ]
     return Table(
         name="_".join(filter(None, (NAME, board.name, part.name))),
@@ -229,6 +228,12 @@ def _fill_part(
         digits=max((source.digits for source in sources), default=2),
         signed=part.signed,
     )
+
+
+def _is_about(note: str, columns: Iterable[str]) -> bool:
+    """Whether a note explains one of these columns: it begins with a part of their title."""
+    about, colon, _ = note.partition(":")
+    return bool(colon) and any(about.casefold() in column.casefold() for column in columns)
 
 
 def _usage(entries: Sequence[_Entry]) -> Table:

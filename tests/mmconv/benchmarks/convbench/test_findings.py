@@ -128,10 +128,24 @@ def test_the_largest_gain_is_named_if_it_is_not_chance() -> None:
     [none] = findings("deltas", {GAIN: larger})
     assert "No turn changes significantly" in none
     # half of the interval is 3: (2.39 + 0.84) / 1.96 times that
-    assert "a true change of 5 is found in direct" in none
+    assert "A true change of 5 in direct is found" in none
     # sure by itself, not as one of three
     [none] = findings("deltas", {GAIN: Cell(value=1.0, low=0.05, high=1.95, n=80)})
     assert "No turn changes significantly" in none
+
+
+def test_the_largest_gain_is_that_of_people_if_there_are_labels() -> None:
+    kind, fair = Cell(value=2.0, low=1.5, high=2.5, n=80), Cell(value=0.2, low=-0.4, high=0.8, n=30)
+    title = DIRECT.group.title
+    row = {title: kind, DIRECT.control.title: kind, f"{title}{CORRECTED}": fair}
+    [none] = [each for each in said("deltas", {GAIN: row}) if not each.startswith("WARNING: ")]
+    assert none.startswith("No turn changes significantly")
+    [sure] = [
+        each
+        for each in said("deltas", {GAIN: {**row, f"{title}{CORRECTED}": kind}})
+        if not each.startswith("WARNING: ")
+    ]
+    assert sure.endswith(f"+2.00 [1.50, 2.50] in {title}{CORRECTED}.")
 
 
 @pytest.mark.parametrize(

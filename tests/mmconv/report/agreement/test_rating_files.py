@@ -60,7 +60,7 @@ def test_scores_are_ratings_by_the_judge_and_chosen_by_their_tags(tmp_path: Path
     ]
     path.write_bytes(b"".join(orjson.dumps(score_record(score)) + b"\n" for score in scores))
     trial, unread = read_ratings(path)
-    assert (trial.rater, trial.sample, trial.turn, trial.cluster) == ("scores", "1#2", "0", "1")
+    assert (trial.rater, trial.sample, trial.turn, trial.cluster) == ("judge", "1#2", "0", "1")
     assert (unread.value, unread.why, unread.turn) == (None, "unparsed", None)
     assert [each.sample for each in read_ratings(path, {"order": "2"})] == ["2"]
     # the line is that of the file, whichever scores were chosen

@@ -154,7 +154,7 @@ async def test_several_runs_are_corrected_and_runs_of_one_model_told_apart(tmp_p
     ]
     [counted] = re.findall(r"over the (\d+) differences of all tables", " ".join(differences.notes))
     assert sizes[0] < int(counted) <= sum(sizes)
-    found = [note for note in differences.notes if note.startswith("With 80 % power, ")]
+    found = [note for note in differences.notes if note.startswith("True differences that ")]
     assert len(found) == 1
 
 
