@@ -102,10 +102,9 @@ def split_row(comparison: Comparison, row: str) -> tuple[str, str]:
 
 
 def _generic_findings(tables: Sequence[Table]) -> Iterator[str]:
-    """The first number, with an interval if any has one, and the largest change that is sure."""
+    """The first number, and the largest change that is sure."""
     plain = [table for table in tables if not is_signed(table)]
-    first = next(_estimates(plain), None) or next(_estimates(plain, is_estimate), None)
-    if first:
+    if first := next(_estimates(plain, is_estimate), None):
         size = f" (n = {first.cell.n:,})" if first.cell.n is not None else ""
         yield f"{first.row}, {first.column}: {first.write(signed=False)}{size}."
     changes = [

@@ -33,7 +33,7 @@ from mmconv.benchmarks.audit.controls import (
     describe_state,
     lengthen,
 )
-from mmconv.benchmarks.audit.metrics import Measured, measure_judge, measure_turns
+from mmconv.benchmarks.audit.metrics import Measured, measure_judge
 from mmconv.benchmarks.audit.trust import layouts
 from mmconv.benchmarks.base.benchmark import Benchmark, ImageOptions
 from mmconv.benchmarks.base.dataset import Dataset
@@ -285,11 +285,7 @@ class Audit(Benchmark[Sample, AuditOptions]):
 
     def metrics_for(self, frame: ScoreFrame) -> list[Metric]:
         """The controls of each score that was made."""
-        measured = [*self.measured(frame)]
-        return [
-            *(metric for each in measured for metric in measure_judge(each)),
-            *(metric for each in measured for metric in measure_turns(each)),
-        ]
+        return [metric for each in self.measured(frame) for metric in measure_judge(each)]
 
     def measured(self, frame: ScoreFrame) -> Iterator[Measured]:
         """The scores that are audited: a judge's opinions."""
@@ -305,7 +301,7 @@ class Audit(Benchmark[Sample, AuditOptions]):
                 )
 
     def layouts(self) -> Iterable[Layout | Build]:
-        """Whether the judge can be trusted, and its errors by turn."""
+        """Whether the judge can be trusted, and what moves its verdicts."""
         return layouts(self.inner.title or self.inner.name)
 
 

@@ -33,6 +33,7 @@ from mmconv.benchmarks.base.metrics import (
     Metric,
     Official,
     Select,
+    Together,
 )
 from mmconv.core.score_rows import CLUSTER
 from mmconv.core.types import Cell, Score, Summary
@@ -73,7 +74,6 @@ MEANINGS = {
 
 TABLE = "audit"
 STEADINESS = "steadiness"
-TURNS = "turns"
 
 Where: TypeAlias = tuple[tuple[str, str | tuple[str, ...]], ...]
 """Fields and tags of scores, each with the texts to match."""
@@ -116,17 +116,6 @@ class Measured:
     def fails(self, score: float) -> float:
         """1 for a score that does not pass, else 0."""
         return float(score < self.least)
-
-
-@dataclass(frozen=True, slots=True)
-class PerSample:
-    """The mean of each sample's rows."""
-
-    of: ColumnOf
-
-    def __call__(self, frame: ScoreFrame) -> Column:
-        """One row for each sample."""
-        return self.of(frame).per_sample("mean")
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,10 +185,13 @@ class OfPairs:
 def measure_judge(measured: Measured) -> Iterator[Metric]:
     """The controls of a score, as far as a run has them."""
     yield _separation(measured)
-    yield from _rates(measured, TABLE)
     if not measured.is_comparison:
+        fails = measured.verdicts(measured.fails, condition=RIGHT)
+        yield _mean(FAILS_RIGHT, fails, measured.share)
         paraphrases = measured.verdicts(measured.fails, condition=PARAPHRASE)
         yield _mean(FAILS_PARAPHRASE, paraphrases, measured.share)
+    passes = measured.verdicts(measured.passes, condition=WRONG)
+    yield _mean(PASSES_WRONG, passes, measured.share)
     yield from _halo(measured)
     if measured.is_comparison:
         yield _mean(PREFERS_FIRST, Firsts(measured), measured.balance)
@@ -217,12 +209,6 @@ def measure_judge(measured: Measured) -> Iterator[Metric]:
     yield from _repeats(measured)
 
 
-def measure_turns(measured: Measured) -> Iterator[Metric]:
-    """The error rates, for a table by turn."""
-    for mean in _rates(measured, TURNS):
-        yield replace(mean, name=f"{mean.name}, {measured.title}", compare=None)
-
-
 def _mean(name: str, of: ColumnOf, group: Group, table: str = TABLE) -> Mean:
     return Mean(name, of=of, group=group, table=table, meaning=MEANINGS[name])
 
@@ -235,14 +221,6 @@ def _separation(measured: Measured) -> Metric:
         return _mean(SEPARATION, balance, measured.balance)
     right = measured.verdicts(measured.passes, condition=RIGHT)
     return _delta(SEPARATION, wrong, right, measured)
-
-
-def _rates(measured: Measured, table: str) -> Iterator[Mean]:
-    if not measured.is_comparison:
-        fails = measured.verdicts(measured.fails, condition=RIGHT)
-        yield _mean(FAILS_RIGHT, fails, measured.share, table)
-    passes = measured.verdicts(measured.passes, condition=WRONG)
-    yield _mean(PASSES_WRONG, passes, measured.share, table)
 
 
 def _halo(measured: Measured) -> Iterator[Metric]:
@@ -261,7 +239,7 @@ def _halo(measured: Measured) -> Iterator[Metric]:
 
 
 def _delta(name: str, start: Select, goal: Select, measured: Measured) -> Delta:
-    ends = [Mean("", of=PerSample(each), group=measured.share) for each in (start, goal)]
+    ends = [Mean("", of=Together((each,)), group=measured.share) for each in (start, goal)]
     return Delta(
         name,
         start=ends[0],

@@ -54,13 +54,6 @@ def layouts(benchmark: str) -> Iterator[Layout]:
         "What moves the verdicts of {candidate}, in units of the score",
         remarks=warnings,
     )
-    yield Layout(
-        rows_of.TURNS,
-        "Errors by turn; turn 0 is the whole conversation",
-        columns={"turn": None},
-        column_label="turn {turn}",
-        detail=True,
-    )
 
 
 def findings(rows: Rows) -> Iterator[str]:
