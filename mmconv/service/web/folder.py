@@ -234,7 +234,7 @@ def _request(specified: Specified | None) -> dict[str, Any]:
         return {"data": "", "models": {}}
     spec, shard = specified.spec, specified.shard
     files = _file_options(spec)
-    data = Path(str(spec.options.get("data", spec.benchmark)))
+    data = Path(str(spec.options.get("data") or TITLES.get(spec.benchmark, spec.benchmark)))
     request = spec.model_dump(
         mode="json",
         exclude_defaults=True,

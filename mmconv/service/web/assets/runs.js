@@ -49,7 +49,7 @@
     const said = [run.title, run.request.data, judgeOf(run) && `judged by ${judgeOf(run)}`];
     said.push(...jobs.settings(run.request).map(([name, text]) => `${name} ${text}`));
     if (run.lost) said.push(`${count(run.lost, "call")} lost`);
-    return said.filter(Boolean).join(" · ");
+    return [...new Set(said.filter(Boolean))].join(" · ");
   }
 
   const FILTERS = {

@@ -89,7 +89,7 @@ async def test_drawn_data_are_called_by_their_benchmark(tmp_path: Path, view: Vi
     spec = RunSpec(benchmark="scenes", models={"candidate": ALPHA}, options=options)
     await evaluate(spec, tmp_path / "runs")
     [row] = (await rows(await view(tmp_path / "runs"))).values()
-    assert row["request"]["data"] == "scenes"
+    assert row["request"]["data"] == row["title"] == "Scenes"
 
 
 async def test_a_list_that_has_not_changed_is_not_sent_again(tmp_path: Path, view: View) -> None:
