@@ -49,7 +49,6 @@ _CORNERS: Final[dict[str, list[tuple[float, float]]]] = {
         for corner, far in ((-17, 1.15), (17, 1.15), (45, 0.48))
     ],
 }
-SHAPES: Final = ("circle", *_CORNERS)
 
 
 class Canvas:
@@ -102,7 +101,7 @@ class Canvas:
     def mark(
         self, shape: str, centre: Point, radius: float, fill: Colour, outline: Colour | None = None
     ) -> None:
-        """One of `SHAPES`; shapes of one radius have about equal areas."""
+        """A circle or a shape of `_CORNERS`; those of one radius have about equal areas."""
         if shape == "circle":
             self.disc(centre, radius * 0.95, fill, outline=outline, width=1.5)
             return
