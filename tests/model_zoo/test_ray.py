@@ -230,16 +230,6 @@ async def test_each_replica_has_gpus_of_its_own(backend: RayBackend) -> None:
 
 
 @in_module
-async def test_a_conversation_stays_on_its_replica(backend: RayBackend) -> None:
-    await everywhere(backend)
-    calls = (say(backend, affinity=name) for name in "abcdefgh")
-    first = dict(zip("abcdefgh", await asyncio.gather(*calls), strict=True))
-    assert len(set(first.values())) == 2 * GPUS
-    for name in "hdcabfge":
-        assert await say(backend, affinity=name) == first[name]
-
-
-@in_module
 async def test_images_come_with_the_calls_that_show_them(backend: RayBackend) -> None:
     await everywhere(backend)
     image, other = (IMAGES.add_bytes(picture(seed)) for seed in (1, 2))
@@ -437,23 +427,5 @@ def test_a_node_is_killed_in_mid_run(nodes: Nodes, expected: Ended, held: Held) 
     held.answer_the_living()
     output, error = held.process.communicate()
     assert held.process.returncode == 0, output + error
-    held.check(expected)
-    wait_until_gone(held.replicas(), 20)
-
-
-@pytest.mark.parametrize(
-    "held", [("--wait-for-servers=20", *on_replicas(2, gpus=0.5))], indirect=True
-)
-def test_all_are_killed_and_the_run_is_resumed(nodes: Nodes, expected: Ended, held: Held) -> None:
-    held.wait_for(lambda: len(held.replicas()) == 2)
-    [home] = set(held.replicas().values())
-    nodes.kill(home)
-    output, error = held.process.communicate()
-    assert held.process.returncode == 2, output + error
-    assert "no node of Ray's cluster took a replica within 20 s" in error
-    held.answer_the_living()
-    wait_until_idle(held.url)
-    nodes.add()
-    assert finish(held.run, held.out, *on_replicas(2, gpus=0.5)) == expected.scores
     held.check(expected)
     wait_until_gone(held.replicas(), 20)

@@ -12,13 +12,6 @@ from tests.mmconv.benchmarks.convbench.data_files import write_lines
 from tests.mmconv.cli.drafting import DRAFTED, HUMAN, SCRIPT, Desk
 
 
-def only(first_turn: str) -> dict[str, str]:
-    """The script of a model that answers only the first turns that this pattern is found in."""
-    return {
-        first_turn if pattern == "What is it" else pattern: text for pattern, text in SCRIPT.items()
-    }
-
-
 @pytest.fixture
 def desk(tmp_path: Path) -> Desk:
     return Desk(tmp_path)

@@ -98,7 +98,6 @@ def test_a_missing_file_is_named(files: list[str]) -> None:
     assert run("made").exit_code == 2
 
 
-FILES = ("txt", "csv", "json", "md", "tex")
 AUTHORS = Path(__file__).parents[4] / "shared" / "data"
 
 PUBLISHED = {

@@ -11,7 +11,7 @@ import pytest
 
 from judges.parsers import rating
 from judges.parsers.cmteval import TurnsParser
-from mmconv.core.errors import PlanError, Refused, Transient, Unparsed
+from mmconv.core.errors import Refused, Transient, Unparsed
 from mmconv.core.plans import Finished, Plan
 from mmconv.core.types import (
     SAME_TEXT,
@@ -138,12 +138,6 @@ async def test_what_is_stored_is_not_asked_again(store: Store) -> None:
     assert second.prompts == []
     assert after.outcomes == before.outcomes
     assert all(each.cached for each in after.resolved.values())
-
-
-async def test_equal_calls_under_way_are_one_request(store: Store) -> None:
-    backend = Scripted(shout, seconds=0.01)
-    await run(store, backend, [chain_of_two(order) for order in range(20)])
-    assert len(backend.prompts) == 2
 
 
 async def test_a_reply_is_committed_before_its_dependent_starts(store: Store) -> None:
@@ -374,14 +368,6 @@ async def test_the_models_system_prompt_and_sampling_are_part_of_the_key(store: 
     await run(store, other, [chain_of_two()], model_for(other, system="Be brief.", seed=3))
     assert len(other.prompts) == 2
     assert other.prompts[0][0] == ("system", "Be brief.")
-
-
-async def test_a_broken_plan_is_refused_before_anything_is_asked(store: Store) -> None:
-    backend = Scripted(shout)
-    calls = (call("a", "x"), call("b", Ref(call="nobody")))
-    with pytest.raises(PlanError, match="nobody"):
-        await run(store, backend, [Plan(order=0, sample="0", condition="f", calls=calls)])
-    assert backend.prompts == []
 
 
 async def test_texts_that_come_out_equal_are_not_compared(store: Store) -> None:

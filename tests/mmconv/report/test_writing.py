@@ -23,7 +23,7 @@ from mmconv.cli import commands
 from mmconv.core.config import ModelSpec
 from mmconv.core.errors import DataError
 from mmconv.core.plans import Finished, Plan
-from mmconv.core.types import Call, Failure, Outcome, Reply, Table
+from mmconv.core.types import Call, Failure, Outcome, Reply
 from mmconv.report.writing import RunFolder, ordered_lines, write_parquet
 from mmconv.run_folder.layout import PAGE, REPORT
 from mmconv.run_folder.saved_run import read_finished, read_tables
@@ -102,19 +102,6 @@ def test_that_answers_are_not_the_model_s_is_told_wherever_numbers_are(tmp_path:
     assert page.index(told) < page.index('<section id="headline"')
     printed = CliRunner().invoke(commands, ["score", str(folder)]).stderr
     assert any(line.startswith("WARNING: ") and told in line for line in printed.splitlines())
-
-
-def before(table: Table) -> Table:
-    """The table as it was while filtered answers were counted as cut off."""
-    old = "filtered (%)"
-    return replace(
-        table,
-        columns=tuple(column for column in table.columns if column != old),
-        rows={
-            name: {column: cell for column, cell in row.items() if column != old}
-            for name, row in table.rows.items()
-        },
-    )
 
 
 def test_lines_end_in_ascending_order_whatever_order_they_came_in(tmp_path: Path) -> None:

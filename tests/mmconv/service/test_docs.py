@@ -11,7 +11,6 @@ from pydantic import TypeAdapter
 
 from mmconv.benchmarks.options import describe
 from mmconv.benchmarks.registry import CLASSES, TITLES, find_class
-from mmconv.service.openapi import PARAMETERS
 from mmconv.service.run_requests import open_options
 from tests.mmconv.service.conftest import Serve, Served
 from tests.mmconv.service.run_settings import drawn, ended
@@ -43,17 +42,6 @@ def operations(document: dict[str, Any]) -> list[tuple[str, str, dict[str, Any]]
         for path, methods in document["paths"].items()
         for method, operation in methods.items()
     ]
-
-
-async def test_what_parameters_mean_is_told_of_none_that_is_not_there(
-    document: dict[str, Any],
-) -> None:
-    there = {
-        parameter["name"]
-        for _, _, operation in operations(document)
-        for parameter in operation.get("parameters", ())
-    }
-    assert PARAMETERS.keys() <= there
 
 
 async def test_headers_of_responses_are_documented(document: dict[str, Any]) -> None:

@@ -19,7 +19,6 @@ from mmconv.service.errors import (
     LONGEST,
     Problem,
     presentable,
-    validation_problem,
     without_commands,
 )
 from mmconv.service.models import problem_of_failure
@@ -86,24 +85,6 @@ def test_a_long_message_is_cut_where_one_sees_it() -> None:
 def test_a_wait_is_told_in_whole_seconds_and_never_none() -> None:
     assert Problem(429, "x", retry_after=0.2).headers == {"Retry-After": "1"}
     assert Problem(429, "x", retry_after=2.1).headers == {"Retry-After": "3"}
-
-
-@pytest.mark.parametrize(
-    ("location", "body", "param"),
-    [
-        (("body", "turns", 0, "user", "text"), {"turns": [{"text": 3}]}, "turns[0].text"),
-        (("body", "turns", 0, "text"), {"turns": [{}]}, "turns[0].text"),
-        (("body", "image", "str"), {"image": 3}, "image"),
-        (("query", "limit"), None, "limit"),
-        (("turns", 0), None, "turns[0]"),
-        (("body",), [], None),
-    ],
-)
-def test_fields_are_named_as_clients_wrote_them(
-    location: tuple[str | int, ...], body: object, param: str | None
-) -> None:
-    problem = validation_problem([{"type": "wrong", "loc": location, "msg": "is wrong"}], body)
-    assert problem.param == param
 
 
 @pytest.mark.parametrize("path", ["/v1/runs", "/v1/runs/x", "/v1/dialogues/dialogue-0123456789ab"])

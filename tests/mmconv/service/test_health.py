@@ -131,9 +131,6 @@ async def became(served: Served, status: int) -> httpx2.Response:
             await asyncio.sleep(0.01)
 
 
-TURNS = [{"instruction": "Turn 1"}, {"instruction": "Turn 2"}]
-
-
 async def values(served: Served, name: str) -> dict[str, float]:
     """The metric's values by its labels, as `/metrics` shows them."""
     page = (await served.client.get("/metrics")).text

@@ -24,7 +24,6 @@ from model_zoo.openai_api.client import ChatClient
 from model_zoo.providers import provider_of
 from model_zoo.simulated import fake
 from tests.mmconv.service.conftest import MODELS, Serve
-from tests.mmconv.service.dialogue_samples import TURNS
 from tests.mmconv.service.run_settings import drawn, ended, request, until
 from tests.mock_server import mock_server
 
@@ -341,7 +340,6 @@ TOLD = (
     "candidate (lost) cannot answer: 3 calls failed in a row: "
     "the model's server does not have the model"
 )
-DIALOGUE: dict[str, Any] = {"model": "lost", "turns": TURNS, "conditions": [0, 1, 2]}
 
 
 @pytest.fixture

@@ -259,20 +259,3 @@ async def test_a_run_that_is_stopped_goes_with_its_folder_whatever_its_model_is_
     gone = await later.client.delete(f"/v1/runs/{run}", params={"purge": True})
     assert gone.status_code == 204
     assert not (out / folder).exists()
-
-
-async def test_an_image_that_is_removed_meanwhile_is_there_for_who_needs_it(
-    served: Served,
-) -> None:
-    client = served.client
-    await send(client, "ann", PNG)
-    turns = [{"instruction": str(number), "images": [NAME]} for number in range(6)]
-    talk = {"model": "slow", "turns": turns}
-    asked = asyncio.create_task(client.post("/v1/dialogues", json=talk, headers=bearer("ann")))
-    await until(lambda: served.shared.meters["ann"].calls > 0)
-    assert (await delete(client, "ann", f"/v1/images/{NAME}")).status_code == 204
-    assert not asked.done()
-    assert hash_bytes(served.shared.images.read(NAME)) == NAME
-    info = (await asked).json()["conditions"][0]["turns"]
-    assert [turn["failed"] for turn in info] == [None] * 6
-    assert files(served) == set()

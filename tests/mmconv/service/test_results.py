@@ -15,12 +15,10 @@ import orjson
 import pytest
 from pyarrow import parquet
 
-from mmconv.engine.setup import build_benchmark
 from mmconv.report.page import write_page
 from mmconv.run_folder.layout import MANIFEST, TRANSCRIPTS
 from mmconv.run_folder.saved_run import read_tables
 from mmconv.service import results as reports
-from mmconv.service import state
 from tests.mmconv.service.conftest import Serve, Served
 from tests.mmconv.service.run_settings import (
     CALLS,
@@ -395,21 +393,3 @@ async def test_a_report_that_is_made_waits_for_none_that_is_being_made(
             assert (await client.get(path)).status_code == 200
     making.going_on.set()
     assert (await report).status_code == 200
-
-
-async def test_data_that_are_read_wait_for_none_that_are_being_read(
-    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    [shapes] = drawn(tmp_path).values()
-    client = (await serve(data={"shapes": shapes, "again": shapes})).client
-    run = (await finished(client))["id"]
-    reading = HeldUp(build_benchmark)
-    monkeypatch.setattr(state, "build_benchmark", reading)
-    limited = request(data="again", limit=1)
-    other = asyncio.create_task(client.post("/v1/runs", json=limited))
-    await until(reading.begun.is_set)
-    async with asyncio.timeout(SECONDS):
-        sample = await client.get(f"/v1/runs/{run}/samples/1?prompts=true")
-    assert sample.status_code == 200
-    reading.going_on.set()
-    assert (await other).status_code == 202

@@ -10,12 +10,10 @@ import orjson
 import pytest
 
 from mmconv.benchmarks.registry import TITLES
-from mmconv.core.errors import DataError, StoreError
+from mmconv.core.errors import DataError
 from mmconv.service.errors import Problem
 from mmconv.service.run_requests import RunRequest, name_run, open_options, resolve
 from mmconv.service.settings import Settings
-from mmconv.store.jobs import Job
-from mmconv.store.queue import Queue
 from tests.mmconv.service.conftest import Serve, Served
 from tests.mmconv.service.run_settings import CALLS, ROWS, begun, drawn, ended, request
 from tests.mmconv.service.tokens import bearer, token
@@ -281,19 +279,6 @@ async def test_a_run_that_cannot_be_carried_out_says_why(
     assert "/srv" not in str(failed)
 
 
-async def test_a_run_without_one_reply_fails_and_says_why(serve: Serve, tmp_path: Path) -> None:
-    down: dict[str, Any] = {"provider": "openai", "model": "x", "base_url": "http://127.0.0.1:9/v1"}
-    down |= {"attempts": 1, "wait_for_server": 0.3}
-    models = {"down": down, "judge": {"provider": "fake", "model": "judge"}}
-    served = await serve(data=drawn(tmp_path), models=models)
-    body = request(models={"candidate": "down", "judge": "judge"}, limit=1)
-    body["conditions"] = ["free"]
-    failed = await ended(served.client, (await post(served.client, body)).json()["id"])
-    assert failed["state"] == "failed"
-    assert failed["error"] == "no call was answered: the model could not be reached"
-    assert failed["progress"]["failed"] == 1
-
-
 async def test_tokens_bound_who_starts_stops_and_how_many(serve: Serve, tmp_path: Path) -> None:
     tokens = [
         token("ann", "read", "run", concurrent_runs=1),
@@ -330,26 +315,6 @@ async def test_what_another_token_stopped_is_resumed_by_its_owner_or_an_admin(
         assert (refused.status_code, refused.json()["error"]["code"]) == (409, "not_yours")
         assert "ann or an admin may resume it" in refused.json()["error"]["message"]
         assert (await post(served.client, body, **bearer(owner))).status_code == 202
-
-
-async def test_events_end_where_the_database_is_away(
-    running: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run = (await post(running.client, slow_request())).json()["id"]
-    get = Queue.get
-    asked = 0
-
-    async def fail_later(queue: Queue, job: str) -> Job | None:
-        nonlocal asked
-        asked += 1
-        if asked > 1:
-            raise StoreError("away")
-        return await get(queue, job)
-
-    monkeypatch.setattr(Queue, "get", fail_later)
-    stream = await running.client.get(f"/v1/runs/{run}/events")
-    assert stream.status_code == 200
-    assert stream.text.count("event: ") == 1
 
 
 async def test_events_tell_progress_until_the_end(running: Served) -> None:

@@ -61,18 +61,6 @@ def test_models_are_named_by_file_by_fields_and_by_option(file: Path) -> None:
     assert settings.place.store_url == str(Path("served") / "store.sqlite")
 
 
-def test_a_model_of_the_command_line_needs_none_in_the_file(tmp_path: Path) -> None:
-    path = tmp_path / "serve.yaml"
-    path.write_text("models:\n")
-    assert list(read_settings(path, ["fake/echo", "x=fake/echo"], {}, []).models) == [
-        "fake/echo",
-        "x",
-    ]
-    path.write_text("models: fake/echo\n")
-    with pytest.raises(ConfigError, match="models: Input should be a valid"):
-        read_settings(path, ["fake/echo"], {}, [])
-
-
 def test_the_environment_names_the_database_first(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -98,28 +97,6 @@ async def test_a_picture_that_is_gone_is_no_fault_of_the_run(
     assert planned.status_code == 200
     for answer in (report, image, planned):
         assert str(tmp_path) not in answer.text
-
-
-async def test_what_the_server_lacks_is_no_fault_of_the_run(
-    served: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    name, folder = await done(served, limit=1)
-    for asked in ("report", "scores?metric=rating&format=jsonl"):
-        with monkeypatch.context() as patched:
-            error = FileNotFoundError(2, "No usable temporary directory found in ['/tmp']")
-            patched.setattr("tempfile.TemporaryDirectory", raising(error))
-            patched.setattr("tempfile.TemporaryFile", raising(error))
-            answer = await served.client.get(f"/v1/runs/{name}/{asked}")
-        assert answer.json()["error"]["code"] == "bug", answer.text
-        assert (await served.client.get(f"/v1/runs/{name}/{asked}")).status_code == 200
-    assert folder.exists()
-
-
-def raising(error: Exception) -> Callable[..., object]:
-    def fail(*_: object, **__: object) -> object:
-        raise error
-
-    return fail
 
 
 async def test_a_spoilt_run_is_removed_and_posted_again(served: Served) -> None:

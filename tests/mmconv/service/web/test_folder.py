@@ -128,35 +128,6 @@ async def test_runs_are_compared(tmp_path: Path, view: View) -> None:
     assert table["runs"] == {"alpha": runs[0].name, "beta": runs[1].name}
 
 
-async def test_a_note_is_written_into_the_folder_of_its_run(tmp_path: Path, view: View) -> None:
-    run = await make_run("mtbench101", tmp_path, ALPHA)
-    client = await view(tmp_path / "runs")
-    assert (await client.get("/web/choices")).json()["annotates"] is True
-    asked = {"note": "The baseline.", "tags": ["paper"]}
-    noted = await client.patch(f"/v1/runs/{run.name}", json=asked)
-    assert noted.json()["note"] == "The baseline."
-    assert orjson.loads((run / "notes.json").read_bytes()) == asked
-    [row] = (await client.get("/web/runs")).json()["data"]
-    assert row["tags"] == ["paper"]
-    (run / "notes.json").write_text("spoilt")
-    assert (await client.get(f"/v1/runs/{run.name}")).json()["tags"] == []
-
-
-async def test_runs_are_ranked(tmp_path: Path, view: View) -> None:
-    runs = [await make_run("mtbench101", tmp_path, model) for model in (ALPHA, BETA)]
-    client = await view(tmp_path / "runs")
-    asked = {"runs": ",".join(run.name for run in runs)}
-    board = (await client.get("/web/leaderboard", params=asked)).json()
-    assert board["runs"] == {"alpha": runs[0].name, "beta": runs[1].name}
-    assert '<th scope="row">alpha</th>' in board["html"]
-    assert "<script" not in board["html"]
-    by_another = board["columns"][-1]
-    again = await client.get("/web/leaderboard", params=asked | {"sort": by_another})
-    assert again.json()["columns"] == board["columns"]
-    unknown = await client.get("/web/leaderboard", params=asked | {"sort": "none"})
-    assert unknown.json()["error"]["message"].startswith("no column 'none'; there are: ")
-
-
 async def test_samples_of_runs_that_cannot_be_compared_are_shown_side_by_side(
     tmp_path: Path, view: View
 ) -> None:
@@ -246,18 +217,6 @@ async def test_a_broken_run_names_its_file_and_the_others_are_listed(
     assert len(listed) == 2
     assert listed[run.name]["state"] == state
     assert listed[run.name]["error"].startswith(words)
-
-
-async def test_a_run_that_is_deleted_is_gone(tmp_path: Path, view: View) -> None:
-    run = await make_run("mtbench101", tmp_path)
-    other = await make_run("mtbench101", tmp_path, BETA)
-    client = await view(run.parent)
-    assert (await client.get(f"/web/runs/{run.name}")).status_code == 200
-    shutil.rmtree(run)
-    assert (await rows(client)).keys() == {other.name}
-    answer = await client.get(f"/web/runs/{run.name}")
-    assert answer.status_code == 404
-    assert answer.json()["error"]["message"] == f"no run {run.name} is here"
 
 
 async def test_a_folder_without_runs_is_refused(tmp_path: Path, view: View) -> None:

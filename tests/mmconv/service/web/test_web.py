@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import re
 from pathlib import Path
@@ -14,7 +13,7 @@ import pytest
 from mmconv.report.page.build import SERVED_BLOCK
 from mmconv.service.runs import finished_folder
 from tests.mmconv.service.conftest import Serve, Served
-from tests.mmconv.service.run_settings import ROWS, begun, drawn, finished, request
+from tests.mmconv.service.run_settings import ROWS, drawn, finished
 
 PAGES = ("/", "/new", "/runs/some-run", "/compare", "/try")
 
@@ -34,11 +33,6 @@ MODELS = {
 @pytest.fixture
 async def served(serve: Serve, tmp_path: Path) -> Served:
     return await serve(data=drawn(tmp_path), models=MODELS)
-
-
-async def post(client: httpx2.AsyncClient, candidate: str = "echo") -> str:
-    roles = {"candidate": candidate, "judge": "judge"}
-    return str((await client.post("/v1/runs", json=request(models=roles))).json()["id"])
 
 
 async def two_runs(served: Served) -> list[str]:
@@ -140,41 +134,6 @@ async def test_a_finished_run_comes_in_parts(served: Served, tmp_path: Path) -> 
     image = await served.client.get(f"/v1/runs/{run}/images/{picture}")
     assert hashlib.sha256(image.content).hexdigest() == picture
     assert (await served.client.get(f"/web/runs/{run}/blocks/1")).status_code == 404
-
-
-async def first_answers(client: httpx2.AsyncClient, run: str) -> list[dict[str, Any]]:
-    """The answers with a text to the first turn of sample 1 under the first condition."""
-    sample = await get(client, "/web/samples/1", runs=run)
-    turns = sample["columns"][0]["turns"]
-    return [answer for answer in turns[0]["answers"] if answer.get("text")] if turns else []
-
-
-async def test_an_unfinished_run_has_samples_and_no_parts(served: Served) -> None:
-    run = await post(served.client, "slow")
-    await begun(served.client, run)
-    assert (await served.client.get(f"/web/runs/{run}")).status_code == 409
-    async with asyncio.timeout(60):
-        # Which call of which sample is answered first is not fixed.
-        while True:
-            if answers := await first_answers(served.client, run):
-                break
-            await asyncio.sleep(0.02)
-    [answer] = answers
-    assert answer["text"]
-    page = await get(served.client, "/web/samples", runs=run, limit=2)
-    first, second = page["index"]["samples"]
-    assert re.fullmatch(r"[1-9]\d* of 33 calls answered", first["t"])
-    assert (first["i"], second["i"]) == ("1", "2")
-    assert page["index"]["conditions"] == ["free", "perception", "reasoning"]
-    following = await get(served.client, "/web/samples", runs=run, after=page["next"])
-    assert [sample["i"] for sample in following["index"]["samples"]] == ["3"]
-    assert following["next"] is None
-    sample = await get(served.client, "/web/samples/1", runs=run)
-    assert len(sample["pictures"]) == 1
-    assert sample["about"]
-    await served.client.delete(f"/v1/runs/{run}")
-    missing = await served.client.get(f"/web/samples/77?runs={run}")
-    assert missing.status_code == 404
 
 
 async def test_a_comparison_comes_in_parts(served: Served) -> None:
