@@ -104,25 +104,6 @@ async def test_a_table_is_sorted_by_a_column_and_set_back(run: Path, opened: Ope
     assert await rows.all_inner_texts() == before
 
 
-async def test_words_are_sorted_as_words_though_they_start_with_digits(
-    run: Path, opened: Opener
-) -> None:
-    page = await opened(run)
-    table = page.locator("#headline table").first
-    shown = ["b.model", "72b", "4o", "a.model", "Infinity"]
-    await table.evaluate(
-        """(table, words) => {
-            const head = '<button class="sort">model</button>';
-            table.tHead.innerHTML = `<tr><th class="words">${head}</th></tr>`;
-            table.tBodies[0].innerHTML = words.map((word) => `<tr><td>${word}</td></tr>`).join("");
-        }""",
-        shown,
-    )
-    for rightly in (sorted(shown, key=str.casefold, reverse=True), sorted(shown, key=str.casefold)):
-        await table.get_by_role("button").click()
-        assert await table.locator("tbody td").all_inner_texts() == rightly
-
-
 async def test_keys_of_a_single_sign_can_be_switched_off(run: Path, opened: Opener) -> None:
     page = await opened(run, "#samples")
     await page.keyboard.press("?")
@@ -139,18 +120,6 @@ async def test_keys_of_a_single_sign_can_be_switched_off(run: Path, opened: Open
     await page.keyboard.press("j")
     await page.keyboard.press("ArrowLeft")
     await expect_sample(page, "1")
-
-
-async def test_of_three_runs_the_gain_of_each_is_an_order(run: Path, opened: Opener) -> None:
-    page = await opened(run, "#samples")
-    ordered = """sort => selection({
-        columns: [0, 1, 2].map((at) => [at, "free", "rating", 1, ""]),
-        samples: [{ f: [], s: [5, 9, 1] }, { f: [], s: [5, 1, 9] }],
-        runs: ["a", "b", "c"], conditions: ["free"], facets: [], endings: [], marks: [],
-        levels: {}, labels: {}, scale: "rating",
-    }, { sort }).arranged(null)"""
-    assert await page.evaluate(ordered, "gain1") == [0, 1]
-    assert await page.evaluate(ordered, "gain2") == [1, 0]
 
 
 async def test_a_served_picture_is_enlarged_as_it_is(url: str, opened: Opener) -> None:

@@ -13,7 +13,6 @@ import PIL.Image
 import pytest
 from playwright.async_api import Browser, Locator, Page, expect
 
-from mmconv.report.page import write_page
 from tests.browser.conftest import Opener, is_dark
 from tests.mmconv.report.page_runs import HOSTILE, OTHER_CATEGORY, SIZE
 
@@ -104,17 +103,6 @@ async def test_buttons_go_to_the_next_sample_and_back(run: Path, opened: Opener)
     await expect_sample(page, "1")
 
 
-async def test_what_perfect_perception_mends_is_found(run: Path, opened: Opener) -> None:
-    page = await opened(run, "#samples")
-    free, mended = scores(run, "free", 2), scores(run, "perception", 2)
-    better = [sample for sample in free if mended[sample] > free[sample]]
-    assert 0 < len(better) < 40
-    await page.select_option("select[name=turn]", "2")
-    await page.select_option("select[name=show]", "better:perception")
-    await expect_list(page, better)
-    await expect(page.locator("#count")).to_have_text(f"{len(better)} of 40 samples")
-
-
 async def test_what_the_attribution_says_is_a_filter(run: Path, opened: Opener) -> None:
     page = await opened(run, "#samples")
     table = orjson.loads((run.parent / "tables" / "attribution_samples.json").read_bytes())
@@ -128,21 +116,6 @@ async def test_what_the_attribution_says_is_a_filter(run: Path, opened: Opener) 
     await page.select_option("select[name=show]", label=mark)
     await expect_list(page, sorted(blamed, key=int))
     await expect(page.locator("#detail .mark", has_text=mark)).to_be_visible()
-
-
-async def test_answers_that_a_filter_held_back_are_found(
-    run: Path, opened: Opener, tmp_path: Path
-) -> None:
-    folder = shutil.copytree(run.parent, tmp_path / "run")
-    records = map(orjson.loads, (folder / "scores.jsonl").read_bytes().splitlines())
-    held = {"sample": "3", "metric": "filtered", "condition": "free", "turn": 1}
-    changed = [
-        record | {"value": 1.0} if held.items() <= record.items() else record for record in records
-    ]
-    (folder / "scores.jsonl").write_bytes(b"\n".join(map(orjson.dumps, changed)) + b"\n")
-    page = await opened(write_page(folder), "#samples")
-    await page.select_option("select[name=show]", label="answer filtered")
-    await expect_list(page, ["3"])
 
 
 async def test_condition_and_score_filter_and_sort(run: Path, opened: Opener) -> None:
@@ -260,32 +233,6 @@ async def test_what_goes_on_to_the_right_fades_there_until_its_end_is_reached(
         assert max(rights) <= end - width + 1
 
 
-async def test_titles_stay_above_names_where_a_map_scrolls_both_ways(
-    run: Path, opened: Opener
-) -> None:
-    page = await opened(run, "#details", width=PHONE)
-    scrolled = page.locator("#map-categories_creation .scroll")
-    await scrolled.locator("tbody").evaluate("all => { all.innerHTML = all.innerHTML.repeat(30); }")
-    await scrolled.scroll_into_view_if_needed()
-    corner = await scrolled.evaluate(
-        """each => {
-            each.scrollTo({ left: 999, top: 400, behavior: "instant" });
-            const { left, top } = each.getBoundingClientRect();
-            const there = document.elementFromPoint(left + 20, top + 50);
-            return [there.tagName, there === there.closest("thead tr").firstElementChild];
-        }"""
-    )
-    assert corner == ["TD", True]
-
-
-async def test_what_fits_its_width_does_not_scroll(run: Path, opened: Opener) -> None:
-    for tab, names in (("", (".bar nav", "#headline .scroll")), ("#details", ("#maps .scroll",))):
-        page = await opened(run, tab, width=1280)
-        for name in names:
-            for scrolled in await page.locator(name).all():
-                assert await scrolled.evaluate("each => each.scrollWidth <= each.clientWidth"), name
-
-
 async def test_samples_beside_the_page_are_loaded_from_there(apart: Path, opened: Opener) -> None:
     page = await opened(apart, "#sample=5")
     await expect_sample(page, "5")
@@ -330,17 +277,6 @@ async def test_runs_are_read_side_by_side(compared: Path, opened: Opener) -> Non
     await expect(first.locator(".answer.given")).to_have_count(2)
     await page.select_option("select[name=show]", "worse:run1")
     await expect(page.locator("#count")).to_contain_text("of 12 samples")
-
-
-async def test_what_differs_is_in_sight_on_a_phone(compared: Path, opened: Opener) -> None:
-    page = await opened(compared, width=PHONE)
-    grid = page.locator("#headline .table", has_text="difference from pocket").first
-    marked = grid.get_by_role("row", name="perception", exact=False).first.locator("td").first
-    await expect(marked).to_contain_text(" *")
-    await marked.scroll_into_view_if_needed()
-    box = await marked.bounding_box()
-    assert box is not None and box["x"] + box["width"] < PHONE
-    await expect(grid.locator(".notes")).to_contain_text("* significant at the 5 % level")
 
 
 async def test_hostile_answers_are_shown_and_not_obeyed(hostile: Path, opened: Opener) -> None:

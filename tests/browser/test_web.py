@@ -10,9 +10,8 @@ import httpx2
 import pytest
 from playwright.async_api import Page, expect
 
-from tests.browser.conftest import Opener, is_dark
+from tests.browser.conftest import Opener
 from tests.browser.web_server import (
-    HOSTILE,
     ROWS,
     TOKEN,
     finish,
@@ -289,14 +288,6 @@ async def test_a_sample_s_references_are_called_so(url: str, opened: Opener) -> 
     await expect(names.nth(1)).to_have_text("reference: perception")
 
 
-async def test_hostile_answers_are_shown_and_not_obeyed(url: str, opened: Opener) -> None:
-    page = await opened(f"{url}/runs/{finish(url, 'hostile', 'judge')}")
-    answers = page.locator("#detail .answer:not(.given) .text")
-    await expect(answers.first).to_have_text(HOSTILE)
-    await expect(page).to_have_title("hostile on scenes · mmconv")
-    await expect(page.locator("img[src=x]")).to_have_count(0)
-
-
 async def test_a_token_is_asked_for_once_and_kept_in_the_tab(
     tmp_path: Path, opened: Opener
 ) -> None:
@@ -360,18 +351,6 @@ async def test_every_page_fits_a_phone_and_names_its_fields(
     assert all(after <= before + 1 for before, after in pairwise(levels))
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-async def test_the_pages_are_light_or_dark_and_remember_which(
-    url: str, opened: Opener, scheme: str
-) -> None:
-    page = await opened(url, scheme=scheme)
-    assert await is_dark(page) == (scheme == "dark")
-    await page.click("#theme")
-    await page.get_by_role("link", name="Compare").click()
-    await page.wait_for_selector("html[data-ready]")
-    assert await is_dark(page) != (scheme == "dark")
-
-
 async def test_the_keyboard_reaches_everything(url: str, opened: Opener) -> None:
     page = await opened(url)
     await page.keyboard.press("Tab")
@@ -396,11 +375,3 @@ async def test_a_run_of_few_samples_says_how_many(url: str, opened: Opener) -> N
     await expect(page.get_by_text("judged by arbiter · at most 2 samples")).to_be_visible()
     missing = await opened(f"{url}/runs/none", expected="status of 404")
     await expect(missing.locator("#problem")).to_have_text("No run none is here")
-
-
-async def test_runs_to_compare_fade_where_they_go_on_to_the_right(url: str, opened: Opener) -> None:
-    page = await opened(f"{url}/compare", width=PHONE)
-    listed = page.locator("#compare-form .scroll")
-    assert await listed.evaluate("each => each.scrollWidth > each.clientWidth")
-    fade = "each => getComputedStyle(each, '::after').position"
-    assert await listed.locator("> .fading").evaluate(fade) == "sticky"

@@ -125,19 +125,6 @@ async def test_closing_closes_the_model(provider: list[Looking]) -> None:
     assert provider[-1].closed
 
 
-@pytest.mark.usefixtures("provider")
-def test_fingerprints_tell_of_the_damage_and_of_the_model() -> None:
-    specs = [
-        spec(picture="blank"),
-        spec(picture="blur"),
-        spec(picture="blur", radius=0.2),
-        spec(shuffled_turns=[2]),
-        spec(shuffled_turns=[2]).model_copy(update={"model": "other"}),
-    ]
-    assert len({fingerprint(each) for each in specs}) == len(specs)
-    assert fingerprint(specs[0]) == fingerprint(spec(picture="blank"))
-
-
 async def test_the_model_gets_the_damaged_image(provider: list[Looking]) -> None:
     assert await shown(provider, picture="blank") == blank(PICTURE)
     assert await shown(provider, picture="blur", radius=0.3) == blur(PICTURE, 0.3)

@@ -109,16 +109,6 @@ async def test_failing_fails_at_its_rate_and_the_same_way_each_time() -> None:
     assert set(counts) == {"rate_limit", "server", "connection", "timeout", "malformed"}
 
 
-def test_fingerprint_names_what_changes_replies(tmp_path: Path) -> None:
-    script = tmp_path / "script.json"
-    script.write_text('["one"]')
-    by_file = fingerprint(spec("scripted", script=str(script)))
-    assert by_file == fingerprint(spec("scripted", script=["one"]))
-    script.write_text('["two"]')
-    assert by_file != fingerprint(spec("scripted", script=str(script)))
-    assert fingerprint(spec("echo")) == fingerprint(spec("echo", seconds=1, rate=0.5))
-
-
 WRONG: dict[str, tuple[str, Mapping[str, Any], str]] = {
     "no such model": ("gpt", {}, "choose one of echo"),
     "no such option": ("echo", {"sekonds": 1}, "sekonds"),

@@ -94,12 +94,6 @@ def test_a_template_file_counts_by_its_content(tmp_path: Path) -> None:
         fingerprint(named(chat_template=str(file)))
 
 
-def test_a_copied_checkpoint_has_the_same_fingerprint(tmp_path: Path) -> None:
-    original = checkpoint("llama")
-    copied = shutil.copytree(original, tmp_path / "copy")
-    assert fingerprint(named(str(original))) == fingerprint(named(str(copied)))
-
-
 def test_the_fingerprint_loads_no_model_library() -> None:
     program = (
         "import sys\n"

@@ -84,18 +84,6 @@ async def test_only_requests_with_equal_settings_share_a_batch() -> None:
     assert sorted(sizes) == [1, 1, 2, 3]
 
 
-async def test_a_budget_bounds_the_batch() -> None:
-    async with backend("llama", max_batch=4) as model:
-        rows = count_batches(model)
-        await asyncio.gather(*[ask(model, user(f"What is {number}?")) for number in range(10)])
-    async with backend("llama", max_batch_tokens=80) as model:
-        tokens = count_batches(model)
-        replies = await asyncio.gather(*[ask(model, user("What is it?")) for _ in range(6)])
-    assert rows == [4, 4, 2]
-    fitting = 80 // ((replies[0].input_tokens or 0) + 8)
-    assert tokens == [fitting, 6 - fitting]
-
-
 async def test_a_stop_string_ends_the_reply_and_is_not_part_of_it() -> None:
     async with backend("llama") as model:
         whole = await ask(model, user("What is it?"), max_tokens=60)
@@ -195,14 +183,6 @@ async def test_what_a_template_leaves_out_is_refused() -> None:
     async with backend("llava", chat_template=blind) as model:
         with pytest.raises(Refused, match=r"made 0 places for 1 image\(s\)"):
             await ask(model, user(PICTURES.draw(0), "What?"))
-
-
-async def test_system_messages_reach_models_that_take_them() -> None:
-    for family in ("llama", "t5"):
-        async with backend(family) as model:
-            plain = await ask(model, user("What?"))
-            told = await ask(model, said("Be brief.", "system"), user("What?"))
-        assert (told.input_tokens or 0) > (plain.input_tokens or 0)
 
 
 async def test_a_template_of_the_tokenizer_gets_images_as_marks() -> None:
@@ -308,26 +288,10 @@ async def test_closing_twice_is_safe_and_frees_the_model() -> None:
         assert weights() is None
 
 
-async def test_a_missing_folder_and_a_broken_checkpoint_are_named(tmp_path: Any) -> None:
-    missing = spec("llama").model_copy(update={"model": str(tmp_path / "none")})
-    with pytest.raises(ConfigError, match="no such folder"):
-        await open_backend(missing, PICTURES)
-    (tmp_path / "config.json").write_text('{"model_type": "llama"}')
-    (tmp_path / "tokenizer.json").write_text("{}")
-    broken = spec("llama").model_copy(update={"model": str(tmp_path)})
-    with pytest.raises(ConfigError, match="cannot be loaded"):
-        await open_backend(broken, PICTURES)
-
-
 async def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "model_zoo.hf.backend", None)
     with pytest.raises(ConfigError, match=r"pip install 'mmconv\[hf\]'$"):
         await open_backend(spec("llama"), PICTURES)
-
-
-async def test_bounds_that_no_image_can_obey_are_refused_before_loading() -> None:
-    with pytest.raises(ConfigError, match="min_pixels"):
-        await open_backend(spec("llava", min_pixels=100, max_pixels=50), PICTURES)
 
 
 async def test_a_reply_is_passed_on_as_it_is_written() -> None:

@@ -194,15 +194,6 @@ async def test_the_images_kept_are_bounded() -> None:
     assert server.bodies[0] == server.bodies[1]
 
 
-async def test_the_image_that_was_least_recently_shown_goes_first() -> None:
-    pictures = Pictures()
-    first, second, third = (pictures.add(320, seed=seed) for seed in range(3))  # 0.41 MB each
-    async with opened(pictures=pictures, options={"image_cache_mb": 1}) as (backend, _):
-        for picture in (first, second, first, third, first):
-            await ask(backend, asked(picture))
-    assert pictures.reads == 3
-
-
 async def test_a_cancelled_request_does_not_spoil_the_image_for_others() -> None:
     pictures = Pictures()
     picture = pictures.add(300)

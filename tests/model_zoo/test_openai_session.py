@@ -8,8 +8,6 @@ import gzip
 import pytest
 
 from mmconv.core.errors import Transient
-from model_zoo.openai_api.client import Session
-from model_zoo.openai_api.endpoint import Endpoint
 from tests.model_zoo.raw_server import WHOLE, echoing, listening, running, sending
 
 BROKEN = {
@@ -143,14 +141,6 @@ async def test_requests_that_wait_when_the_session_closes_are_not_sent() -> None
             ended = await asyncio.gather(*tasks, return_exceptions=True)
     assert all(isinstance(each, Transient | RuntimeError) for each in ended)
     assert len(server.requests) == 1
-
-
-async def test_an_impossible_host_name_is_a_connection_failure() -> None:
-    session = Session(Endpoint(url="http://a..b/v1", model="m"), 5.0, 1)
-    with pytest.raises(Transient, match=r"a\.\.b") as raised:
-        await session.post(b"{}")
-    assert raised.value.kind == "connection"
-    await session.aclose()
 
 
 async def test_a_request_has_the_path_query_and_headers_of_its_endpoint() -> None:

@@ -100,13 +100,6 @@ async def test_a_level_fails_at_its_rate(
     assert abs(found - rate) < 4 * sqrt(rate * (1 - rate) / SAMPLES)
 
 
-async def test_the_same_request_gets_the_same_answer() -> None:
-    first = await wrongs()
-    assert first == await wrongs(told={"seed": 0})
-    assert first != await wrongs(told={"seed": 1})
-    assert first != await wrongs(trial=1)
-
-
 @pytest.mark.parametrize("kept", [False, True])
 async def test_what_was_given_and_the_trial_draw_anew_unless_draws_are_kept(kept: bool) -> None:
     even = {"after_right": 0.5, "after_wrong": 0.5}
@@ -250,21 +243,6 @@ async def test_wrong_options_are_told(model: str, options: dict[str, Any], told:
                 refused(spec(model, **options))
             else:
                 await open_backend(spec(model, **options), NoImages())
-
-
-def test_a_fingerprint_tells_everything_that_changes_answers() -> None:
-    prints = {
-        fingerprint(spec(model, **options))
-        for model, options in (
-            ("candidate", {}),
-            ("judge", {}),
-            ("candidate", {"seed": 1}),
-            ("candidate", {"alike": {"image": 0.1}}),
-            ("judge", {"seed": 1}),
-            ("judge", {"errors": {"halo": 0.1}}),
-        )
-    }
-    assert len(prints) == 6
 
 
 PERFECT_JUDGE = JudgeOptions.model_validate(

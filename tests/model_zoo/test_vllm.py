@@ -313,22 +313,6 @@ def test_a_processor_of_areas_gets_both_bounds_by_its_own_names(
     assert "--mm-processor-kwargs" not in line
 
 
-def test_what_is_not_said_is_left_to_vllm() -> None:
-    line = command_line(model("org/name"), VllmOptions(), 8000, None)
-    flags = {word for word in line if word.startswith("--")}
-    assert flags == {
-        "--model",
-        "--served-model-name",
-        "--host",
-        "--port",
-        "--tensor-parallel-size",
-        "--pipeline-parallel-size",
-        "--data-parallel-size",
-        "--enable-prefix-caching",
-        "--disable-uvicorn-access-log",
-    }
-
-
 def test_the_fingerprint_names_what_changes_replies(checkpoint: Path) -> None:
     plain = fingerprint(model(checkpoint))
     assert plain == fingerprint(model(checkpoint))

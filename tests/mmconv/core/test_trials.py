@@ -11,17 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mmconv.benchmarks.botchat.dialogues import stored_dialogues
 from mmconv.core.config import ModelSpec, RunSpec
 from mmconv.core.plans import Trial, name_trial, read_trial
 from mmconv.core.types import Reply
 from mmconv.engine.run import Result
 from mmconv.report.notes import ALIKE
-from mmconv.report.page.samples import shown_sample
 from mmconv.run_folder.saved_run import read_scores
 from mmconv.stats import ScoreFrame
 from model_zoo.simulated.fake import FakeBackend
-from tests.mmconv.benchmarks.botchat import samples as botchat
 from tests.mmconv.report.runs import evaluate
 
 KEYS = st.text() | st.from_regex(r"[a#]{0,3}#\d{1,11}(#\d)?", fullmatch=True)
@@ -135,21 +132,3 @@ async def test_names_are_no_part_of_what_is_asked(tmp_path: Path) -> None:
     again = await evaluate(spec(tmp_path / "new.jsonl", ["a#1", "a#2"], 3), tmp_path / "runs")
     assert again.stats.replies == first.stats.replies == 12
     assert sum(role.requested for role in again.stats.models.values()) == 0
-
-
-def test_a_page_tells_what_is_told_of_a_sample_in_each_of_its_trials() -> None:
-    about = {"a": {"answer": "of a"}, "a#2": {"answer": "of a#2"}}
-    told = {
-        name: shown_sample(name, [], lambda *_: "", about)["about"][0]["text"]
-        for name in ("a", "a#3", "a#2#1", "a#2#2")
-    }
-    assert told == {"a": "of a", "a#3": "of a", "a#2#1": "of a#2", "a#2#2": "of a#2"}
-
-
-async def test_dialogues_that_are_named_like_trials_are_read_from_a_run(tmp_path: Path) -> None:
-    records = [botchat.record(number) | {"index": f"MT#{number}"} for number in (1, 2, 3)]
-    data = botchat.write(tmp_path / "data.jsonl", records)
-    chosen = botchat.spec(data, protocols=["unieval"]).model_copy(update={"trials": 2})
-    result = await evaluate(chosen, tmp_path / "runs")
-    found = [each.index for each in stored_dialogues(result.folder)]
-    assert found == ["MT#1", "MT#2", "MT#3"]

@@ -1,4 +1,4 @@
-"""The training of the pocket model: what it is fed is what the model will meet."""
+"""The training of the pocket model: reproducible, and apart from the package."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ from model_zoo.pocket.train import Stage, train
 
 ROOT = Path(__file__).parents[3]
 LIBRARY: Any = transformers
-
-
 STEPS = {"sight": 2, "language": 1, "joint": 3}
 
 
