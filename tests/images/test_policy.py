@@ -199,28 +199,6 @@ def test_how_pixels_are_resampled_is_not_changed(
     assert shown.tobytes() == noise().resize(size, resampling).tobytes()
 
 
-def test_a_turned_image_is_sent_upright() -> None:
-    data = encode(halves((64, 32)), "JPEG", exif=turned(6))
-    prepared = prepare(data, as_value(data), Policy())
-    with_exif_ignored = decode(prepared.data, LIMITS, "a")
-    assert (prepared.width, prepared.height) == with_exif_ignored.size == (32, 64)
-    assert b"Exif" not in prepared.data
-
-
-def test_transparency_is_sent_as_white() -> None:
-    data = encode(Image.new("RGBA", (4, 4), (0, 0, 0, 0)), "PNG")
-    prepared = prepare(data, as_value(data), Policy())
-    assert inspect(prepared.data, LIMITS, "a").mode == "RGB"
-    assert decode(prepared.data, LIMITS, "a").getpixel((0, 0)) == (255, 255, 255)
-
-
-def test_of_an_animation_the_first_frame_is_sent() -> None:
-    data = encode(halves(), "GIF", save_all=True, append_images=[Image.new("RGB", (32, 16))])
-    prepared = prepare(data, as_value(data), Policy())
-    assert inspect(prepared.data, LIMITS, "a").frames == 1
-    assert decode(prepared.data, LIMITS, "a").getpixel((2, 2)) == (255, 0, 0)
-
-
 def test_what_a_raised_limit_let_in_is_shown_to_models(tmp_path: Path) -> None:
     dots = [Image.new("1", (1, 1), number % 2) for number in range(LIMITS.max_frames + 1)]
     data = encode(dots[0], "TIFF", save_all=True, append_images=dots[1:])

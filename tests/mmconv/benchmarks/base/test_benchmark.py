@@ -21,7 +21,7 @@ from judges import parse_prompt
 from mmconv.benchmarks.base import Benchmark, Condition, Options, Results
 from mmconv.cli import commands
 from mmconv.core.config import ModelSpec, RunSpec
-from mmconv.core.errors import ConfigError, PromptError
+from mmconv.core.errors import ConfigError
 from mmconv.core.keys import hash_bytes, hash_file
 from mmconv.core.plans import Finished, Plan
 from mmconv.core.types import UNASKED, Call, Message, Score, Skipped, Text
@@ -283,10 +283,6 @@ class Questions(Benchmark[Riddle, Options]):
         yield results.score("read", None, "never")
 
 
-class Bare(Questions):
-    prompts = ()  # type: ignore[assignment]
-
-
 @dataclass(frozen=True, slots=True)
 class Desk:
     """A folder with riddles and a folder of prompts, and `mmconv run` there."""
@@ -328,35 +324,6 @@ def test_a_users_prompts_replace_those_of_the_benchmark(tmp_path: Path) -> None:
     ask, manner = Questions.prompts
     assert recorded == {"ask": hash_bytes(text), "manner": manner.digest}
     assert recorded["ask"] != ask.digest
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "problem"),
-    [
-        ("aks.md", b"# user\n{{riddle}}", "questions has no prompt 'aks'; its prompts are ask, m"),
-        ("ask.md", b"# user\n{{question}}", r"ask\.md: slots missing riddle; superfluous question"),
-        ("ask.md", b"# user\nAnswer.", r"ask\.md: slots missing riddle"),
-        ("ask.md", b"Answer: {{riddle}}", r"ask\.md: .*no role heading"),
-        ("ask.md", b"# user\n\xff{{riddle}}", r"ask\.md: not UTF-8 at byte 7"),
-    ],
-)
-def test_a_file_that_replaces_no_prompt_is_refused(
-    tmp_path: Path, name: str, text: bytes, problem: str
-) -> None:
-    desk = Desk(tmp_path)
-    desk.replace(name, text)
-    with pytest.raises(PromptError, match=problem):
-        desk.run(Questions)
-    assert not [*tmp_path.glob("runs/*/")]
-
-
-def test_a_folder_of_prompts_must_exist_and_be_of_use(tmp_path: Path) -> None:
-    desk = Desk(tmp_path)
-    with pytest.raises(PromptError, match="prompts: no such folder of prompts"):
-        desk.run(Questions)
-    desk.replace("ask.md", b"# user\n{{riddle}}")
-    with pytest.raises(ConfigError, match="questions has no prompts to replace; leave out"):
-        desk.run(Bare)
 
 
 class Given(Riddles):
