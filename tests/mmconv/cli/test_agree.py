@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +91,17 @@ def test_raters_may_be_in_one_file_or_in_several(desk: Desk) -> None:
     assert table["agreement"][EACH]["value"] == 0.625
 
 
+@pytest.mark.parametrize("name", ["metric", "turn"])
+def test_what_one_side_does_not_tell_apart_must_be_chosen(desk: Desk, name: str) -> None:
+    second = {"metric": rated("a", 3, metric="other"), "turn": rated("a", 3, turn=0)}[name]
+    judge = desk.scores(rated("a", 1), rated("b", 2), second)
+    person = desk.csv("ann.csv", "sample,value", "a,1", "b,1")
+    assert f"choose one with --{name}" in desk.refusal(judge, person)
+    chosen = {"metric": "rating", "turn": "1"}[name]
+    table = desk.document(judge, person, more=[f"--{name}", chosen])["agreement-rating"]
+    assert table["agreement"][EACH]["value"] == 0.5
+
+
 def test_trials_and_named_dialogues_are_clusters(desk: Desk) -> None:
     """Six dialogues of two units that go together: the intervals are those of six units."""
     given = {"a": 1, "b": 2, "c": 1, "d": 2, "e": 1, "f": 1}
@@ -110,6 +122,25 @@ def test_trials_and_named_dialogues_are_clusters(desk: Desk) -> None:
     for cell in (trials, dialogues):
         ends = ("value", "low", "high")
         assert [cell[end] for end in ends] == [single[end] for end in ends]
+
+
+def test_scores_with_a_tag_are_chosen(desk: Desk) -> None:
+    judge = desk.scores(
+        *(
+            replace(rated("1", value, "duel", None), tags={"order": order, "dup": "no"})
+            for order, value in (("1", 3), ("2", -3))
+        )
+    )
+    person = desk.csv("ann.csv", "sample,value", "1,3")
+    assert "for example with --tag order=1." in desk.refusal(judge, person)
+    more = ["--replicates", "0", "--tag", "dup=no", "--tag"]
+    for order, agreement in (("1", 1), ("2", 0)):
+        table = desk.document(judge, person, more=[*more, f"order={order}"])["agreement-duel"]
+        assert table["agreement"][EACH]["value"] == agreement
+    assert "no score has dup=no, order=3; their tags: dup (no), order (1, 2)" in desk.refusal(
+        judge, person, more=[*more, "order=3"]
+    )
+    assert "expected NAME=VALUE" in desk.refusal(judge, person, more=["--tag", "order"])
 
 
 def test_a_run_s_folder_stands_for_its_scores(desk: Desk) -> None:

@@ -169,6 +169,15 @@ class TestWhatGoesWrong:
         desk.annotate("--limit=1", f"--annotations={earlier}")
         assert desk.lines() == {1: {**given, "status": "verified"}}
 
+    def test_bad_records_stop_the_job_unless_they_are_to_be_left_out(self, desk: Desk) -> None:
+        (desk.images / "2.png").unlink()
+        with pytest.raises(DataError, match=r"image 2\.png is not in pictures"):
+            desk.annotate()
+        assert not desk.out.exists()
+        result = desk.annotate("--skip-bad-records")
+        assert "1 bad record left out" in result.stdout
+        assert sorted(desk.lines()) == [1, 3]
+
     def test_stray_annotations_are_told_where_they_are_left_out(self, desk: Desk) -> None:
         earlier = write_lines(desk.path / "earlier.jsonl", [{"ID": 99, CAPTION: "Whose?"}])
         result = desk.annotate(f"--annotations={earlier}", "--skip-bad-records")

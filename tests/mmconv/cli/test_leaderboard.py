@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 from mmconv.cli.comparing import leaderboard_command as command
 from mmconv.core.errors import ConfigError
 from tests.mmconv.report.page_runs import simulated_run
-from tests.mmconv.report.runs import SIZE
+from tests.mmconv.report.runs import ALPHA, FAILING, SIZE, make_run
 
 
 def typed(*arguments: object) -> Result:
@@ -67,3 +67,21 @@ def test_other_formats_keep_all_counts(runs: list[Path]) -> None:
     markdown = typed(*runs, "--format", "md").stdout
     assert "**ConvBench, direct (1-10)**" in markdown
     assert f"n={SIZE}" in markdown
+
+
+async def test_what_is_amiss_is_told_first_and_once(tmp_path: Path) -> None:
+    runs = [await make_run("convbench", tmp_path, each) for each in (ALPHA, FAILING)]
+    told = typed(*runs).stdout
+    # one line for the run, however much is amiss with it
+    warning, where, blank = told.splitlines()[:3]
+    assert warning.startswith("WARNING: gamma: ")
+    assert "have no reply; R1, direct (1-10): " in warning
+    assert where == "All of it: --format json, or the pages of these runs."
+    assert not blank
+    assert told.count("WARNING") == 1
+    result = typed(*runs, "--format", "csv")
+    assert "WARNING" not in result.stdout
+    calls, _, headline = result.stderr.splitlines()[:3]
+    assert calls.startswith("WARNING: gamma: ")
+    assert "were not requested" in calls
+    assert headline.startswith("WARNING: gamma: R1, direct (1-10): ")

@@ -265,6 +265,12 @@ def test_a_spoilt_file_is_refused_and_scoring_rewrites_it(typed: Type, run: Path
     done(typed("compare", other, run))
 
 
+def test_a_score_of_another_kind_is_told(typed: Type, run: Path) -> None:
+    [other] = Path("runs").glob("convbench-judge-*")
+    first_line(value="high")(run / "scores.jsonl")
+    one_message(typed("compare", other, run), "line 1: not a score: ", SCORE)
+
+
 NO_RUNS = [
     ("nowhere", "no run found (folder does not exist)"),
     ("data", "no run found (it has no spec.json"),

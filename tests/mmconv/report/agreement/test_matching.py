@@ -125,6 +125,14 @@ def test_the_field_that_differs_is_named() -> None:
     assert "samples" not in told
 
 
+def test_units_that_differ_in_no_single_field_are_told_whole() -> None:
+    judged = [*rated("judge", {"a": 1}, turn="1"), *rated("judge", {"b": 1}, turn="2")]
+    human = [*rated("ann", {"a": 1}, turn="2"), *rated("ann", {"b": 1}, turn="1")]
+    told = refusal(judged, human)
+    assert "judges rated these (sample / turn): a / 1, b / 2" in told
+    assert "people rated these (sample / turn): a / 2, b / 1" in told
+
+
 def test_later_trials_of_samples_that_people_rated_are_counted() -> None:
     judged = rated("judge", {"a": 1, "a#2": 2, "a#3": 3, "b": 1, "b#2": 1, "issue#7#1": 2, "x": 3})
     found = only(match(judged, rated("ann", {"a": 1, "a#3": 2, "issue#7#1": 2})))

@@ -255,6 +255,14 @@ async def test_runs_without_a_grading_are_named_where_they_are_not(
     assert {*tables["leaderboard_direct"].rows} == {"alpha", "beta"}
 
 
+def test_a_run_that_was_only_scored_has_no_tokens(copies: tuple[Path, Path]) -> None:
+    (copies[1] / "summary.json").unlink()
+    spent = by_name(make_leaderboard(copies))["leaderboard_runs"]
+    assert "candidate: thousand tokens in" in spent.rows["alpha"]
+    assert "candidate: thousand tokens in" not in spent.rows["beta"]
+    assert any("nothing was counted: beta." in note for note in spent.notes)
+
+
 async def test_what_a_run_cost_is_told_where_its_models_have_prices(tmp_path: Path) -> None:
     priced = ALPHA.model_copy(update={"price": PriceSpec(input=1000.0, output=2000.0)})
     runs = [await make_run("convbench", tmp_path, each) for each in (priced, BETA)]
