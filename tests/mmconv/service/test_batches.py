@@ -93,15 +93,6 @@ async def test_its_calls_are_those_of_single_dialogues(served: Served) -> None:
     assert data["bytes"] > len(PNG)
 
 
-async def test_answers_alone_need_no_judge(served: Served) -> None:
-    body = {"model": "echo", "dialogues": [{"id": "a", "turns": [{"instruction": "Hi"}]}]}
-    result = (await post(served.client, body)).json()
-    assert result["run"]["state"] == "done"
-    assert (result["scores"], result["attribution"]) == (None, None)
-    sample = await served.client.get(f"/v1/runs/{result['run']['id']}/samples/a")
-    assert [call["text"] for call in sample.json()["calls"]] == ["Hi"]
-
-
 NONE = {"turns": [{"instruction": "Hi"}]}
 
 

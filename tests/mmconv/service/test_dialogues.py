@@ -384,18 +384,6 @@ async def test_ones_own_are_listed_and_an_admins_list_holds_all(served: Served) 
     assert (await served.client.get(URL)).status_code == 401
 
 
-async def test_a_list_comes_in_pages_and_by_state_and_model(served: Served) -> None:
-    ids = [(await start(served, "ada", number))["id"] for number in range(3)]
-    page = await listed(served, "ada", limit=2)
-    assert [each["id"] for each in page["data"]] == [ids[2], ids[1]]
-    rest = await listed(served, "ada", limit=2, after=page["next"])
-    assert ([each["id"] for each in rest["data"]], rest["next"]) == ([ids[0]], None)
-    slow = (await start(served, "ada", 3, model="slow"))["id"]
-    assert [each["id"] for each in (await listed(served, "ada", model="slow"))["data"]] == [slow]
-    await served.client.delete(f"{URL}/{slow}", headers=bearer("ada"))
-    assert slow not in str(await listed(served, "ada", state="done"))
-
-
 async def test_a_page_does_not_begin_behind_anothers(served: Served) -> None:
     anothers = (await start(served, "bob", 1))["id"]
     for after in (anothers, "dialogue-0123456789ab"):

@@ -87,15 +87,6 @@ async def test_an_image_of_too_many_bytes_is_refused_however_it_is_sent(serve: S
         assert (await client.post("/v1/images", **sent)).status_code == 413
 
 
-async def test_the_room_of_a_token_ends(serve: Serve) -> None:
-    client = (await serve(limits={"stored_bytes": len(PNG)})).client
-    codes = [
-        (await client.post("/v1/images", content=data)).status_code for data in (PNG, PNG, OTHER)
-    ]
-    assert codes == [201, 201, 429]
-    assert (await client.get(f"/v1/images/{hash_bytes(OTHER)}")).status_code == 404
-
-
 async def test_images_that_come_together_take_no_more_room_either(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -113,15 +104,6 @@ async def test_images_that_come_together_take_no_more_room_either(
     assert 429 in codes
     kept = (await served.client.get("/v1/images")).json()["data"]
     assert len(kept) == len(codes) - 1
-
-
-async def test_many_uploads_at_once_are_all_kept(served: Served) -> None:
-    files = [picture(seed) for seed in range(20)]
-    answers = await asyncio.gather(
-        *(served.client.post("/v1/images", content=data) for data in files)
-    )
-    assert [answer.json()["id"] for answer in answers] == [hash_bytes(data) for data in files]
-    assert served.shared.uploads.used("local") == sum(map(len, files))
 
 
 async def test_a_removed_image_is_gone_for_its_token_unless_it_may_read_a_dataset_with_it(

@@ -102,3 +102,32 @@ async def test_a_server_that_has_read_the_data_gives_out_a_report_when_they_are_
         answer = await served.client.get(f"/v1/runs/{run}/report", params=asked)
         assert answer.status_code == 200
     assert "3 images are not shown" in (await served.client.get(f"/v1/runs/{run}/report")).text
+
+
+async def test_a_report_made_while_the_data_are_away_is_made_anew_when_they_are_back(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after a restart with a folder that is not mounted."""
+    data = drawn(tmp_path)
+    run = (await finished((await serve(data=data)).client))["id"]
+    images = tmp_path / "data" / "images"
+    images.rename(tmp_path / "away")
+    later = await serve(data=data)
+    without = (await later.client.get(f"/v1/runs/{run}/report")).text
+    assert "3 images are not shown" in without
+    assert (await later.client.get(f"/v1/runs/{run}/report")).text == without
+    archive = {"format": "zip"}
+    lesser = (await later.client.get(f"/v1/runs/{run}/report", params=archive)).content
+    (tmp_path / "away").rename(images)
+    # Looking costs reading the data, so it is not done for every file of a page.
+    assert (await later.client.get(f"/v1/runs/{run}/report")).text == without
+    monkeypatch.setattr("mmconv.service.published.CHECK_SECONDS", 0)
+    whole = (await later.client.get(f"/v1/runs/{run}/report")).text
+    assert "not shown" not in whole
+    assert len(whole) > len(without)
+    page = later.shared.settings.out / "shown" / run / "report.html"
+    made = page.stat().st_mtime_ns
+    assert (await later.client.get(f"/v1/runs/{run}/report")).text == whole
+    assert page.stat().st_mtime_ns == made
+    zipped = (await later.client.get(f"/v1/runs/{run}/report", params=archive)).content
+    assert len(zipped) > len(lesser)

@@ -10,10 +10,12 @@ import orjson
 import pytest
 
 from mmconv.benchmarks.registry import TITLES
-from mmconv.core.errors import DataError
+from mmconv.core.errors import DataError, StoreError
 from mmconv.service.errors import Problem
 from mmconv.service.run_requests import RunRequest, name_run, open_options, resolve
 from mmconv.service.settings import Settings
+from mmconv.store.jobs import Job
+from mmconv.store.queue import Queue
 from tests.mmconv.service.conftest import Serve, Served
 from tests.mmconv.service.run_settings import CALLS, ROWS, begun, drawn, ended, request
 from tests.mmconv.service.tokens import bearer, token
@@ -128,18 +130,6 @@ async def test_a_stopped_run_keeps_its_answers_and_is_resumed(running: Served) -
     assert done["state"] == "done"
     assert done["progress"]["cached"] >= answered
     assert done["progress"]["replies"] == ROWS * CALLS
-
-
-async def test_stopping_a_run_leaves_its_models_to_others(running: Served) -> None:
-    run = (await post(running.client, slow_request())).json()["id"]
-    other = (await post(running.client, slow_request(limit=1, seed=7))).json()["id"]
-    await begun(running.client, run)
-    await running.client.delete(f"/v1/runs/{run}")
-    chat = {"model": "slow", "messages": [{"role": "user", "content": "hello"}]}
-    answer = await running.client.post("/v1/chat/completions", json=chat)
-    assert answer.status_code == 200
-    assert (await ended(running.client, other))["state"] == "done"
-    assert (await ended(running.client, run))["state"] == "stopped"
 
 
 async def test_a_run_that_lost_calls_asks_them_again(serve: Serve, tmp_path: Path) -> None:
@@ -315,6 +305,26 @@ async def test_what_another_token_stopped_is_resumed_by_its_owner_or_an_admin(
         assert (refused.status_code, refused.json()["error"]["code"]) == (409, "not_yours")
         assert "ann or an admin may resume it" in refused.json()["error"]["message"]
         assert (await post(served.client, body, **bearer(owner))).status_code == 202
+
+
+async def test_events_end_where_the_database_is_away(
+    running: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = (await post(running.client, slow_request())).json()["id"]
+    get = Queue.get
+    asked = 0
+
+    async def fail_later(queue: Queue, job: str) -> Job | None:
+        nonlocal asked
+        asked += 1
+        if asked > 1:
+            raise StoreError("away")
+        return await get(queue, job)
+
+    monkeypatch.setattr(Queue, "get", fail_later)
+    stream = await running.client.get(f"/v1/runs/{run}/events")
+    assert stream.status_code == 200
+    assert stream.text.count("event: ") == 1
 
 
 async def test_events_tell_progress_until_the_end(running: Served) -> None:

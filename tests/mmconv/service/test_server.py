@@ -25,7 +25,6 @@ from mmconv.service.server import Connection, Server
 from tests.mmconv.service.conftest import MODELS, ServerProcess, Servers, until
 from tests.mmconv.service.hostile import connect
 from tests.mmconv.service.run_settings import drawn, request
-from tests.pictures import picture
 
 SLOWER = {"provider": "fake", "model": "slow", "options": {"seconds": 1.5}}
 STUCK = {"provider": "fake", "model": "slow", "options": {"seconds": 60}}
@@ -176,15 +175,6 @@ def test_an_upgrade_that_is_asked_for_is_not_logged(server: ServerProcess) -> No
     assert httpx2.get(f"{server.url}/health", headers=asked).status_code == 200
     assert "pgrade" not in server.output
     assert "pip install" not in server.output
-
-
-def test_two_servers_share_uploads_and_the_database(start: Servers) -> None:
-    first, second = start.several(2)
-    stored = httpx2.post(f"{first.url}/v1/images", content=picture(1)).json()
-    given = httpx2.get(f"{second.url}/v1/images/{stored['id']}")
-    assert given.content == picture(1)
-    for server in (first, second):
-        assert httpx2.get(f"{server.url}/ready").status_code == 200
 
 
 def test_more_connections_than_there_may_be_are_refused(tmp_path: Path) -> None:

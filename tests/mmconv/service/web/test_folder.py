@@ -118,16 +118,6 @@ async def test_a_run_is_read_with_its_images_and_files(tmp_path: Path, view: Vie
     assert (await client.delete(f"/v1/runs/{run.name}")).status_code == 405
 
 
-async def test_runs_are_compared(tmp_path: Path, view: View) -> None:
-    runs = [await make_run("mtbench101", tmp_path, model) for model in (ALPHA, BETA)]
-    client = await view(tmp_path / "runs")
-    asked = {"runs": ",".join(run.name for run in runs)}
-    head = (await client.get("/web/compare", params=asked)).json()
-    assert head["index"]["runs"] == ["alpha", "beta"]
-    table = (await client.get("/v1/compare", params=asked)).json()
-    assert table["runs"] == {"alpha": runs[0].name, "beta": runs[1].name}
-
-
 async def test_samples_of_runs_that_cannot_be_compared_are_shown_side_by_side(
     tmp_path: Path, view: View
 ) -> None:
