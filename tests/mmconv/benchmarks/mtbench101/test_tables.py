@@ -147,6 +147,25 @@ def test_without_the_minimum_a_dialogue_is_the_mean_of_its_turns() -> None:
     assert cell(found["scores"], "CM", AUTHORS_TITLE).value == (5 + 8) / 2
 
 
+def test_histories_are_compared_turn_by_turn() -> None:
+    found = made(*scores(GOLDEN, "golden"), *scores(SELF, "self"))
+    assert list(found["histories"].rows) == ["SI"]
+    row = found["histories"].rows["SI"]
+    assert {turn: each.value for turn, each in row.items()} == {
+        "turn 1": 0,
+        "turn 2": -1.5,
+        "turn 3": -5,
+    }
+    assert row["turn 3"].missing == {"unpaired: unparsed": 1}
+    assert found["histories"].signed
+    own = f"{MINIMUM_TITLE}, self history"
+    assert cell(found["scores"], "SI", own).value == 2.5
+    assert own not in found["scores"].rows["CM"]
+    assert list(found["turns"].rows) == ["CM", "SI", "AR", "IC"]
+    assert list(found["turns_self"].rows) == ["SI"]
+    assert cell(found["paper_self"], "cand", "SI").value == 2.5
+
+
 def test_several_candidates_have_columns_or_rows_each() -> None:
     first, second = (ScoreFrame(scores(each, "golden")) for each in (SELF, GOLDEN))
     frames = {"one": first, "two": second}
