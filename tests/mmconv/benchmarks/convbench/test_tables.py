@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -12,6 +13,8 @@ from mmconv.benchmarks.ablations.metrics import Courses
 from mmconv.benchmarks.base.layouts import Context, make_tables
 from mmconv.benchmarks.base.metrics import (
     LARGEST_WIDTH,
+    Delta,
+    Mean,
     Ratio,
     Select,
     Together,
@@ -182,6 +185,17 @@ def test_several_trials_have_several_times_the_constant() -> None:
 
 def _given(column: Column, _: ScoreFrame) -> Column:
     return column
+
+
+def test_intervals_of_deltas_end_where_the_scale_does() -> None:
+    start, goal = Column.of([1.0, 1.0, 1.0, 10.0, 1.0]), Column.of([10.0, 10.0, 10.0, 1.0, 10.0])
+    ends = [Mean("end", of=partial(_given, each), group=DIRECT.group) for each in (start, goal)]
+    found = Delta("delta", start=ends[0], goal=ends[1], group=DIRECT.group).measure(ScoreFrame([]))
+    assert found is not None
+    assert found.value == pytest.approx(5.4)
+    assert found.high == 9.0
+    assert found.low is not None
+    assert -9 < found.low < 0
 
 
 def test_deltas_are_paired(tables: dict[str, Table]) -> None:
