@@ -1,4 +1,4 @@
-"""Makes the pictures of README.md anew, from the folder of a run of `make demo`:
+"""Makes the picture of README.md again, from the folder of a run of `make demo`:
 
 python -m tests.browser.take_screenshots FOLDER
 """
@@ -9,42 +9,32 @@ import asyncio
 import sys
 from pathlib import Path
 
-from playwright.async_api import Browser, async_playwright
+from playwright.async_api import async_playwright
 
 from mmconv.run_folder.layout import PAGE
 from tests.browser.conftest import CHROMIUM, FLAGS
 
-FOLDER = Path(__file__).with_name("screenshots")
+PICTURE = Path(__file__).parent / "screenshots" / "sample.png"
 
 SAMPLE = "3"
 """A sample of the demo that shows a mistake of perception and what follows from it."""
 
 
 async def take(report: Path) -> None:
-    """The head of the report in the light, and a sample of it in the dark."""
+    """The sample in the report, in the dark."""
     async with async_playwright() as started:
         browser = await started.chromium.launch(executable_path=str(CHROMIUM), args=list(FLAGS))
-        await _take(browser, report.as_uri(), "report.png", 820, dark=False)
-        await _take(browser, f"{report.as_uri()}#sample={SAMPLE}", "sample.png", 1000, dark=True)
-        await browser.close()
-
-
-async def _take(browser: Browser, address: str, name: str, height: int, *, dark: bool) -> None:
-    context = await browser.new_context(
-        viewport={"width": 1280, "height": height},
-        color_scheme="dark" if dark else "light",
-        reduced_motion="reduce",
-    )
-    page = await context.new_page()
-    await page.goto(address)
-    await page.wait_for_selector("html[data-ready]")
-    if "#sample" in address:
+        page = await browser.new_page(
+            viewport={"width": 1280, "height": 1000}, color_scheme="dark", reduced_motion="reduce"
+        )
+        await page.goto(f"{report.as_uri()}#sample={SAMPLE}")
+        await page.wait_for_selector("html[data-ready]")
         await page.locator("#detail .turn").first.wait_for()
         await page.locator("#detail").evaluate(
             "detail => scrollTo(0, scrollY + detail.getBoundingClientRect().top - 90)"
         )
-    await page.screenshot(path=FOLDER / name)
-    await context.close()
+        await page.screenshot(path=PICTURE)
+        await browser.close()
 
 
 if __name__ == "__main__":
