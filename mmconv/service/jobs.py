@@ -242,9 +242,9 @@ class Worker:
             _log_end(job, work, ending, time.monotonic() - begun)
             if ending is None:
                 await self._queue.give_back(job.id, self.name, work.progress())
-                self._announce(work)
+                self.announce(work)
             elif await self._queue.finish(job.id, self.name, ending):
-                self._announce(work)
+                self.announce(work)
         except StoreError as error:
             # The next start finds in the cache what was answered until then.
             log.warning("%s %s is left to its lease: %s", job.kind, job.id, error)
@@ -253,7 +253,7 @@ class Worker:
             await self._queue.give_back(job.id, self.name, work.progress())
             raise
 
-    def _announce(self, work: Work) -> None:
+    def announce(self, work: Work) -> None:
         """Announce the end of a job, without holding its place."""
         task = asyncio.create_task(work.announce())
         self._announcing.add(task)

@@ -48,7 +48,6 @@ from mmconv.service.run_files import (
 from mmconv.service.runs import (
     RunId,
     Sample,
-    SampleQuery,
     find_run,
     finished_folder,
     readable_data,
@@ -172,6 +171,13 @@ async def run_manifest(run: RunId, shared: SharedRuns, _caller: Reader) -> Respo
     """Get the run's provenance: models, data and prompts by their hashes, versions."""
     folder = finished_folder(shared, await find_run(shared, run))
     return json_response(await read_in_thread(clean_manifest, folder))
+
+
+class SampleQuery(BaseModel):
+    """Which samples: at most `limit`, after the one named `after`."""
+
+    after: Word | None = None
+    limit: int = Field(default=100, ge=1, le=500)
 
 
 @router.get("/runs/{run}/samples", response_model=Page[SampleInfo, str])

@@ -18,6 +18,7 @@ from fastapi import APIRouter, Header, Query
 from fastapi import Path as InPath
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic_core import to_jsonable_python
+from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from mmconv.api import RunInfo
@@ -264,7 +265,9 @@ async def _event(shared: Readable, job: Job) -> bytes:
     response_model=RunInfo,
     responses=documented(404, 409) | stopped(RunInfo),
 )
-async def stop_run(run: RunId, shared: Shared, caller: RunStarter, purge: bool = False) -> Response:
+async def stop_run(
+    request: Request, run: RunId, shared: Shared, caller: RunStarter, purge: bool = False
+) -> Response:
     """Stop one of the token's runs. Its replies are kept; posting it again resumes it.
 
     With `purge`, remove one that has ended: its scores, tables, transcripts and report. The replies
@@ -276,7 +279,10 @@ async def stop_run(run: RunId, shared: Shared, caller: RunStarter, purge: bool =
         return Response(status_code=204)
     if not job.is_active:
         return await _respond(shared, job)
-    return await _respond(shared, await shared.queue.stop(run) or job, 202)
+    job = await shared.queue.stop(run) or job
+    if not job.is_active:  # it had no worker yet that would announce its end
+        request.app.state.worker.announce(RunWork(shared, job))
+    return await _respond(shared, job, 202)
 
 
 class RunWork(Work):
@@ -366,13 +372,6 @@ def _delete_removed(out: Path) -> None:
     """Delete removed folders, also those of a process that ended before it could."""
     for folder in out.glob(f"{REMOVED}*"):
         shutil.rmtree(folder, ignore_errors=True)
-
-
-class SampleQuery(BaseModel):
-    """Which samples: at most `limit`, after the one named `after`."""
-
-    after: Word | None = None
-    limit: int = Field(default=100, ge=1, le=500)
 
 
 async def find_run(shared: Readable, run: str, param: str = "run") -> Job:

@@ -58,13 +58,12 @@ from mmconv.service.comparisons import (
 from mmconv.service.errors import Problem, json_response
 from mmconv.service.openapi import documented
 from mmconv.service.published import derived_file, result_times
-from mmconv.service.results import list_samples, read_sample
+from mmconv.service.results import SampleQuery, list_samples, read_sample
 from mmconv.service.run_files import describe_damage, read_in_thread
 from mmconv.service.run_requests import has_key, is_offline, offline_judges
 from mmconv.service.runs import (
     RunId,
     Sample,
-    SampleQuery,
     about_run,
     find_run,
     finished_folder,

@@ -21,7 +21,7 @@ from mmconv.service import webhooks
 from mmconv.service.app import open_app
 from mmconv.service.settings import Settings
 from tests.mmconv.service.conftest import MODELS, Serve
-from tests.mmconv.service.run_settings import drawn, finished, request, until
+from tests.mmconv.service.run_settings import begun, drawn, finished, request, until
 
 KEY = b"0123456789abcdef"
 LOOPBACK = ["127.0.0.0/8"]
@@ -92,6 +92,27 @@ async def test_a_failure_is_posted_too(serve: Serve, receiver: Receiver, tmp_pat
     info = orjson.loads(receiver.seen[0][1])
     assert info["state"] == "failed"
     assert info["error"]
+
+
+async def test_runs_that_were_stopped_are_posted_too(
+    serve: Serve, receiver: Receiver, tmp_path: Path
+) -> None:
+    """The second waits for its turn when it is stopped."""
+    served = await serve(data=drawn(tmp_path), webhook_networks=LOOPBACK, runs_at_once=1)
+    roles = {"candidate": "slow", "judge": "judge"}
+    posted = await served.client.post("/v1/runs", json=request(models=roles, webhook=receiver.url))
+    run = posted.json()["id"]
+    await begun(served.client, run, replies=0)
+    waiting = (await post(served.client, receiver.url)).json()
+    assert waiting["state"] == "queued"
+    for stopped in (waiting["id"], run):
+        await served.client.delete(f"/v1/runs/{stopped}")
+    await until(lambda: len(receiver.seen) == 2, seconds=60)
+    infos = [orjson.loads(body) for _, body in receiver.seen]
+    assert {info["id"]: info["state"] for info in infos} == {
+        waiting["id"]: "stopped",
+        run: "stopped",
+    }
 
 
 async def test_one_under_way_is_sent_by_the_next_server(
