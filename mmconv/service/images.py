@@ -7,6 +7,7 @@ can remove its images. The file is deleted once no other client has uploaded it.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated
@@ -139,15 +140,14 @@ async def delete_image(
 @router.get("/{image}", response_class=Response, responses=documented(404) | _FILE)
 async def get_image(image: ImageId, shared: SharedRuns, caller: Asker) -> Response:
     """Get the file of one of the token's images, or of a dataset that it may read."""
-    data = await _find(shared, caller, image)
+    data = await _find(shared, caller, image, bytes)
     return Response(data, headers=HEADERS, media_type=read_media_type(data, WHERE))
 
 
 @router.get("/{image}/thumbnail", response_class=Response, responses=documented(404) | _WEBP)
 async def get_thumbnail(image: ImageId, shared: SharedRuns, caller: Asker) -> Response:
     """Get a WebP of at most 192 pixels a side."""
-    data = await _find(shared, caller, image)
-    small = await work_on_image(shared, None, thumbnail, data, WHERE)
+    small = await _find(shared, caller, image, partial(thumbnail, where=WHERE))
     return Response(small, headers=HEADERS, media_type="image/webp")
 
 
@@ -167,14 +167,19 @@ def keep_image(shared: Service, caller: Caller, data: bytes, declared: str) -> F
     return facts
 
 
-async def _find(shared: Serving, caller: Caller, sha256: str) -> bytes:
-    """The file of an image that the caller may read. Raises `Problem` 404 for another."""
+async def _find(
+    shared: Serving, caller: Caller, sha256: str, use: Callable[[bytes], bytes]
+) -> bytes:
+    """What is made of an image's file, if the caller may read it. Raises `Problem` 404 otherwise.
+
+    Few files are in memory at once before they are sent.
+    """
     may_read = partial(shared.may_read, sha256, caller.as_owner, data=caller.may("read"))
     if not await asyncio.to_thread(may_read):
         raise Problem(404, "no image of this id is here", param="image", code="image_not_found")
     try:
         async with shared.image_work:
-            return await asyncio.to_thread(shared.images.read, sha256)
+            return await asyncio.to_thread(lambda: use(shared.images.read(sha256)))
     except ImageError as error:
         raise Problem(404, str(error), param="image", code="image_not_found") from error
 

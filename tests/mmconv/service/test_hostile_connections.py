@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Any
 
 import httpx2
@@ -55,7 +55,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
 
 @pytest.fixture(autouse=True)
 def bystander(server: ServerProcess) -> Iterator[Bystander]:
-    with Bystander(server, most=600_000_000) as watching:
+    with Bystander(server, most=500_000_000) as watching:
         yield watching
 
 
@@ -84,7 +84,8 @@ def test_a_body_that_was_not_announced_is_cut_off(server: ServerProcess, path: s
         except OSError:
             pass
         answer = read_answer(connection)
-    check_refusal(answer.status, answer.body, 413, 503)
+    # 408 if the machine is too busy to send it in time
+    check_refusal(answer.status, answer.body, 408, 413, 503)
 
 
 def test_a_refused_body_is_not_waited_for(connections: Any) -> None:
@@ -116,7 +117,8 @@ def test_bodies_that_are_never_finished_do_not_fill_the_memory(connections: Any)
     """Eight of nine megabytes are more than all together may hold; the bystander's are let in."""
     open_ones = connections(8)
     for connection in open_ones:
-        connection.sendall(HEAD + b"Content-Length: 9000001\r\n\r\n" + bytes(9_000_000))
+        with suppress(OSError):  # refused before all was sent
+            connection.sendall(HEAD + b"Content-Length: 9000001\r\n\r\n" + bytes(9_000_000))
     answers = [read_answer(connection) for connection in open_ones]
     assert {answer.status for answer in answers} == {408, 503}
     for answer in answers:
