@@ -33,6 +33,15 @@ REFUSALS_IN_A_ROW = 3
 HASTE = 1.25
 """Calls keep apart so that so many windows of them could go out in the time of one reply."""
 
+FIRST_CALLS = 8
+"""Calls that go out at once before any answer.
+
+The others keep apart, so that a server that bears few has refused some before it was sent all.
+"""
+
+FIRST_SECONDS = 0.5
+"""The latency in seconds that is assumed until the first answer."""
+
 SHORTEST_ASKED = 0.1
 """A shorter wait that a server asks for is ignored.
 
@@ -72,7 +81,7 @@ class Window:
 
     most: float = 1.0
     size: float = 1.0
-    is_doubling: bool = False
+    is_doubling: bool = True
     _answers: int = 0
 
     def grow(self, share: float) -> None:
@@ -179,7 +188,7 @@ class ConcurrencyLimiter:
         self._held = 0
         self._sent = 0
         self._tokens = 0.0
-        self._latency = 0.0
+        self._latency = FIRST_SECONDS
         self._answers = 0
         self._closed = False
         self._waiting: list[_Waiting] = []
@@ -262,6 +271,10 @@ class ConcurrencyLimiter:
         self._unanswered = self._closings = 0
         self._answers += 1
         latency = asyncio.get_running_loop().time() - slot.sent_at
+        if self._answers == 1:
+            # the server bears this pace, and the calls under way
+            size = max(self._held, self._window.size * latency / self._latency)
+            self._window.size = min(self._window.most, size)
         self._latency += (latency - self._latency) / min(self._answers, 32)
         if self._waiting:
             self._window.grow(SHARE + self._chance.share)
@@ -285,6 +298,8 @@ class ConcurrencyLimiter:
             self._asked_until = max(self._asked_until, now + asked_for)
         is_full = self._row >= REFUSALS_IN_A_ROW
         self._window.shrink(self._held - 1 if is_full else None)
+        if not self._answers:
+            self._paced_at = now + self._gap()
         if (size := self._chance.refuse(self._sent, self._window.size)) is not None:
             self._window.settle(size)
         if self._held == 1 and (is_full or self._unanswered >= REFUSALS_IN_A_ROW):
@@ -314,13 +329,14 @@ class ConcurrencyLimiter:
             wait = asked_for if self._closings == 1 else max(asked_for, backoff)
         self._opens_at = max(now + wait, self._asked_until)
         self._probe = min(wait, LONGEST_PROBE)
-        self._latency = self._latency or wait
+        if not self._answers:
+            self._latency = max(self._latency, wait)
         # a window as large as before if nothing was answered since: the server is down, not full
         self._window.settle(self._size_before / (2 if self._closings == 1 else 1))
 
     def _serve(self) -> None:
         """Give slots to waiting calls as long as all limits allow it."""
-        while self._waiting and self._held < max(1, int(self._window.size)):
+        while self._waiting and self._has_room():
             waiting = self._waiting[0]
             if not waiting.future.done():
                 loop = asyncio.get_running_loop()
@@ -343,14 +359,26 @@ class ConcurrencyLimiter:
         if self._probe:
             self._opens_at = self._paced_at = now + self._probe
             self._probe = 0.0
-        elif self._window.size < self._window.most:
-            self._paced_at = now + self._latency / self._window.size / HASTE
+        elif self._is_paced():
+            self._paced_at = now + self._gap()
         return Slot(self._sent, now, self._tokens)
+
+    def _has_room(self) -> bool:
+        """Whether the window holds one more call; until the first answer it only sets the pace."""
+        size = self._window.size if self._answers else self._window.most
+        return self._held < max(1, int(size))
+
+    def _is_paced(self) -> bool:
+        is_unknown = not self._answers and self._sent >= FIRST_CALLS and self._held > 0
+        return is_unknown or self._window.size < self._window.most
+
+    def _gap(self) -> float:
+        return self._latency / self._window.size / HASTE
 
     def _may_send_at(self, tokens: float) -> float:
         """When the next call may go out."""
         opens_at = self._opens_at
-        if self._window.size < self._window.most:
+        if self._is_paced():
             opens_at = max(opens_at, self._paced_at)
         for unit, reported in self._reported.items():
             spent, cost = (self._tokens, tokens) if unit == "tokens" else (self._sent, 1.0)

@@ -55,6 +55,8 @@ class Calls:
 def test_a_refusal_leaves_as_many_slots_as_the_server_holds_calls() -> None:
     async def main() -> None:
         calls = Calls(20, 40)
+        await calls.go_on()
+        calls.end(1)
         assert await calls.go_on() == 20
         calls.refuse(12)
         assert await calls.go_on() == 8

@@ -14,7 +14,13 @@ from mmconv.core.keys import hash_bytes
 from mmconv.core.run_stats import ModelStats
 from mmconv.core.types import Failure, Message, Reply, Sampling
 from mmconv.engine import Model
-from mmconv.engine.limiter import LONGEST_WAIT, REFUSALS_IN_A_ROW, Stopped
+from mmconv.engine.limiter import (
+    FIRST_CALLS,
+    FIRST_SECONDS,
+    LONGEST_WAIT,
+    REFUSALS_IN_A_ROW,
+    Stopped,
+)
 from tests.mmconv.virtual_clock import run_virtually
 
 MOST = 64
@@ -196,9 +202,9 @@ def test_a_pace_that_spares_no_refusal_is_dropped(tells: bool) -> None:
 def test_they_do_not_come_back_all_at_once() -> None:
     server = Limited(only_between(30, 1000))
     _, seconds = run_virtually(ask_all(Model("m", server.open), MOST))
-    assert server.sent[:MOST] == [0.0] * MOST
-    back = server.sent[MOST:]
-    assert back[0] >= 30
+    before = [sent for sent in server.sent if sent < 30]
+    back = server.sent[len(before) :]
+    assert FIRST_CALLS <= len(before) <= 2 * FIRST_CALLS
     assert back[1] >= back[0] + 1
     assert len({*back}) == len(back) == MOST
     assert seconds < 90
@@ -208,7 +214,7 @@ def test_they_do_not_come_back_all_at_once() -> None:
 def test_a_server_that_never_refuses_is_always_sent_as_many_as_it_takes(most: int) -> None:
     server = Limited(lambda _: 0.0, most=most)
     _, seconds = run_virtually(ask_all(Model("m", server.open), 4 * most))
-    assert seconds == 4 * SECONDS
+    assert 4 * SECONDS <= seconds <= 4 * SECONDS + FIRST_SECONDS
 
 
 def test_a_server_that_no_longer_refuses_is_soon_sent_as_many_as_before() -> None:
