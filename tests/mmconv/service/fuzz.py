@@ -28,6 +28,7 @@ from mmconv.service.openapi import EVERYWHERE, describe
 from mmconv.service.web import data
 from tests.mmconv.service.conftest import Servers
 from tests.mmconv.service.run_settings import drawn, request
+from tests.mmconv.service.tokens import bearer, token
 from tests.pictures import picture
 
 ROOT = Path(__file__).parents[3]
@@ -44,7 +45,7 @@ def fuzz(folder: Path, seconds: int, *options: str) -> tuple[int, str, str]:
     """Schemathesis' exit status and words, and the server's log; `folder` takes all files."""
     servers = Servers(folder)
     try:
-        server = servers(data=drawn(folder))
+        server = servers(data=drawn(folder), tokens=[token("fuzz", "admin")])
         run = _fill(server.url)
         document = folder / "openapi.json"
         document.write_text(json.dumps(whole_document(server.url)))
@@ -52,6 +53,7 @@ def fuzz(folder: Path, seconds: int, *options: str) -> tuple[int, str, str]:
             [
                 *(sys.executable, "-m", "schemathesis.cli", "run", str(document)),
                 *("--url", server.url),
+                *(f"--header={name}:{value}" for name, value in bearer("fuzz").items()),
                 *("--max-time", str(seconds), "--exclude-checks", ",".join(LEFT_OUT)),
                 *(
                     "--continue-on-failure",
@@ -95,12 +97,13 @@ def whole_document(url: str) -> dict[str, Any]:
 
 def _fill(url: str) -> str:
     """Leave something behind that paths can lead to: an image, and a run that is done, its id."""
-    httpx2.post(f"{url}/v1/images", content=picture(1)).raise_for_status()
-    run = str(httpx2.post(f"{url}/v1/runs", json=request()).raise_for_status().json()["id"])
-    deadline = time.monotonic() + 60
-    while httpx2.get(f"{url}/v1/runs/{run}").json()["state"] != "done":
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    with httpx2.Client(base_url=f"{url}/v1", headers=bearer("fuzz")) as client:
+        client.post("/images", content=picture(1)).raise_for_status()
+        run = str(client.post("/runs", json=request()).raise_for_status().json()["id"])
+        deadline = time.monotonic() + 60
+        while client.get(f"/runs/{run}").json()["state"] != "done":
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
     return run
 
 
