@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from mmconv.cli.shared.basics import FILE, writing
-from mmconv.cli.shared.costs import COST_OPTIONS, Budget, print_forecast
+from mmconv.cli.shared.costs import COST_OPTIONS, Budget
 from mmconv.cli.shared.options import (
     AUDIT,
     BENCHMARKS,
@@ -23,7 +23,7 @@ from mmconv.cli.shared.options import (
     with_options,
 )
 from mmconv.cli.shared.run_folders import open_existing, open_new, place
-from mmconv.cli.shared.session import MAX_FAILURES, evaluate, exit_code, run_new
+from mmconv.cli.shared.session import MAX_FAILURES, evaluate, exit_code, forecast_new, run_new
 from mmconv.cli.shared.table_output import print_tables
 from mmconv.core.config import RunSpec
 from mmconv.core.errors import ConfigError
@@ -62,19 +62,12 @@ def run_command(target: str, out: Path, store: str, shard: str, **values: Any) -
     spec, where, part = read_spec(target, values), place(out, store), Shard.parse(shard)
     budget = None if values["max_cost"] is None else Budget(values["max_cost"], spec)
     if values["dry_run"]:
-        asyncio.run(_forecast(spec, where, part))
+        asyncio.run(forecast_new(spec, where, part))
         return
     result = asyncio.run(
         run_new(spec, where, part, page=values["page"], budget=budget, audit=values["audit"])
     )
     sys.exit(exit_code(result, store, values["max_failures"]))
-
-
-async def _forecast(spec: RunSpec, where: Place, part: Shard) -> None:
-    async with open_new(spec, where, part) as evaluation:
-        plans = (plan for plan, _ in evaluation.plans())
-        runner = evaluation.runner(offline=True)
-        await print_forecast(spec, runner, plans, evaluation.check_keys)
 
 
 @click.command(name="score")

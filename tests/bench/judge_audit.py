@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmconv.benchmarks.audit import metrics as rows
-from mmconv.benchmarks.audit.controls import (
+from mmconv.benchmarks.audit.metrics import (
     ALTERNATING,
     LONGER,
     OPPOSITE,

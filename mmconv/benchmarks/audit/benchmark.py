@@ -20,7 +20,7 @@ from typing import Any
 from pydantic import ConfigDict
 
 from judges import PromptSet
-from mmconv.benchmarks.audit.controls import (
+from mmconv.benchmarks.audit.metrics import (
     CONTROLS,
     LONGER,
     OPPOSITE,
@@ -29,11 +29,12 @@ from mmconv.benchmarks.audit.controls import (
     REWRITTEN,
     RIGHT,
     SECOND,
+    Measured,
     are_right,
     describe_state,
     lengthen,
+    measure_judge,
 )
-from mmconv.benchmarks.audit.metrics import Measured, measure_judge
 from mmconv.benchmarks.audit.trust import layouts
 from mmconv.benchmarks.base.benchmark import Benchmark, ImageOptions
 from mmconv.benchmarks.base.dataset import Dataset

@@ -13,10 +13,11 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from mmconv.benchmarks.audit.benchmark import Audit
-from mmconv.benchmarks.audit.controls import PARAPHRASE, RIGHT
 from mmconv.benchmarks.audit.metrics import (
     KINDER_TO_RIGHT,
     KINDER_TO_WRONG,
+    PARAPHRASE,
+    RIGHT,
     Measured,
     measure_judge,
 )

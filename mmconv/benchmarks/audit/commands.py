@@ -11,11 +11,11 @@ from typing import Any
 import click
 
 from mmconv.benchmarks.audit.benchmark import PARAPHRASER
-from mmconv.benchmarks.audit.controls import CONTROLS, SECOND
+from mmconv.benchmarks.audit.metrics import CONTROLS, SECOND
 from mmconv.benchmarks.options import as_new
 from mmconv.benchmarks.registry import AUDIT, JUDGED
 from mmconv.cli.shared.basics import comma_list
-from mmconv.cli.shared.costs import COST_OPTIONS, Budget, print_forecast
+from mmconv.cli.shared.costs import COST_OPTIONS, Budget
 from mmconv.cli.shared.options import (
     BENCHMARKS,
     PLACE_OPTIONS,
@@ -25,13 +25,12 @@ from mmconv.cli.shared.options import (
     read_spec,
     with_options,
 )
-from mmconv.cli.shared.run_folders import open_existing, open_new, place
-from mmconv.cli.shared.session import exit_code, run_new
+from mmconv.cli.shared.run_folders import open_existing, place
+from mmconv.cli.shared.session import exit_code, forecast_new, run_new
 from mmconv.core.config import CANDIDATE, RunSpec, load_model
 from mmconv.core.errors import ConfigError
 from mmconv.core.judges import JUDGE, judge_roles
 from mmconv.engine.drift import check_drift as request_again
-from mmconv.engine.run import Place
 
 SAMPLES = 100
 """How many samples are drawn unless options say which."""
@@ -73,7 +72,7 @@ def judge_command(target: str, out: Path, store: str, *, check_drift: bool, **va
     where = place(out, store)
     budget = None if values["max_cost"] is None else Budget(values["max_cost"], spec)
     if values["dry_run"]:
-        asyncio.run(_forecast(spec, where))
+        asyncio.run(forecast_new(spec, where))
         return
     sys.exit(exit_code(asyncio.run(run_new(spec, where, budget=budget)), store))
 
@@ -101,13 +100,6 @@ def audit_spec(spec: RunSpec, controls: Sequence[str] | None, others: dict[str, 
         **drawn,
     }
     return spec.model_copy(update=fields)
-
-
-async def _forecast(spec: RunSpec, where: Place) -> None:
-    async with open_new(spec, where) as evaluation:
-        plans = (plan for plan, _ in evaluation.plans())
-        runner = evaluation.runner(offline=True)
-        await print_forecast(spec, runner, plans, evaluation.check_keys)
 
 
 async def _check_drift(folder: Path) -> None:

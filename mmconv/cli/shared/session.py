@@ -15,7 +15,7 @@ from typing import Protocol
 import click
 
 from mmconv.cli.shared.basics import visible, writing
-from mmconv.cli.shared.costs import Budget
+from mmconv.cli.shared.costs import Budget, print_forecast
 from mmconv.cli.shared.progress import counted, line, progress
 from mmconv.cli.shared.run_folders import open_new
 from mmconv.cli.shared.table_output import print_result
@@ -45,6 +45,14 @@ MORE_ROOM = (
     "Fewer tokens for a reply leave a prompt more room in the context: set "
     "sampling.ROLE.max_tokens, as in --set sampling.candidate.max_tokens=512."
 )
+
+
+async def forecast_new(spec: RunSpec, where: Place, part: Shard = WHOLE) -> None:
+    """Print what a run would cost. Raises as `open_new` does."""
+    async with open_new(spec, where, part) as evaluation:
+        plans = (plan for plan, _ in evaluation.plans())
+        runner = evaluation.runner(offline=True)
+        await print_forecast(spec, runner, plans, evaluation.check_keys)
 
 
 async def run_new(

@@ -9,7 +9,7 @@ import pytest
 
 from images import ImageStore
 from mmconv.benchmarks.audit import Audit
-from mmconv.benchmarks.audit.controls import are_right
+from mmconv.benchmarks.audit.metrics import are_right
 from mmconv.benchmarks.registry import AUDIT
 from mmconv.core.config import ModelSpec, RunSpec
 from mmconv.core.errors import ConfigError
