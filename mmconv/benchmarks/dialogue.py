@@ -17,19 +17,18 @@ from pydantic import Field
 
 from judges import Judge, PromptSet
 from judges.template import Slot
-from mmconv.benchmarks.ablations.metrics import ladder
-from mmconv.benchmarks.ablations.quantities import DELTAS, GIVEN, MEANINGS, QUANTITIES
+from mmconv.benchmarks.ablations.metrics import DELTAS, GIVEN, MEANINGS, QUANTITIES, ladder
 from mmconv.benchmarks.base.benchmark import Benchmark, Options
 from mmconv.benchmarks.base.judges import CANDIDATE_AND_JUDGE
 from mmconv.benchmarks.base.layouts import Build, Layout
-from mmconv.benchmarks.base.metrics import Delta, Mean, Metric, endings_metrics
+from mmconv.benchmarks.base.metrics import Delta, Mean, Metric
 from mmconv.benchmarks.base.results import Results
 from mmconv.benchmarks.base.sample import Fields, ImageFiles, Sample
 from mmconv.benchmarks.convbench.benchmark import OVERALL, ConvBench, Judgement, build_judges
 from mmconv.benchmarks.convbench.data import Row, Side
 from mmconv.benchmarks.convbench.layouts import REFERENCES_COUNT, attribution
+from mmconv.benchmarks.convbench.metrics import DIRECT, PAIRWISE
 from mmconv.benchmarks.convbench.options import SCALE, GradingName
-from mmconv.benchmarks.convbench.quantities import DIRECT, PAIRWISE
 from mmconv.benchmarks.options import Condition, Several
 from mmconv.core.errors import ConfigError, PlanError
 from mmconv.core.turns import Turn, chain
@@ -75,7 +74,6 @@ def score_name(turn: int, given: int) -> str:
 
 
 def _meaning(turn: int, given: int) -> str:
-    """What a score is of."""
     what = "conversation" if turn == OVERALL else f"turn {turn}"
     turns = {0: "", 1: ", turn 1 given"}.get(given, f", turns 1-{given} given")
     return what + turns
@@ -230,7 +228,6 @@ class Dialogue(Benchmark[DialogueSample, DialogueOptions]):
                     name = f"{mean.name} - {before.name}"
                     if name not in DELTAS:
                         yield Delta(name, start=before, goal=mean, group=grading.group)
-        yield from endings_metrics("answers")
 
     def layouts(self) -> Iterator[Layout | Build]:
         """Scores, deltas between conditions, attribution, and how the answers ended."""
@@ -252,7 +249,6 @@ class Dialogue(Benchmark[DialogueSample, DialogueOptions]):
         )
 
     def _row(self, sample: DialogueSample) -> Row:
-        """The dialogue in ConvBench's layout."""
         if len(sample.turns) != CONVBENCH_TURNS or len(sample.turns[0].images) != 1:
             raise PlanError("ConvBench's prompts judge three turns about one image")
         first, second, third = sample.turns
@@ -301,7 +297,6 @@ class Dialogue(Benchmark[DialogueSample, DialogueOptions]):
     def _material(
         self, sample: DialogueSample, given: int, judgement: Judgement
     ) -> tuple[str, Block]:
-        """The prompt of a judgement, and what its judge reads."""
         count = len(sample.turns)
         turn = judgement.turn
         if judgement.side is not None:

@@ -19,7 +19,6 @@ from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from judges import Judge, Slot
 from judges.parsers import fbbench as checklists
-from judges.parsers.fbbench import OFFICIAL, Criterion
 from mmconv.benchmarks.base import Benchmark, Condition, Options, Results, Sample
 from mmconv.benchmarks.base.dataset import Dataset, choose_samples
 from mmconv.benchmarks.base.judges import CANDIDATE_AND_JUDGE
@@ -31,7 +30,6 @@ from mmconv.benchmarks.base.metrics import (
     Metric,
     Official,
     Select,
-    endings_metrics,
 )
 from mmconv.benchmarks.base.results import Scale
 from mmconv.benchmarks.data_files.records import Record, scan_records
@@ -83,19 +81,19 @@ def query_id(fields: Mapping[str, Any]) -> str | None:
     return hash_bytes(query.encode())[:12] if query.strip() else None
 
 
-def _read_criterion(item: object) -> Criterion:
+def _read_criterion(item: object) -> checklists.Criterion:
     match [item] if isinstance(item, str) else item:
         case [str(text)] | [str(text), None] if text.strip():
-            return Criterion(text=text)
+            return checklists.Criterion(text=text)
         case [str(), bool()]:
             pass  # a truth value is an int, too
         case [str(text), int() | float() as weight] if text.strip():
-            return Criterion(text=text, weight=weight)
+            return checklists.Criterion(text=text, weight=weight)
     raise ValueError(f"must be a text or [text, weight], got {repr(item)[:200]}")
 
 
 Item: TypeAlias = Annotated[
-    Criterion,
+    checklists.Criterion,
     BeforeValidator(_read_criterion),
     WithJsonSchema({"type": ["string", "array"], "description": "A text, or [text, weight]."}),
 ]
@@ -134,8 +132,7 @@ class Dialogue(Sample):
     def wrong_sum(self) -> float | None:
         """The sum of the weights of error correction if it is not 1, else None."""
         total = math.fsum(criterion.weight or 0.0 for criterion in self.checklist)
-        is_wrong = self.bench_type == CORRECTION and abs(total - 1) > SUM_TOLERANCE
-        return total if is_wrong else None
+        return total if self.bench_type == CORRECTION and abs(total - 1) > SUM_TOLERANCE else None
 
     @model_validator(mode="after")
     def check_checklist(self) -> Dialogue:
@@ -321,8 +318,8 @@ class FBBench(Benchmark[Dialogue, FBBenchOptions]):
         yield results.score("score", *_value(sample, results, self.options.maintenance))
         values = {} if judgement.verdict is None else {**judgement.verdict.scores}
         if is_refused:
-            values[OFFICIAL] = 0.0
-        for name in (OFFICIAL, *checklists.FAULTS):
+            values[checklists.OFFICIAL] = 0.0
+        for name in (checklists.OFFICIAL, *checklists.FAULTS):
             value = values.get(name)
             yield results.score(name, value, judgement.reason if value is None else None)
         yield results.score("refused", is_refused)
@@ -338,7 +335,6 @@ class FBBench(Benchmark[Dialogue, FBBenchOptions]):
         for (score, name), title in product(ODDITIES.items(), ("samples", "count")):
             count = partial(_count, score, is_per_sample=title == "samples")
             yield Official(name, compute=count, group=Group(title=title), table="faults")
-        yield from endings_metrics("answers")
 
     def layouts(self) -> Iterator[Layout | Build]:
         """The paper's tables by task and type, ours by subtask, oddities, endings."""
@@ -352,20 +348,18 @@ class FBBench(Benchmark[Dialogue, FBBenchOptions]):
             row_label="{task} / {subtask}",
             detail=True,
         )
-        halves = [name for name in COLUMNS if name != "overall"]
+        halves = ("error correction", "response maintenance")
+        by_type = partial(
+            means,
+            groups=(*halves, *(f"{AUTHORS}{name}" for name in halves)),
+            notes=("A sample with several types counts for each of them.", MEANS_NOTE),
+        )
         types = {"deficiency": "the preset answer's deficiency", "feedback": "the user's feedback"}
         for tag, meaning in types.items():
-            yield means(
-                tag,
-                f"Scores by {meaning} (%)",
-                rows={tag: Labels(LABEL_SEPARATOR)},
-                groups=(*halves, *(f"{AUTHORS}{name}" for name in halves)),
-                notes=("A sample with several types counts for each of them.", MEANS_NOTE),
-            )
+            yield by_type(tag, f"Scores by {meaning} (%)", rows={tag: Labels(LABEL_SEPARATOR)})
         yield Layout("faults", "What is odd about the judgements", digits=0)
         yield _odd_samples
-        scenarios = {"scenario": SCENARIOS}
-        yield Layout("answers", "How the answers ended", rows=scenarios, columns="name")
+        yield Layout("answers", "How the answers ended", {"scenario": SCENARIOS}, columns="name")
 
     def leaderboard(self) -> Iterator[Layout]:
         """All tasks."""
@@ -383,9 +377,7 @@ def _value(
     if judgement.verdict is None:
         return None, judgement.reason
     scores = judgement.verdict.scores
-    met = [
-        scores.get(checklists.criterion_score(number)) for number in range(len(sample.checklist))
-    ]
+    met = [scores.get(checklists.criterion_score(n)) for n in range(len(sample.checklist))]
     if sample.bench_type == CORRECTION:
         if None in met:
             return None, INCOMPLETE
@@ -420,7 +412,7 @@ def _authors_mean(scenarios: Sequence[str], frame: ScoreFrame) -> Cell | None:
     rounded to four decimals. `math.fsum`, because a running sum changes two published cells.
     """
     columns = [
-        frame.select(metric=OFFICIAL, scenario=scenario, task=task)
+        frame.select(metric=checklists.OFFICIAL, scenario=scenario, task=task)
         for scenario, task in product(scenarios, TASKS)
     ]
     scores = Column.joined(columns)
@@ -428,23 +420,16 @@ def _authors_mean(scenarios: Sequence[str], frame: ScoreFrame) -> Cell | None:
         return None
     numbers = [column.numbers[column.present].tolist() for column in columns]
     means = [math.fsum(each) / len(each) for each in numbers if each]
-    share = round(math.fsum(means) / len(means), 4) if means else None
-    return Cell(
-        # multiplication adds digits, which exports would show
-        value=None if share is None else round(100.0 * share, 2),
-        n=int(scores.present.sum()),
-        missing=scores.missing,
-    )
+    # the second rounding takes off digits that the multiplication adds and exports would show
+    value = round(100.0 * round(math.fsum(means) / len(means), 4), 2) if means else None
+    return Cell(value=value, n=int(scores.present.sum()), missing=scores.missing)
 
 
 def _count(score: str, frame: ScoreFrame, *, is_per_sample: bool) -> Cell | None:
-    """How many samples are odd in this way, or how often they are."""
     column = frame.select(metric=score)
-    if not len(column):
-        return None
     numbers = column.numbers[column.present]
     value = float((numbers > 0).sum() if is_per_sample else numbers.sum())
-    return Cell(value=value, n=len(numbers), missing=column.missing)
+    return Cell(value=value, n=len(numbers), missing=column.missing) if len(column) else None
 
 
 def _odd_samples(frame: ScoreFrame) -> Table:

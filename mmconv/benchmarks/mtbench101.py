@@ -30,7 +30,6 @@ from mmconv.benchmarks.base.metrics import (
     Metric,
     Official,
     Select,
-    endings_metrics,
 )
 from mmconv.benchmarks.base.results import Result, Results, reduce_scores
 from mmconv.benchmarks.base.sample import Fields, Sample
@@ -146,7 +145,6 @@ MEANS_NOTE = (
     "interval if one of these tasks has none."
 )
 
-
 _group = partial(Group, lowest=LOWEST, highest=HIGHEST)
 
 
@@ -240,9 +238,9 @@ class MTBench101(Benchmark[Dialogue, MTBench101Options]):
             slots["guidelines"] = self._text(f"guidelines_{sample.task}")
         else:
             prompt += "_without_guidelines"
-        sampling = Sampling(max_tokens=self.options.judge_max_tokens)
-        retries = self.options.judge_retries
-        judge = Judge(parser=bracketed_rating, sampling=sampling, retries=retries)
+        options = self.options
+        sampling = Sampling(max_tokens=options.judge_max_tokens)
+        judge = Judge(parser=bracketed_rating, sampling=sampling, retries=options.judge_retries)
         return judge.call(f"judge/turn_{n}", self.prompt(prompt), slots)
 
     def _text(self, name: str, **slots: Slot) -> tuple[Part, ...]:
@@ -289,11 +287,9 @@ class MTBench101(Benchmark[Dialogue, MTBench101Options]):
         for task, turn in product(TASKS, range(1, MOST_TURNS + 1)):
             ratings = Select("rating", turn=turn, where={"task": task})
             yield _history_effect(f"{task}, turn {turn}", ratings)
-        yield from endings_metrics("answers")
 
     @property
     def _title(self) -> str:
-        """The title of our scores."""
         return MINIMUM_TITLE if self.options.minimum else MEAN_TITLE
 
     def layouts(self) -> Iterator[Layout | Build]:
@@ -395,7 +391,6 @@ def _history_effect(name: str, ratings: Select, *, table: str = "") -> Delta:
 
 
 def _by_history(layout: Layout) -> Iterator[Layout]:
-    """The table of each history, with a row for each task."""
     for condition, (suffix, after) in ENDINGS.items():
         rows = {"task": tuple(TASKS), "condition": (condition,)}
         name, title = f"{layout.name}{suffix}", f"{layout.title}{after}"
@@ -423,7 +418,6 @@ def authors_score(
 
 
 def _unscored(frame: ScoreFrame) -> Table:
-    """How many turns of each task were scored, how many not and why, by either reading."""
     rows = {}
     for condition in frame.distinct("condition"):
         before = "" if condition == GOLDEN else f"{condition} history: "

@@ -222,7 +222,6 @@ def named_conditions(
 
 
 def _leaves(annotation: Any) -> Iterator[Any]:
-    """The types that an annotation is made of."""
     arguments = get_args(annotation)
     if not arguments:
         yield annotation

@@ -21,11 +21,10 @@ from statistics import fmean
 
 import numpy as np
 
-from mmconv.benchmarks.ablations.quantities import DELTAS, DUE, QUANTITIES
+from mmconv.benchmarks.ablations.metrics import DELTAS, DUE, QUANTITIES
 from mmconv.benchmarks.base.corrections import corrected
 from mmconv.benchmarks.base.metrics import Delta, Metric, Ratio
-from mmconv.benchmarks.convbench.metrics import metrics
-from mmconv.benchmarks.convbench.quantities import DIRECT
+from mmconv.benchmarks.convbench.metrics import DIRECT, metrics
 from mmconv.core.types import Score
 from mmconv.stats import Column, ScoreFrame, pair
 from mmconv.stats.corrections import attribute, correct, find_rate, summarise_corrections

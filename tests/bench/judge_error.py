@@ -25,12 +25,11 @@ from statistics import fmean
 import numpy as np
 from numpy.typing import NDArray
 
-from mmconv.benchmarks.ablations.quantities import DUE
+from mmconv.benchmarks.ablations.metrics import DUE
 from mmconv.benchmarks.base.layouts import Context, Layout, make_tables
 from mmconv.benchmarks.base.metrics import Metric
 from mmconv.benchmarks.convbench.layouts import layouts
-from mmconv.benchmarks.convbench.metrics import metrics
-from mmconv.benchmarks.convbench.quantities import DIRECT
+from mmconv.benchmarks.convbench.metrics import DIRECT, metrics
 from mmconv.core.types import Cell, Score, Table
 from mmconv.stats import ScoreFrame
 from model_zoo.simulated.planted import Alike, CandidateOptions, Errors, JudgeOptions, Propagation

@@ -17,11 +17,10 @@ from typing import Any, Literal, TypeAlias
 import orjson
 
 from images import ImageStore
-from mmconv.benchmarks.ablations.quantities import DELTAS, DUE, MEANS, QUANTITIES, Grading
+from mmconv.benchmarks.ablations.metrics import DELTAS, DUE, MEANS, QUANTITIES, Grading
 from mmconv.benchmarks.base.metrics import Metric, Ratio
 from mmconv.benchmarks.convbench.benchmark import ConvBench
-from mmconv.benchmarks.convbench.metrics import metrics
-from mmconv.benchmarks.convbench.quantities import GRADINGS
+from mmconv.benchmarks.convbench.metrics import GRADINGS, metrics
 from mmconv.core.config import ModelSpec, RunSpec
 from mmconv.core.graph import check, resolve
 from mmconv.core.protocols import Backend

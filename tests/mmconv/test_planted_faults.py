@@ -16,8 +16,8 @@ from statistics import fmean, stdev
 
 import pytest
 
-from mmconv.benchmarks.ablations.quantities import Grading
-from mmconv.benchmarks.convbench.quantities import GRADINGS
+from mmconv.benchmarks.ablations.metrics import Grading
+from mmconv.benchmarks.convbench.metrics import GRADINGS
 from mmconv.cli.shared.options import read_spec
 from mmconv.engine.run import Place, open_evaluation
 from mmconv.run_folder.layout import SCORES

@@ -7,7 +7,7 @@ from functools import partial
 from itertools import islice
 from statistics import NormalDist
 
-from mmconv.benchmarks.ablations.quantities import (
+from mmconv.benchmarks.ablations.metrics import (
     DELTAS,
     DUE,
     LADDERS,

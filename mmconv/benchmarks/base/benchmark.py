@@ -408,15 +408,13 @@ class Benchmark(ABC, Generic[SampleT, OptionsT]):
                     yield results.score(name, value, reason, turn=turn, **tags)
 
     def metrics_for(self, frame: ScoreFrame) -> list[Metric]:
-        """The metrics of the benchmark, or the default ones for these scores."""
-        if declared := [*self.metrics()]:
-            return declared
-        names = [name for name in frame.distinct("metric") if name not in METRICS]
-        scales = {name: ends_of(self.scale, name) for name in names}
-        return [
-            *default_metrics(frame, self.conditions, scales, table=self.name),
-            *endings_metrics("answers"),
-        ]
+        """The metrics of the benchmark, or the default ones, and how the answers ended."""
+        declared = [*self.metrics()]
+        if not declared:
+            names = [name for name in frame.distinct("metric") if name not in METRICS]
+            scales = {name: ends_of(self.scale, name) for name in names}
+            declared += default_metrics(frame, self.conditions, scales, table=self.name)
+        return [*declared, *endings_metrics("answers")]
 
     def layouts_for(self, frame: ScoreFrame) -> Iterable[Layout | Build]:
         """The tables of these scores; override it if their rows depend on what was scored."""
@@ -469,7 +467,6 @@ class Benchmark(ABC, Generic[SampleT, OptionsT]):
         self._check_roles(needed)
 
     def _check_roles(self, needed: Mapping[str, str]) -> None:
-        """Raise `ConfigError` for a role without a model, and for a model without a role."""
         known = dict(needed)
         if not known.keys() >= self.spec.models.keys():
             # a role may be one of a condition that this run leaves out
@@ -487,7 +484,6 @@ class Benchmark(ABC, Generic[SampleT, OptionsT]):
 
 
 def _check_class(kind: type[Benchmark[Any, Any]]) -> None:
-    """Raise `ConfigError` for attributes that a class must set, or sets to something else."""
     if not hasattr(kind, "name") or not PLAIN_NAME.fullmatch(kind.name):
         raise ConfigError(f"{kind.__name__}.name must be set, of letters, digits, '_', '-' and '.'")
     if not hasattr(kind, "sample_type"):

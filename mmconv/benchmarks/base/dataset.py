@@ -218,7 +218,6 @@ def load_dataset(  # noqa: PLR0913 - where the records and their images are
 
 
 def _column(kind: type[BaseModel], name: str) -> str:
-    """The column that a field is read from: its alias, or its name."""
     field = kind.model_fields.get(name)
     alias = None if field is None else field.validation_alias
     return alias if isinstance(alias, str) else name

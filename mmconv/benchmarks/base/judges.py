@@ -95,7 +95,6 @@ def copy_calls(models: Iterable[str], calls: Sequence[Call]) -> Iterator[Call]:
 
 
 def _copy(role: str, calls: Sequence[Call]) -> Iterator[Call]:
-    """The judge's calls for another judge; their ids begin with its role."""
     own = [call for call in calls if call.model == JUDGE]
     names = {each.id: f"{role}/{each.id}" for call in own for each in (call, *call.fallbacks)}
 

@@ -222,7 +222,6 @@ def _prefix(candidate: str, frames: Mapping[str, ScoreFrame]) -> str:
 def _cells(
     layout: Layout, chosen: Sequence[Metric], frame: ScoreFrame, candidate: str
 ) -> Iterator[tuple[str, str, Metric, Cell]]:
-    """Each cell with its row, its column and its metric."""
     for row, part in _split(layout.rows, frame):
         for mark in filter(layout.is_mark, chosen):
             if (cell := mark.measure(part)) is not None:
@@ -263,7 +262,6 @@ def if_missing(metric: Metric, frame: ScoreFrame, cell: Cell) -> Cell | None:
 
 
 def _choose(layout: Layout, metrics: Sequence[Metric]) -> list[Metric]:
-    """The layout's metrics: those of its table, or those that it names, in its order."""
     of = layout.of or layout.name
     if layout.names:
         places = {name: place for place, name in enumerate(layout.names)}
@@ -291,7 +289,6 @@ def _column(layout: Layout, metric: Metric, values: Values) -> str:
 
 
 def _label(label: str, metric: Metric, values: Values) -> str:
-    """The label of a part; without one the values are listed."""
     if label:
         return label.format(**values, name=metric.name, group=metric.group.title)
     return ", ".join(map(str, values.values()))
@@ -308,7 +305,6 @@ def _column_names(layout: Layout, chosen: Sequence[Metric], frame: ScoreFrame) -
 
 
 def _split(split: str | Split | Parts, frame: ScoreFrame) -> Iterator[tuple[Values, ScoreFrame]]:
-    """The frame's parts with their values; the frame itself if it is not split."""
     if isinstance(split, str):
         yield {}, frame
         return
@@ -334,7 +330,6 @@ def _combinations(split: Split, frame: ScoreFrame) -> Iterator[Values]:
 
 
 def _matching(tag: str, values: object, value: str, frame: ScoreFrame) -> str | list[str]:
-    """The tag's texts that belong to a value."""
     return values.listing(value, frame.distinct(tag)) if isinstance(values, Labels) else value
 
 

@@ -143,7 +143,6 @@ NOT_SCORED = "not scored"
 
 
 def _with_unscored(column: Column, samples: Sequence[str]) -> Column:
-    """The column with rows of these samples, which have no number."""
     reasons = [NOT_SCORED] * len(samples)
     return Column.joined(
         [column, Column.of([None] * len(samples), samples=samples, reasons=reasons)]

@@ -118,7 +118,6 @@ class DraftFile:
         return new
 
     def _lines(self) -> Iterator[Draft]:
-        """Each line that is not blank."""
         content = self.path.read_bytes().removeprefix(BOM_UTF8)
         for number, line in enumerate(content.splitlines(), start=1):
             if not line.strip():

@@ -288,7 +288,6 @@ class BotChat(Benchmark[HumanDialogue, BotChatOptions]):
                 yield self._judgement(compared)
 
     def _participants(self, sample: HumanDialogue) -> tuple[Participant, ...]:
-        """Those that have a dialogue of the sample."""
         return (self.candidate, *(self.opponents if sample.is_compared else ()))
 
     def _dialogue(
@@ -313,7 +312,6 @@ class BotChat(Benchmark[HumanDialogue, BotChatOptions]):
             )
 
     def _instructions(self, sample: HumanDialogue, condition: str) -> str:
-        """The system prompt, with the reference document under the condition `con`."""
         if condition != CON:
             messages = self.prompt("generate").fill({})
         elif sample.text is None:
@@ -351,7 +349,6 @@ class BotChat(Benchmark[HumanDialogue, BotChatOptions]):
     def _pairs(
         self, sample: HumanDialogue
     ) -> Iterator[tuple[str, tuple[Participant, Participant], int]]:
-        """Who is compared by each protocol, at which lengths."""
         options = self.options
         if "gteval" in options.judged:
             length = min(len(sample.human), options.utterances)
@@ -363,7 +360,6 @@ class BotChat(Benchmark[HumanDialogue, BotChatOptions]):
                         yield PAIREVAL, pair, length
 
     def _judgement(self, compared: Comparison) -> Call:
-        """The judgement of two dialogues in their order."""
         pair = (compared.own, compared.other)
         slots = {
             f"conversation_{number}": conversation(lines)

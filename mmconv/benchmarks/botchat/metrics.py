@@ -26,7 +26,7 @@ from judges.parsers.botchat import (
     authors_comparison,
     authors_human,
 )
-from mmconv.benchmarks.base.endings import SHARES, TOKENS
+from mmconv.benchmarks.base.endings import TOKENS
 from mmconv.benchmarks.base.metrics import (
     ColumnOf,
     Delta,
@@ -100,6 +100,7 @@ AUTHORS_COLUMN = "authors: "
 """What the columns of the authors' convention begin with."""
 HUMAN_LENGTH = "human length"
 LENGTHS = (TOKENS, "words", "characters")
+OVERFLOWED, DROPPED = "prompts that overflowed", "utterances dropped"
 
 Value: TypeAlias = tuple[float | None, str | None]
 """A number, or None and the reason."""
@@ -273,11 +274,10 @@ def metrics(utterances: int) -> Iterator[Metric]:
         yield Mean(dup, of=_comparisons(dup=dup), group=POINTS, table="points", compare=None)
     yield from _official(lengths)
     yield from _counts()
-    yield from _lengths_and_endings()
+    yield from _lengths()
 
 
 def _shares(condition: str, lengths: tuple[int, ...]) -> Iterator[Mean]:
-    """UniEval at each length, and dialogues without a loop."""
     passed = Select("pass", condition=condition, where={"reading": OURS}, reduce="rows")
     selects = {f"N={length}": replace(passed, turn=length) for length in lengths}
     selects[HUMAN_LENGTH] = replace(passed, score="pass_at_human_length")
@@ -289,7 +289,6 @@ def _shares(condition: str, lengths: tuple[int, ...]) -> Iterator[Mean]:
 
 
 def _rates(protocol: str, condition: str, dup: str) -> Iterator[Mean]:
-    """The rates of comparisons; those of PairEval are of one opponent and length each."""
     is_paired = protocol == PAIREVAL
     versus = " against {opponent}, N={length}" if is_paired else ""
     before = "" if dup == JUDGE_ALONE else f", {BEFORE[DUP_FIRST]}"
@@ -323,7 +322,6 @@ def _changes(lengths: tuple[int, ...]) -> Iterator[Delta]:
 
 
 def _official(lengths: tuple[int, ...]) -> Iterator[Official]:
-    """The authors' columns of UniEval, of rates and of points."""
     for length in lengths:
         passed = Select("pass", turn=length, where={"reading": AUTHORS}, reduce="rows")
         yield _column(f"{AUTHORS_COLUMN}N={length}", "unieval", passed, official_share)
@@ -338,7 +336,6 @@ def _official(lengths: tuple[int, ...]) -> Iterator[Official]:
 
 
 def _counts() -> Iterator[Official]:
-    """How many comparisons there are, were read and were not read."""
     ours, theirs = _comparisons(), _comparisons(reading=AUTHORS)
 
     def read(column: Column) -> Cell:
@@ -350,8 +347,7 @@ def _counts() -> Iterator[Official]:
     yield _column("of the same text", "judgements", ours, lambda rows: rows.missing[SAME_TEXT])
 
 
-def _lengths_and_endings() -> Iterator[Metric]:
-    """How long dialogues and utterances are, how utterances ended, and what was dropped."""
+def _lengths() -> Iterator[Metric]:
     means = {"non-loop utterances": ("non_loop_utterances", "loops")}
     means |= {score: (score, "lengths") for score in LENGTHS}
     for name, (score, table) in means.items():
@@ -362,12 +358,9 @@ def _lengths_and_endings() -> Iterator[Metric]:
         yield _column(
             f"longest ({score})", "lengths", of, lambda rows: max(_numbers(rows), default=None)
         )
-    for score, title in SHARES.items():
-        of = Select(score, reduce="rows")
-        yield Mean(title, of=of, group=PERCENT, table="replies", compare=None)
     dropped = Select("dropped", reduce="rows")
-    yield _column("prompts that overflowed", "replies", dropped, _overflows)
-    yield _column("utterances dropped", "replies", dropped, lambda rows: sum(_numbers(rows)))
+    yield _column(OVERFLOWED, "replies", dropped, _overflows)
+    yield _column(DROPPED, "replies", dropped, lambda rows: sum(_numbers(rows)))
 
 
 def _comparisons(

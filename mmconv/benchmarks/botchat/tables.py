@@ -25,6 +25,7 @@ from mmconv.benchmarks.base.compare import (
     CellPlace,
     Tables,
 )
+from mmconv.benchmarks.base.endings import SHARES
 from mmconv.benchmarks.base.layouts import Build, Layout, Parts
 from mmconv.benchmarks.botchat.dialogues import GTEVAL, HUMAN, PAIREVAL, SHORTEST_HUMAN, DupDetect
 from mmconv.benchmarks.botchat.metrics import (
@@ -33,11 +34,13 @@ from mmconv.benchmarks.botchat.metrics import (
     BEFORE,
     CON,
     CONDITIONS,
+    DROPPED,
     DUP_FIRST,
     GOOD_TIE,
     JUDGE_ALONE,
     LOSS,
     OURS,
+    OVERFLOWED,
     PERCENT,
     RATES,
     UNCON,
@@ -141,7 +144,6 @@ def _matches(frame: ScoreFrame, protocol: str) -> dict[str, dict[str, str]]:
 
 
 def _rates(matches: Matches, judge: str, loops: str, comparisons: str) -> Iterator[Layout]:
-    """The rates of each protocol, without and with DupDetect."""
     for (protocol, rows), (dup, before) in product(matches.items(), BEFORE.items()):
         yield _by_name(
             table_of(protocol, dup),
@@ -152,7 +154,6 @@ def _rates(matches: Matches, judge: str, loops: str, comparisons: str) -> Iterat
 
 
 def _comparisons(matches: Matches, loops: str, comparisons: str) -> Iterator[Layout]:
-    """The Score of comparisons, and what was read of them."""
     rows = Parts(
         {
             f"{protocol}: {name}": {**where, "protocol": protocol}
@@ -180,7 +181,6 @@ def _comparisons(matches: Matches, loops: str, comparisons: str) -> Iterator[Lay
 
 
 def _dialogues(rows: Parts, loops: str) -> Iterator[Layout]:
-    """Loops, lengths, and how utterances ended; no judgement is read here."""
     yield _by_name(
         "loops",
         "Dialogues that do not begin to repeat themselves",
@@ -216,7 +216,7 @@ def _dialogues(rows: Parts, loops: str) -> Iterator[Layout]:
         detail=True,
     )
     title = "How the generated utterances ended, and what was dropped from full contexts"
-    yield _by_name("replies", title, rows=rows)
+    yield _by_name("replies", title, rows=rows, names=(*SHARES.values(), OVERFLOWED, DROPPED))
 
 
 # --- leaderboard ---------------------------------------------------------------------------------
@@ -292,7 +292,6 @@ def _names(lists: Iterable[Iterable[str]]) -> Iterable[str]:
 
 
 def _of_condition(names: Iterable[str], condition: str) -> list[str]:
-    """The names that `named` gave a condition, without it."""
     is_con, suffix = condition == CON, named("", condition)
     return [name.removesuffix(suffix) for name in names if name.endswith(named("", CON)) == is_con]
 

@@ -234,7 +234,6 @@ class CMTEval(Benchmark[Dialogue, CMTEvalOptions]):
         return replace(call, expected_tokens=JUDGEMENT_TOKENS * len(sample.turns))
 
     def _judge_sampling(self, subset: Subset) -> Sampling:
-        """How the judge draws: by the paper, or by the script for this subset."""
         settings, limit = self.options.judge_settings, self.options.judge_max_tokens
         if settings == "paper":
             return Sampling(temperature=0.0, top_p=0.1, max_tokens=limit)

@@ -28,7 +28,6 @@ from mmconv.benchmarks.base.metrics import (
     Metric,
     Official,
     Select,
-    endings_metrics,
 )
 from mmconv.benchmarks.cmteval.data import ACTS, PATTERNS, STRATEGIES, SUBSETS
 from mmconv.core.types import UNPARSED, Cell, Table
@@ -98,13 +97,11 @@ def metrics(models: Sequence[str]) -> Iterator[Metric]:
         yield from _paper_row(MEAN, _mean_of_means, models)
     yield from _paper_row(DEVIATION, _deviation, models)
     yield from _act_counts()
-    yield from endings_metrics("replies")
 
 
 def _by_model(
     name: str, of: ColumnOf, table: str, models: Sequence[str]
 ) -> Iterator[Mean | MeanOf]:
-    """The mean of each model, and the plain mean over several."""
     means = [
         Mean(model, of=partial(_of_model, of, model), group=_group(model), compare=None)
         for model in models
@@ -245,11 +242,10 @@ def layouts(models: Sequence[str]) -> Iterator[Layout | Build]:
     )
     yield _judgements
     ended = {"model": models, "subset": SUBSETS}
-    yield Layout("replies", "How the replies ended", rows=ended, columns="name")
+    yield Layout("replies", "How the replies ended", of="answers", rows=ended, columns="name")
 
 
 def _breakdowns(models: Sequence[str]) -> Iterator[Layout]:
-    """TLS by speech act, turn and strategy, DLS by persona and pattern."""
     split = partial(
         Layout,
         columns={"subset": SUBSETS},

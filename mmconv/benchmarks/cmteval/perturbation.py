@@ -243,7 +243,6 @@ class Perturbation:
         return written
 
     def _choices(self, sign: str) -> tuple[str, ...]:
-        """What a character may be mistaken for."""
         confusable = self.confusables.get(sign)
         if confusable is None:
             return ()
@@ -251,7 +250,6 @@ class Perturbation:
         return (*confusable.sounds[: self.variant.sounds], *shapes)
 
     def _is_before_mark(self, sign: str, following: str) -> bool:
-        """Whether a sign is a Chinese character before a punctuation mark."""
         marks = self.variant.marks
         is_mark = unicodedata.category(following)[0] == "P" if marks is None else following in marks
         return is_mark and "\u4e00" <= sign <= "\u9fff"
@@ -269,7 +267,6 @@ def pinyin(character: str) -> str:
 
 
 def _texts(value: Any, names: Collection[str]) -> Iterator[Text]:
-    """The texts of these names, anywhere in a record."""
     if isinstance(value, list):
         for item in value:
             yield from _texts(item, names)

@@ -14,14 +14,16 @@ from dataclasses import dataclass, replace
 from judges import Judge, PromptSet, read_verdict
 from judges.template import Slot
 from mmconv.benchmarks.base.results import Outcomes
-from mmconv.benchmarks.convbench.categories import LISTS, as_listed, folded
 from mmconv.benchmarks.convbench.data import (
     CAPTION,
     CATEGORIES,
     DRAFTED,
     FOCUS_POINTS,
+    LISTS,
     REFERENCES,
     Row,
+    as_listed,
+    folded,
 )
 from mmconv.core.errors import Unparsed
 from mmconv.core.turns import Turn, chain
@@ -164,7 +166,6 @@ def _instructions(row: Row) -> dict[str, Slot]:
 
 
 def _read_choice(row: Row, call: Call, outcomes: Outcomes) -> dict[str, str]:
-    """The categories that the row lacks, none if they could not be read."""
     verdict = read_verdict(call, outcomes).verdict
     if verdict is None or verdict.label is None:
         return {}

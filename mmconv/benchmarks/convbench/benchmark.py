@@ -16,14 +16,13 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from judges import Extraction, Judge, PromptSet, parsers
-from mmconv.benchmarks.ablations.quantities import GIVEN
+from mmconv.benchmarks.ablations.metrics import GIVEN
 from mmconv.benchmarks.base.benchmark import Benchmark
 from mmconv.benchmarks.base.dataset import Dataset
 from mmconv.benchmarks.base.judges import CANDIDATE_AND_JUDGE
 from mmconv.benchmarks.base.layouts import Build, Layout
 from mmconv.benchmarks.base.metrics import Metric
 from mmconv.benchmarks.base.results import Results
-from mmconv.benchmarks.convbench.corrected import corrected_attribution
 from mmconv.benchmarks.convbench.data import (
     CAPTION,
     REFERENCES,
@@ -32,8 +31,8 @@ from mmconv.benchmarks.convbench.data import (
     Source,
     load_rows,
 )
-from mmconv.benchmarks.convbench.layouts import boards, layouts
-from mmconv.benchmarks.convbench.metrics import metrics
+from mmconv.benchmarks.convbench.layouts import boards, corrected_attribution, layouts
+from mmconv.benchmarks.convbench.metrics import Convention, constant_for, gradings, metrics
 from mmconv.benchmarks.convbench.options import (
     ALONE,
     DISPLAY,
@@ -43,7 +42,6 @@ from mmconv.benchmarks.convbench.options import (
     GradingOptions,
     own_turns,
 )
-from mmconv.benchmarks.convbench.quantities import Convention, constant_for, gradings
 from mmconv.benchmarks.options import Condition, Description
 from mmconv.core.errors import ConfigError, PlanError
 from mmconv.core.judges import JUDGE

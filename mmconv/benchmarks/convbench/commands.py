@@ -150,7 +150,6 @@ def _spec(args: SimpleNamespace) -> RunSpec:
 
 
 async def _annotate(args: SimpleNamespace) -> int:
-    """Draft, or estimate the cost, and return the exit code."""
     if args.out.resolve() == args.data.resolve():
         raise ConfigError(f"--out {args.out}: this is the data file; name another file")
     spec = _spec(args)
@@ -203,7 +202,6 @@ async def _draft(
 
 
 def _summary(args: SimpleNamespace, drafts: Drafts, dataset: Dataset[Row]) -> Iterator[str]:
-    """What was done, what was not, and what a person has to do now."""
     if drafts.missing or drafts.copied or drafts.present:
         yield f"{counted(drafts.written, 'draft')} written to {args.out}"
     else:
@@ -240,7 +238,6 @@ def _summary(args: SimpleNamespace, drafts: Drafts, dataset: Dataset[Row]) -> It
 
 
 def _exit_code(store: str, drafts: Drafts, complete: bool, stop_reason: StopReason | None) -> int:
-    """The exit code; what prevents 0 is printed on standard error."""
     if drafts.faults:
         failed = counted(len(drafts.faults), "row")
         click.echo(f"Nothing was written for {failed} that could not be completed:", err=True)

@@ -18,16 +18,16 @@ from typing import Any
 
 import orjson
 
-from mmconv.benchmarks.ablations.quantities import LEVELS
+from mmconv.benchmarks.ablations.metrics import LEVELS
 from mmconv.benchmarks.base.review import DraftField, DraftFile, Shown
 from mmconv.benchmarks.convbench.annotation import Annotator, gaps, read_draft
-from mmconv.benchmarks.convbench.categories import LISTS
 from mmconv.benchmarks.convbench.data import (
     CAPTION,
     CATEGORIES,
     DRAFTED,
     FOCUS_POINTS,
     ID,
+    LISTS,
     REFERENCES,
     REVIEW,
     STATUS,
@@ -130,7 +130,6 @@ class Drafts:
         return self._order.get(row_id or "", self.rows)
 
     def _copy(self, row: Row) -> None:
-        """Take over the row's line of the earlier file as it is, if there is one."""
         if row.id in self._earlier:
             self._append(row, {STATUS: "verified", **self._earlier[row.id]})
             self.copied += 1

@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import product
 
 from mmconv.benchmarks.ablations.findings import causes, is_one_of_three, largest_gain
-from mmconv.benchmarks.ablations.metrics import Courses
-from mmconv.benchmarks.ablations.quantities import (
+from mmconv.benchmarks.ablations.metrics import (
     DELTAS,
     DUE,
     LADDERS,
     LEVELS,
     MEANS,
     QUANTITIES,
+    Courses,
+    Failed,
     Grading,
 )
 from mmconv.benchmarks.base.layouts import Build, Layout, Rows, write_estimate
 from mmconv.benchmarks.base.metrics import LARGEST_WIDTH
-from mmconv.benchmarks.convbench.metrics import TIE
+from mmconv.benchmarks.convbench.metrics import GRADINGS, PAIRWISE, TIE, Convention, gradings
 from mmconv.benchmarks.convbench.options import ATTRIBUTED, CONDITIONS, IN_SHARES, ConvBenchOptions
-from mmconv.benchmarks.convbench.quantities import GRADINGS, PAIRWISE, Convention, gradings
-from mmconv.core.types import Cell, Table
-from mmconv.stats import FEWEST_CLUSTERS, ScoreFrame
+from mmconv.core.types import Cell, Summary, Table
+from mmconv.stats import FEWEST_CLUSTERS, ScoreFrame, as_cell
+from mmconv.stats.corrections import Rate, attribute
 
 LOST_TURNS = (
     "An overall verdict needs the verdicts of all turns, so S0 and R1 are missing if one of them "
@@ -177,11 +179,10 @@ def attribution(judged: Sequence[Grading]) -> Iterator[Layout | Build]:
         notes=(ADD_UP, failing),
         detail=True,
     )
-    yield _AttributionSamples(judged, (NOT_CITED, failing, SCORED))
+    yield partial(_attribution_samples, judged, (NOT_CITED, failing, SCORED))
 
 
 def _details() -> Iterator[Layout]:
-    """By category, without the conversation, by position, and how the answers ended."""
     for turn, level in LEVELS.items():
         yield Layout(
             f"categories_{level}",
@@ -204,7 +205,6 @@ def _details() -> Iterator[Layout]:
 
 
 def _unsure(judged: Sequence[Grading], rows: Rows) -> Iterator[str]:
-    """A warning if the control of a delta is not 0."""
     deltas = [
         f"{name} by {write_estimate(row[grading.control.title], signed=True)} ({grading.name})"
         for grading in judged
@@ -216,14 +216,11 @@ def _unsure(judged: Sequence[Grading], rows: Rows) -> Iterator[str]:
 
 
 def _clear_passes(judged: Sequence[Grading]) -> str:
-    """What a clear pass is, by each grading."""
-    by_name = {grading.name: f"{grading.clear:g}" for grading in judged}
-    words = {"direct": "rated at least {}", "pairwise": "won in every order judged"}
-    return " or ".join(words[name].format(least) for name, least in by_name.items())
+    words = {"direct": "rated at least {:g}", "pairwise": "won in every order judged"}
+    return " or ".join(words[grading.name].format(grading.clear) for grading in judged)
 
 
 def _paper() -> tuple[str, ...]:
-    """R1, R2 and every quantity, each followed by the delta that leads to it."""
     names = [*MEANS]
     for name in QUANTITIES:
         names += [name, *(delta for delta, (_, goal) in DELTAS.items() if goal == name)]
@@ -231,7 +228,6 @@ def _paper() -> tuple[str, ...]:
 
 
 def _failing(judged: Sequence[Grading]) -> str:
-    """What a failure is, by each grading."""
     by_name = {grading.name: grading.threshold for grading in judged}
     parts = []
     if "direct" in by_name:
@@ -257,34 +253,69 @@ def _missing(rows: Rows) -> Iterable[str]:
         yield LOST_TURNS
 
 
-class _AttributionSamples:
+def _attribution_samples(
+    judged: Sequence[Grading], notes: tuple[str, ...], frame: ScoreFrame
+) -> Table:
     """The samples behind the attribution: grading/failed level/sample -> the level blamed."""
+    rows = {}
+    for grading, level in product(judged, LADDERS):
+        for each in frame.once(Courses(grading=grading, level=level)):
+            if each.passed[0] is False:
+                counted = "yes" if each.reason is None else f"no: {each.reason}"
+                rows[f"{grading.name}/{level}/{each.sample}"] = {
+                    ATTRIBUTED: Cell(value=each.cause or f"unknown: {each.reason}"),
+                    IN_SHARES: Cell(value=counted if each.cause else "no"),
+                }
+    return Table(
+        name="attribution_samples",
+        title="The samples behind the attribution",
+        columns=(ATTRIBUTED, IN_SHARES),
+        rows=rows,
+        notes=notes,
+        detail=True,
+    )
 
-    def __init__(self, judged: Sequence[Grading], notes: tuple[str, ...]) -> None:
-        self._judged, self._notes = judged, notes
 
-    def __call__(self, frame: ScoreFrame) -> Table:
-        rows = {}
-        for grading in self._judged:
-            for level in LADDERS:
-                for each in frame.once(Courses(grading=grading, level=level)):
-                    if each.passed[0] is False:
-                        rows[f"{grading.name}/{level}/{each.sample}"] = {
-                            ATTRIBUTED: Cell(value=each.cause or f"unknown: {each.reason}"),
-                            IN_SHARES: Cell(value=_counted(each.cause, each.reason)),
-                        }
-        return Table(
-            name="attribution_samples",
-            title="The samples behind the attribution",
-            columns=(ATTRIBUTED, IN_SHARES),
+COLUMN = "{}: of true failures"
+COUNTED = "n counts all samples, failed or not. Below 0, perfect turns add failures."
+NOT_SHOWN = (
+    "Not shown are parts of too few failures: hardly more than the judge fails right answers."
+)
+
+
+def corrected_attribution(
+    gradings: Sequence[Grading], frame: ScoreFrame, rate: Callable[[str, int], Rate | None]
+) -> Iterator[Table]:
+    """The part of each level in the true failures; `rate` is that of a score in a turn."""
+    rows: Rows = {}
+    for grading in gradings:
+        for level, (turn, conditions) in LADDERS.items():
+            known = rate(grading.metric, turn)
+            columns = [
+                Failed(grading=grading, level=level, step=step)(frame)
+                for step in range(len(conditions))
+            ]
+            if known is None or not all(map(len, columns)):
+                continue
+            parts = attribute(columns, [known] * len(columns))
+            for cause, part in zip((*conditions[1:], level), parts, strict=True):
+                cells = rows.setdefault(f"{level}{DUE}{cause}", {})
+                cells[COLUMN.format(grading.name)] = _cell(part, len(columns[0]))
+    is_any_hidden = any(cell.value is None for row in rows.values() for cell in row.values())
+    if rows:
+        yield Table(
+            name="attribution_corrected",
+            title="Where true failures come from, by the judge's error rates",
+            columns=tuple(dict.fromkeys(name for cells in rows.values() for name in cells)),
             rows=rows,
-            notes=self._notes,
-            detail=True,
+            notes=(COUNTED, NOT_SHOWN) if is_any_hidden else (COUNTED,),
+            digits=0,
         )
 
 
-def _counted(cause: str | None, reason: str | None) -> str:
-    """Whether a failure counts in the shares."""
-    if reason is None:
-        return "yes"
-    return "no" if cause is None else f"no: {reason}"
+def _cell(part: Summary, samples: int) -> Cell:
+    """The part in percent over all samples; no number without an interval."""
+    if part.low is None:
+        return Cell(value=None, n=samples)
+    cell = as_cell(part, 100.0)
+    return Cell(value=cell.value, n=samples, low=cell.low, high=cell.high)

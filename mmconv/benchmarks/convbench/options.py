@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from mmconv.benchmarks.ablations import quantities
-from mmconv.benchmarks.ablations.quantities import DELTAS, GIVEN, LEVELS, QUANTITIES
+from mmconv.benchmarks.ablations import metrics as ablations
+from mmconv.benchmarks.ablations.metrics import DELTAS, GIVEN, LEVELS, QUANTITIES
 from mmconv.benchmarks.base.benchmark import ImageOptions
 from mmconv.benchmarks.options import BenchmarkOptions, Display, Ratings, Several, word_verdict
 from mmconv.core.types import Table
@@ -97,9 +97,7 @@ class ConvBenchOptions(GradingOptions, ImageOptions):
 
 def own_turns(condition: str) -> tuple[int, ...]:
     """The turns that the candidate answers itself."""
-    if condition in ALONE:
-        return (ALONE[condition],)
-    return quantities.own_turns(condition)
+    return (ALONE[condition],) if condition in ALONE else ablations.own_turns(condition)
 
 
 def word_side(call: str, label: str | None, scores: Mapping[str, float]) -> str:

@@ -129,7 +129,6 @@ def _sheet(path: Path, sheet: str | None, columns: Collection[str]) -> Iterator[
 
 
 def _table(path: Path, rows: Iterator[Sequence[Any]], label: str = "") -> Iterator[Record]:
-    """The records of a table; its label stands behind the file's name."""
     columns = _columns(f"{path}{label}", next(rows, ()))
     for number, cells in enumerate(rows, start=2):
         fields = {
@@ -140,7 +139,6 @@ def _table(path: Path, rows: Iterator[Sequence[Any]], label: str = "") -> Iterat
 
 
 def _columns(where: str, header: Sequence[Any]) -> dict[int, str]:
-    """The named columns by their place."""
     named = {
         place: str(cell).strip()
         for place, cell in enumerate(header)

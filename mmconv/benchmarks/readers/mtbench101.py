@@ -112,7 +112,6 @@ def _add(record: Record, judgements: Judgements) -> None:
 
 
 def _scan(file: Path) -> Iterator[Record | Unreadable]:
-    """A file's entries: those of OpenCompass's object, or a list of records."""
     if file.suffix.lower() == ".json" and file.is_file():
         try:
             document = orjson.loads(file.read_bytes())

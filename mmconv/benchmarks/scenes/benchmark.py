@@ -16,7 +16,7 @@ from pydantic import Field, field_validator
 
 from images.drawn import FAMILIES, FINGERPRINT, Language, draw_sample, fingerprint, hash_code
 from images.drawn import Sample as Drawn
-from mmconv.benchmarks.ablations.quantities import DELTAS, GIVEN, LEVELS, QUANTITIES, own_turns
+from mmconv.benchmarks.ablations.metrics import DELTAS, GIVEN, LEVELS, QUANTITIES, own_turns
 from mmconv.benchmarks.base.benchmark import Benchmark, Options
 from mmconv.benchmarks.base.dataset import Dataset, choose_samples
 from mmconv.benchmarks.base.layouts import Build, Layout

@@ -7,8 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from mmconv.benchmarks.ablations.findings import causes, largest_gain
-from mmconv.benchmarks.ablations.metrics import ladder
-from mmconv.benchmarks.ablations.quantities import DELTAS, DUE, MEANINGS, QUANTITIES, Grading
+from mmconv.benchmarks.ablations.metrics import DELTAS, DUE, MEANINGS, QUANTITIES, Grading, ladder
 from mmconv.benchmarks.base.layouts import CONTROL, Layout, Rows, write_estimate
 from mmconv.benchmarks.base.metrics import (
     Group,
@@ -16,7 +15,6 @@ from mmconv.benchmarks.base.metrics import (
     Metric,
     Official,
     Select,
-    endings_metrics,
     share,
 )
 from mmconv.core.types import Axis, Cell
@@ -72,7 +70,6 @@ def metrics() -> Iterator[Metric]:
         yield right
         compute = partial(breaking_level, right=right)
         yield Official(name, compute=compute, group=BREAKS, table="breaks", meaning=meaning)
-    yield from endings_metrics("answers")
     for name in ("S1", "S2"):
         guessed = Select("chance", condition="free", turn=int(name[1]))
         yield Mean(name, of=guessed, group=share("guessed (%)"), table="guesses", compare=None)

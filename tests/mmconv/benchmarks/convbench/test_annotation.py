@@ -12,8 +12,14 @@ from mmconv.benchmarks.convbench.annotation import (
     read_categories,
     read_draft,
 )
-from mmconv.benchmarks.convbench.categories import LISTS
-from mmconv.benchmarks.convbench.data import CAPTION, CATEGORIES, FOCUS_POINTS, REFERENCES, Row
+from mmconv.benchmarks.convbench.data import (
+    CAPTION,
+    CATEGORIES,
+    FOCUS_POINTS,
+    LISTS,
+    REFERENCES,
+    Row,
+)
 from mmconv.core.errors import Unparsed
 from mmconv.core.graph import check, dependencies, resolve
 from mmconv.core.types import Failure, Image, Message, Outcome, Reply, Sampling, Text

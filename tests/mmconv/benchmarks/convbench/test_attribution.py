@@ -6,11 +6,9 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from mmconv.benchmarks.ablations.metrics import Courses
-from mmconv.benchmarks.ablations.quantities import DUE, Grading
+from mmconv.benchmarks.ablations.metrics import DUE, Courses, Grading
 from mmconv.benchmarks.base.metrics import Delta, Group, Mean, Ratio
-from mmconv.benchmarks.convbench.metrics import metrics
-from mmconv.benchmarks.convbench.quantities import DIRECT, PAIRWISE
+from mmconv.benchmarks.convbench.metrics import DIRECT, PAIRWISE, metrics
 from mmconv.core.types import Cell, Score, Summary
 from mmconv.stats import ScoreFrame
 from tests.mmconv.benchmarks.convbench.rows import options

@@ -7,8 +7,7 @@ from dataclasses import replace
 import openpyxl
 import pytest
 
-from mmconv.benchmarks.convbench.categories import LISTS
-from mmconv.benchmarks.convbench.data import CATEGORIES, Source
+from mmconv.benchmarks.convbench.data import CATEGORIES, LISTS, Source
 from tests.mmconv.benchmarks.convbench.data_files import (
     dataset,
     load,

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from mmconv.benchmarks.ablations.quantities import Grading
+from mmconv.benchmarks.ablations.metrics import Grading
 from mmconv.benchmarks.base.corrections import CORRECTED
 from mmconv.benchmarks.base.layouts import Layout, supported_digits
 from mmconv.benchmarks.convbench.layouts import layouts
+from mmconv.benchmarks.convbench.metrics import DIRECT
 from mmconv.benchmarks.convbench.options import ConvBenchOptions, mark_failures, word_side
-from mmconv.benchmarks.convbench.quantities import DIRECT
 from mmconv.core.types import Cell, Table
 
 GAIN = "S2_hat - S2"

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from images import ImageStore
-from mmconv.benchmarks.convbench.quantities import OFFICIAL, PAIRWISE
+from mmconv.benchmarks.convbench.metrics import OFFICIAL, PAIRWISE
 from mmconv.cli import commands
 from mmconv.core.config import ModelSpec, RunSpec
 from mmconv.core.errors import DataError

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from judges import PromptSet
-from mmconv.benchmarks.ablations.quantities import GIVEN
+from mmconv.benchmarks.ablations.metrics import GIVEN
 from mmconv.benchmarks.convbench.benchmark import CUT_OFF_HERE, NOT_JUDGED
 from mmconv.benchmarks.convbench.options import ALONE, CONDITIONS
 from mmconv.core.graph import check, resolve

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mmconv.benchmarks.convbench.quantities import Convention, constant_for
+from mmconv.benchmarks.convbench.metrics import Convention, constant_for
 from mmconv.core.types import Score
 from mmconv.stats import ScoreFrame
 

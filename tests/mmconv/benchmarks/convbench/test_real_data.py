@@ -4,8 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from mmconv.benchmarks.convbench.categories import LISTS
-from mmconv.benchmarks.convbench.data import CAPTION, CATEGORIES, REFERENCES, Source, read_sides
+from mmconv.benchmarks.convbench.data import (
+    CAPTION,
+    CATEGORIES,
+    LISTS,
+    REFERENCES,
+    Source,
+    read_sides,
+)
 from tests.mmconv.benchmarks.convbench.data_files import dataset, load, refusal
 
 REAL = Path(__file__).parents[5] / "shared" / "data" / "convbench"

@@ -21,8 +21,7 @@ from mmconv.benchmarks.base.metrics import (
     quantities,
 )
 from mmconv.benchmarks.convbench.layouts import LOST_TURNS, SCORED, UNSHOWN, layouts
-from mmconv.benchmarks.convbench.metrics import metrics
-from mmconv.benchmarks.convbench.quantities import DIRECT, OFFICIAL, PAIRWISE, Convention
+from mmconv.benchmarks.convbench.metrics import DIRECT, OFFICIAL, PAIRWISE, Convention, metrics
 from mmconv.core.config import ModelSpec, RunSpec
 from mmconv.core.types import Score, Table
 from mmconv.report.tables.formats import to_markdown

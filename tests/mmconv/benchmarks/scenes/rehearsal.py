@@ -8,7 +8,7 @@ from random import Random
 from typing import TypeAlias
 
 from images.store import ImageStore
-from mmconv.benchmarks.ablations.quantities import GIVEN
+from mmconv.benchmarks.ablations.metrics import GIVEN
 from mmconv.benchmarks.scenes import Scenes
 from mmconv.benchmarks.scenes.benchmark import Scene
 from mmconv.core.config import CANDIDATE, ModelSpec, RunSpec

@@ -10,8 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from images.drawn import draw_sample
-from mmconv.benchmarks.convbench.categories import LISTS
-from mmconv.benchmarks.convbench.data import COLUMNS, STATUS, Source
+from mmconv.benchmarks.convbench.data import COLUMNS, LISTS, STATUS, Source
 from mmconv.benchmarks.data_files.parquet import EmbeddedImage, read_rows
 from mmconv.cli import commands
 from mmconv.core.errors import ConfigError
