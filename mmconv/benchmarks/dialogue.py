@@ -18,7 +18,7 @@ from pydantic import Field
 from judges import Judge, PromptSet
 from judges.template import Slot
 from mmconv.benchmarks.ablations.metrics import DELTAS, GIVEN, MEANINGS, QUANTITIES, ladder
-from mmconv.benchmarks.base.benchmark import Benchmark, Options
+from mmconv.benchmarks.base.benchmark import Benchmark, ChatOptions, ImageOptions
 from mmconv.benchmarks.base.judges import CANDIDATE_AND_JUDGE
 from mmconv.benchmarks.base.layouts import Build, Layout
 from mmconv.benchmarks.base.metrics import Delta, Mean, Metric
@@ -100,14 +100,12 @@ class DialogueSample(Sample):
     caption: str | None = None
 
 
-class DialogueOptions(Options):
+class DialogueOptions(ChatOptions, ImageOptions):
     """`prompts: convbench` judges by ConvBench's own prompts.
 
     These know three turns, one image with turn 1, a caption and all references.
     """
 
-    images: Path | None = None
-    """The folder of the images, if there are any."""
     gradings: Several[GradingName] = ("direct",)
     """Ratings from 1 to 10, and comparisons with the references."""
     order: Literal["A", "B", "both"] = "both"
@@ -116,12 +114,8 @@ class DialogueOptions(Options):
     """The prompts of the judge."""
     judge_sees_images: bool = False
     """Whether the judge is sent the images."""
-    judge_retries: int = Field(default=1, ge=0, le=5)
-    """How often an unreadable verdict is requested again."""
     judge_max_tokens: int = Field(default=1024, gt=0)
     """The judge's longest reply, in tokens."""
-    candidate_system: str | None = None
-    """A system prompt for the candidate."""
     max_tokens: int = Field(default=1024, gt=0)
     """The candidate's longest reply, in tokens."""
 

@@ -22,7 +22,7 @@ from judges.parsers import fbbench as checklists
 from mmconv.benchmarks.base import Benchmark, Condition, Options, Results, Sample
 from mmconv.benchmarks.base.dataset import Dataset, choose_samples
 from mmconv.benchmarks.base.judges import CANDIDATE_AND_JUDGE
-from mmconv.benchmarks.base.layouts import Build, Labels, Layout
+from mmconv.benchmarks.base.layouts import Build, Layout, by_label
 from mmconv.benchmarks.base.metrics import (
     Group,
     Mean,
@@ -356,7 +356,7 @@ class FBBench(Benchmark[Dialogue, FBBenchOptions]):
         )
         types = {"deficiency": "the preset answer's deficiency", "feedback": "the user's feedback"}
         for tag, meaning in types.items():
-            yield by_type(tag, f"Scores by {meaning} (%)", rows={tag: Labels(LABEL_SEPARATOR)})
+            yield by_type(tag, f"Scores by {meaning} (%)", rows=by_label(tag, LABEL_SEPARATOR))
         yield Layout("faults", "What is odd about the judgements", digits=0)
         yield _odd_samples
         yield Layout("answers", "How the answers ended", {"scenario": SCENARIOS}, columns="name")

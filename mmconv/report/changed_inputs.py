@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from mmconv.benchmarks.data_files.bad_records import name_few
+from mmconv.benchmarks.data_files.records import name_few
 from mmconv.core.errors import ConfigError, DataError
 from mmconv.core.run_stats import RunStats
 from mmconv.report.data_quality import read_quality

@@ -117,7 +117,7 @@ class Benchmark(ABC, Generic[SampleT, OptionsT]):
 
     - `name`, of letters, digits, `_`, `-` and `.`; `title`, as its authors write it.
     - `conditions`: strings or `Condition`s. A run that names none takes `default_conditions`, or
-      all of them.
+      all of them; if that depends on the run, `unnamed` says how.
     - `prompts`: the prompts that a user may replace (`--prompts`), or the name of a folder of
       shipped ones; `plan` gets them by `self.prompt(name)`.
     - `roles`: what each model does. `candidate` is the model that is evaluated.
@@ -136,6 +136,7 @@ class Benchmark(ABC, Generic[SampleT, OptionsT]):
     title: ClassVar[str] = ""
     conditions: tuple[str, ...] = ("free",)
     default_conditions: ClassVar[tuple[str, ...]] = ()
+    unnamed: ClassVar[str] = ""
     prompts: ClassVar[str | tuple[Prompt, ...]] = ()
     roles: ClassVar[Mapping[str, str]] = {}
     scale: ClassVar[Scale] = None
@@ -338,7 +339,7 @@ class Benchmark(ABC, Generic[SampleT, OptionsT]):
         return Description(
             options=cls.options_type,
             conditions=conditions,
-            unnamed=", ".join(cls.default_conditions or conditions),
+            unnamed=cls.unnamed or ", ".join(cls.default_conditions or conditions),
             roles=cls.roles or any_role,
             judging=cls.judging | {"judges_by"},
             scale={name: ends for name, ends in scales.items() if ends is not None},
@@ -433,11 +434,14 @@ class Benchmark(ABC, Generic[SampleT, OptionsT]):
         frame, models = ScoreFrame.of(scores), self.spec.models
         candidate, judge = models[CANDIDATE].label, list_judges(models) or "no judge"
         context = Context(candidate=candidate, judge=judge, notes=self.notes)
-        frames = {context.candidate: frame}
+
+        def make(part: ScoreFrame) -> list[Table]:
+            layouts, metrics = self.layouts_for(part), self.metrics_for(part)
+            return make_tables(layouts, metrics, {candidate: part}, context)
+
         with noted(f"the tables of {type(self).__name__}"):
-            layouts, metrics = self.layouts_for(frame), self.metrics_for(frame)
-            made = make_tables(layouts, metrics, frames, context)
-            made += make_judge_tables(self, frame, tuple(made), context)
+            made = make(frame)
+            made += make_judge_tables(frame, made[:], make, self.least_pass, self.display.labels)
         return [*made, *self.dataset.tables()]
 
     def check_plans(self) -> None:

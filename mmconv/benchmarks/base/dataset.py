@@ -18,26 +18,29 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import partial
 from heapq import nsmallest
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from mmconv.benchmarks.base.sample import IMAGES, has_images, problems_of
-from mmconv.benchmarks.data_files.bad_records import (
+from mmconv.benchmarks.data_files.parquet import EmbeddedImage
+from mmconv.benchmarks.data_files.records import (
+    Record,
+    Unreadable,
     bad_records_note,
     bad_records_table,
     name_few,
     refusal,
+    scan_records,
+    text,
 )
-from mmconv.benchmarks.data_files.image_folder import ImageFolder
-from mmconv.benchmarks.data_files.records import Record, Unreadable, scan_records, text
 from mmconv.core.config import RunSpec
 from mmconv.core.documents import nearest
-from mmconv.core.errors import ConfigError, DataError
+from mmconv.core.errors import ConfigError, DataError, ImageError
 from mmconv.core.keys import hash_json
 from mmconv.core.protocols import ImageSink
-from mmconv.core.types import Table
+from mmconv.core.types import Image, Table
 
 S = TypeVar("S", bound=BaseModel)
 
@@ -47,6 +50,7 @@ ALIKE = 0.9
 """How alike two names of columns are, from 0 to 1, if one is a misspelling of the other."""
 
 THREADS = min(4, os.cpu_count() or 1)
+_SHOWN = 200  # characters of an image's name: a record may hold the image itself in base64
 GROUP = 32  # records that are checked at a time, with their images
 
 
@@ -170,6 +174,39 @@ class Dataset(Generic[S]):
     def tables(self) -> Iterator[Table]:
         """The records that are left out, if there are any."""
         return bad_records_table({**self.other_problems, **self.bad})
+
+
+class ImageFolder:
+    """Adds the images of records to a store; `path` is the folder of those that are files.
+
+    Raises `DataError` if `path` is not a folder.
+    """
+
+    def __init__(self, path: Path | None, store: ImageSink) -> None:
+        self._path = path
+        self._store = store
+        self._by_stem: dict[str, str] = {}
+        if path is not None:
+            if not path.is_dir():
+                problem = "this is a file" if path.exists() else "folder does not exist"
+                raise DataError(str(path), [problem], "Name the folder of the images.")
+            self._by_stem = {each.stem.casefold(): each.name for each in sorted(path.iterdir())}
+
+    def open(self, image: str | EmbeddedImage) -> Image:
+        """The image, by its file name if it is a file; raises `ImageError` naming it."""
+        if isinstance(image, EmbeddedImage):
+            return self._store.add_bytes(image.read(), image.name)
+        name = image[:_SHOWN]
+        if self._path is None:
+            raise ImageError(f"image {name!r} is a file name; give the images folder (--images)")
+        inside = PurePath(image)
+        if inside.is_absolute() or ".." in inside.parts:
+            raise ImageError(f"image {name!r} is not inside the images folder")
+        if not os.path.isfile(self._path / inside):  # noqa: PTH113 - False for too long a name
+            similar = self._by_stem.get(inside.stem.casefold())
+            hint = f"; did you mean {similar}?" if similar else ""
+            raise ImageError(f"image {name} is not in {self._path.name}{hint}")
+        return self._store.add_file(str(self._path / inside))
 
 
 def load_dataset(  # noqa: PLR0913 - where the records and their images are

@@ -6,25 +6,16 @@ alone have the tag `judge`; tables, comparisons and rankings read the common one
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from statistics import fmean, median
-from typing import ClassVar, Literal, Protocol
+from typing import Literal
 
 import numpy as np
 
-from mmconv.benchmarks.base.layouts import (
-    IF_MISSING,
-    MEANING,
-    Build,
-    Context,
-    Layout,
-    make_tables,
-)
-from mmconv.benchmarks.base.metrics import Metric
+from mmconv.benchmarks.base.layouts import IF_MISSING, MEANING
 from mmconv.benchmarks.base.results import Calls, Outcomes, Scale, ends_of
-from mmconv.benchmarks.options import Display
 from mmconv.core.config import CANDIDATE, ModelSpec
 from mmconv.core.errors import ConfigError
 from mmconv.core.judges import JUDGE, judge_roles, list_labels
@@ -37,23 +28,6 @@ CANDIDATE_AND_JUDGE: Mapping[str, str] = {
     JUDGE: "The model that judges, or a list of them; not needed with generate_only.",
 }
 """The model roles of most benchmarks."""
-
-
-class Judged(Protocol):
-    """What is needed of a benchmark to tabulate the scores of each of its judges."""
-
-    display: ClassVar[Display]
-
-    def least_pass(self, score: str) -> float | None:
-        """The least value that passes."""
-
-    def layouts_for(self, frame: ScoreFrame) -> Iterable[Layout | Build]:
-        """The tables of these scores."""
-        ...
-
-    def metrics_for(self, frame: ScoreFrame) -> list[Metric]:
-        """The metrics of these scores."""
-        ...
 
 
 TAG = "judge"
@@ -164,26 +138,22 @@ def combine_judges(
 
 
 def make_judge_tables(
-    benchmark: Judged, frame: ScoreFrame, tables: Sequence[Table], context: Context
+    frame: ScoreFrame,
+    tables: Sequence[Table],
+    make: Callable[[ScoreFrame], Sequence[Table]],
+    least_pass: Callable[[str], float | None],
+    labels: Mapping[str, str],
 ) -> Iterator[Table]:
-    """The agreement of several judges, and the numbers of each; `frame.judges` has their scores."""
-    if not frame.judges:
-        return
-    names = dict.fromkeys(
-        name for each in frame.judges.values() for name in each.distinct("metric")
-    )
-    least = {name: benchmark.least_pass(name) for name in names}
-    yield _tabulate_agreement(frame.judges, least, benchmark.display.labels)
-    made = {
-        label: make_tables(
-            benchmark.layouts_for(each),
-            benchmark.metrics_for(each),
-            {context.candidate: each},
-            context,
-        )
-        for label, each in frame.judges.items()
-    }
-    yield from _tabulate_judges(tables, made)
+    """The agreement of several judges, and the numbers of each; `frame.judges` has their scores.
+
+    `make` made the `tables` of the frame; `least_pass` is the least value of a score that passes.
+    """
+    if frame.judges:
+        judged = frame.judges.values()
+        least = {name: least_pass(name) for each in judged for name in each.distinct("metric")}
+        yield _tabulate_agreement(frame.judges, least, labels)
+        by_judge = {label: make(each) for label, each in frame.judges.items()}
+        yield from _tabulate_judges(tables, by_judge)
 
 
 def _tabulate_judges(

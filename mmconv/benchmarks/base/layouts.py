@@ -20,24 +20,11 @@ from mmconv.benchmarks.base.metrics import Delta, Mean, MeanOf, Metric
 from mmconv.core.types import Axis, Cell, Table
 from mmconv.stats import ScoreFrame
 
-
-@dataclass(frozen=True, slots=True)
-class Labels:
-    """All labels of a tag whose texts list several; a score counts for each of its labels."""
-
-    separator: str
-
-    def within(self, texts: Iterable[str]) -> list[str]:
-        """The labels that the texts list, sorted."""
-        return sorted({label for text in texts for label in text.split(self.separator)})
-
-    def listing(self, label: str, texts: Iterable[str]) -> list[str]:
-        """The texts that list the label."""
-        return [text for text in texts if label in text.split(self.separator)]
-
-
-Split: TypeAlias = Mapping[str, Sequence[str | int] | Labels | None]
+Split: TypeAlias = Mapping[str, Sequence[str | int] | None]
 """Tag, `condition` or `turn` -> the values that get a row or column each; None: all, sorted."""
+
+Parts: TypeAlias = Callable[[ScoreFrame], Mapping[str, ScoreFrame]]
+"""Gives the scores of each row by its name, if rows are not the values of tags."""
 
 Values: TypeAlias = Mapping[str, str | int]
 """The value of each tag in one part of a `Split`."""
@@ -60,11 +47,17 @@ MEANING = "meaning"
 """The column that says what a metric is."""
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """Rows that are listed one by one: name -> the tags, and the condition, of its scores."""
+def by_label(tag: str, separator: str) -> Parts:
+    """A row for each label of a tag whose texts list several; a score counts for all of its own."""
 
-    where: Mapping[str, Mapping[str, str]]
+    def split(frame: ScoreFrame) -> dict[str, ScoreFrame]:
+        listed = {text: text.split(separator) for text in frame.distinct(tag)}
+        return {
+            label: frame.only(**{tag: [text for text, own in listed.items() if label in own]})
+            for label in sorted({label for labels in listed.values() for label in labels})
+        }
+
+    return split
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,18 +301,12 @@ def _split(split: str | Split | Parts, frame: ScoreFrame) -> Iterator[tuple[Valu
     if isinstance(split, str):
         yield {}, frame
         return
-    if isinstance(split, Parts):
-        yield from (
-            ({"part": name}, frame.only(turn=None, **where)) for name, where in split.where.items()
-        )
+    if callable(split):
+        yield from (({"part": name}, part) for name, part in split(frame).items())
         return
     for values in _combinations(split, frame):
         turn = values.get("turn")
-        tags = {
-            tag: _matching(tag, split[tag], str(value), frame)
-            for tag, value in values.items()
-            if tag != "turn"
-        }
+        tags = {tag: str(value) for tag, value in values.items() if tag != "turn"}
         yield values, frame.only(turn=None if turn is None else int(turn), **tags)
 
 
@@ -329,15 +316,7 @@ def _combinations(split: Split, frame: ScoreFrame) -> Iterator[Values]:
         yield dict(zip(split, combination, strict=True))
 
 
-def _matching(tag: str, values: object, value: str, frame: ScoreFrame) -> str | list[str]:
-    return values.listing(value, frame.distinct(tag)) if isinstance(values, Labels) else value
-
-
-def _values(
-    tag: str, values: Sequence[str | int] | Labels | None, frame: ScoreFrame
-) -> Sequence[str | int]:
-    if isinstance(values, Labels):
-        return values.within(frame.distinct(tag))
+def _values(tag: str, values: Sequence[str | int] | None, frame: ScoreFrame) -> Sequence[str | int]:
     if values is not None:
         return values
     return frame.turns() if tag == "turn" else sorted(frame.distinct(tag))

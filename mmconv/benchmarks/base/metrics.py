@@ -7,11 +7,12 @@ All intervals are those of `mmconv.stats`; nothing is laid out or printed here.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from itertools import groupby, product
-from typing import Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -155,37 +156,27 @@ def mapped(column: Column, value: Callable[[float], float]) -> Column:
     return replace(column, numbers=np.array(numbers, dtype=np.float64))
 
 
-@runtime_checkable
-class Metric(Protocol):
-    """What all five kinds have: an address (`table`, `name`, `group`) and a measurement."""
+@dataclass(frozen=True, slots=True)
+class Metric(ABC):
+    """What all five kinds have: an address and a measurement.
 
-    @property
-    def name(self) -> str:
-        """The row that tables print it in."""
-        ...
+    `table` prints it in the row of its name and the column of its group. `meaning` says what it is
+    in a few words.
+    """
 
-    @property
-    def group(self) -> Group:
-        """The column that tables print it in."""
-        ...
+    name: str
+    _: KW_ONLY
+    group: Group
+    table: str = "scores"
+    meaning: str = ""
 
-    @property
-    def table(self) -> str:
-        """The table that prints it."""
-        ...
-
-    @property
-    def meaning(self) -> str:
-        """What it is, in a few words; may be empty."""
-        ...
-
+    @abstractmethod
     def measure(self, frame: ScoreFrame) -> Cell | None:
         """The number in one run; None if the run has nothing for it, scored or missing."""
-        ...
 
 
-@dataclass(frozen=True, slots=True)
-class Mean:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mean(Metric):
     """The mean over samples of a score, or of any column with one number per sample.
 
     `compare` names the table of differences in which runs are compared by it; None: they are not.
@@ -193,12 +184,7 @@ class Mean:
     each combination of the tags' values, which replace the tags in braces in the name.
     """
 
-    name: str
-    _: KW_ONLY
     of: ColumnOf
-    group: Group
-    table: str = "scores"
-    meaning: str = ""
     compare: Kind | None = "score"
     label: str = ""
     tags: tuple[str, ...] = ()
@@ -231,20 +217,15 @@ class Mean:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class MeanOf:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeanOf(Metric):
     """The plain mean of means over samples of their own, such as tasks.
 
     Those parts that a run has are averaged, if there are at least `fewest`. If one of them has no
     interval, neither has the mean (`mmconv.stats.cautious_means`).
     """
 
-    name: str
-    _: KW_ONLY
     of: Sequence[Mean] = field(hash=False)
-    group: Group
-    table: str = "scores"
-    meaning: str = ""
     compare: Kind | None = "score"
     fewest: int = 1
 
@@ -284,20 +265,16 @@ class MeanOf:
         return [part for part in self.of if part.name in columns]
 
 
-@dataclass(frozen=True, slots=True)
-class Delta:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delta(Metric):
     """The paired difference of two means, goal - start, over the samples that have both.
 
     `signed` numbers are printed with their sign. `sides` name start and goal in missing reasons.
     """
 
-    name: str
-    _: KW_ONLY
     start: Mean
     goal: Mean
-    group: Group
     table: str = "deltas"
-    meaning: str = ""
     signed: bool = True
     compare: Kind | None = "change"
     sides: tuple[str, str] | None = None
@@ -336,8 +313,8 @@ class Delta:
         return bool(len(self.start.of(frame)) and len(self.goal.of(frame)))
 
 
-@dataclass(frozen=True, slots=True)
-class Ratio:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ratio(Metric):
     """The sum of one column divided by that of another over the same samples.
 
     For counts divided by uncertain counts: the share of failures that goes away. `n` is the sum of
@@ -350,14 +327,10 @@ class Ratio:
     that cannot be shown is taken to be `highest`.
     """
 
-    name: str
-    _: KW_ONLY
     over: ColumnOf
     under: ColumnOf
     possible: Sequence[tuple[float, float]] = field(hash=False)
-    group: Group
     table: str = "ratios"
-    meaning: str = ""
     lowest: float | None = None
     highest: float | None = None
     other: Ratio | float | None = None
@@ -394,16 +367,11 @@ class Ratio:
         return replace(summary, n=int(under.numbers[over.present].sum()))
 
 
-@dataclass(frozen=True, slots=True)
-class Official:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Official(Metric):
     """A number by the authors' own convention, computed by a function of the benchmark."""
 
-    name: str
-    _: KW_ONLY
     compute: Callable[[ScoreFrame], Cell | None]
-    group: Group
-    table: str = "scores"
-    meaning: str = ""
 
     def measure(self, frame: ScoreFrame) -> Cell | None:
         """What the function gives; None if the convention does not apply to the run."""

@@ -14,8 +14,13 @@ from typing import Any
 from mmconv.benchmarks.base.benchmark import Benchmark
 from mmconv.benchmarks.base.layouts import Context, make_tables
 from mmconv.benchmarks.base.sample import Sample
-from mmconv.benchmarks.data_files.bad_records import bad_records_note, bad_records_table, refusal
-from mmconv.benchmarks.data_files.records import Record, Unreadable
+from mmconv.benchmarks.data_files.records import (
+    Record,
+    Unreadable,
+    bad_records_note,
+    bad_records_table,
+    refusal,
+)
 from mmconv.core.errors import DataError
 from mmconv.core.types import Cell, Outcome, Reply, Score, Skipped, Table
 from mmconv.stats import ScoreFrame, note_intervals

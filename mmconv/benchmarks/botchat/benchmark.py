@@ -54,7 +54,7 @@ from mmconv.benchmarks.botchat.metrics import (
     score_unieval,
 )
 from mmconv.benchmarks.botchat.tables import boards, layouts
-from mmconv.benchmarks.options import ANY_ROLE, Condition, Description, Display, Several
+from mmconv.benchmarks.options import ANY_ROLE, Condition, Display, Several
 from mmconv.core.config import CANDIDATE
 from mmconv.core.errors import ConfigError, PlanError, PromptError
 from mmconv.core.judges import JUDGE, base_role
@@ -134,6 +134,7 @@ class BotChat(Benchmark[HumanDialogue, BotChatOptions]):
         Condition(UNCON, "Dialogues go on from two utterances."),
         Condition(CON, "The prompt holds the record's document too, its title and text."),
     )
+    unnamed = f"{UNCON}, and {CON} where all records have a document"
     prompts = "botchat"
     roles = ROLES
     judging = frozenset({"dup_detect", "judge_retries", "judge_max_tokens"})
@@ -152,12 +153,6 @@ class BotChat(Benchmark[HumanDialogue, BotChatOptions]):
             "duel": "points of a comparison (-3 to 3)",
         }
     )
-
-    @classmethod
-    def describe(cls) -> Description:
-        """What `mmconv options botchat` prints."""
-        unnamed = f"{UNCON}, and {CON} where all records have a document"
-        return replace(super().describe(), unnamed=unnamed)
 
     # --- data ----------------------------------------------------------------------------------
 

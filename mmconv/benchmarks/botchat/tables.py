@@ -51,8 +51,11 @@ from mmconv.benchmarks.botchat.metrics import (
 from mmconv.core.types import Axis, Cell, Table
 from mmconv.stats import FEWEST_CLUSTERS, ScoreFrame
 
-Matches: TypeAlias = Mapping[str, Mapping[str, Mapping[str, str]]]
-"""Protocol -> name of a row -> the tags of its comparisons."""
+Tags: TypeAlias = Mapping[str, Mapping[str, str]]
+"""Name of a row -> the tags of its scores."""
+
+Matches: TypeAlias = Mapping[str, Tags]
+"""Protocol -> the rows of its comparisons."""
 
 _LONG_ENOUGH = f"whose human dialogue has at least {SHORTEST_HUMAN} utterances"
 UNIEVAL_NOTES = (
@@ -90,7 +93,7 @@ def layouts(
         "comparison."
     )
     matches = {protocol: _matches(frame, protocol) for protocol in (GTEVAL, PAIREVAL)}
-    dialogues = Parts(
+    dialogues = _parts(
         {
             named(model, condition): {"model": model, "condition": condition}
             for model in frame.distinct("model")
@@ -105,7 +108,7 @@ def layouts(
     yield _by_name(
         "conditions",
         f"What the document changes, {CON} - {UNCON} (percentage points), {judge}",
-        rows=Parts({model: {"model": model} for model in generated}),
+        rows=_parts({model: {"model": model} for model in generated}),
         notes=(
             "Differences are paired by dialogue, those of GTEval by comparison. PairEval is left "
             "out: the opponent's dialogue changes with the condition too.",
@@ -120,6 +123,10 @@ def layouts(
         yield partial(_arena, name, title, (*RATINGS, *notes), dup, matches[PAIREVAL])
     yield from _comparisons(matches, loops, comparisons)
     yield from _dialogues(dialogues, loops)
+
+
+def _parts(where: Tags) -> Parts:
+    return lambda frame: {name: frame.only(turn=None, **tags) for name, tags in where.items()}
 
 
 def _matches(frame: ScoreFrame, protocol: str) -> dict[str, dict[str, str]]:
@@ -148,13 +155,13 @@ def _rates(matches: Matches, judge: str, loops: str, comparisons: str) -> Iterat
         yield _by_name(
             table_of(protocol, dup),
             f"{protocol}, {before} (%), {judge}",
-            rows=Parts(rows),
+            rows=_parts(rows),
             notes=(RATES_NOTE, *((loops,) if dup == DUP_FIRST else ()), comparisons),
         )
 
 
 def _comparisons(matches: Matches, loops: str, comparisons: str) -> Iterator[Layout]:
-    rows = Parts(
+    rows = _parts(
         {
             f"{protocol}: {name}": {**where, "protocol": protocol}
             for protocol, rows in matches.items()
@@ -333,7 +340,7 @@ def _arena(
     title: str,
     notes: Sequence[str],
     dup: str,
-    matches: Mapping[str, Mapping[str, str]],
+    matches: Tags,
     frame: ScoreFrame,
 ) -> Table:
     """The ratings of all models, by the length and condition that they are compared at.

@@ -25,8 +25,7 @@ from mmconv.benchmarks.cmteval.data import (
     subset_of,
     turns_of,
 )
-from mmconv.benchmarks.data_files.bad_records import refusal
-from mmconv.benchmarks.data_files.records import Record, read_records
+from mmconv.benchmarks.data_files.records import Record, read_records, refusal
 from mmconv.core.errors import ConfigError, DataError
 
 SOUND = "同音"

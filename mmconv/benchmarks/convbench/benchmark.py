@@ -39,10 +39,9 @@ from mmconv.benchmarks.convbench.options import (
     SCALE,
     ConvBenchOptions,
     GradingName,
-    GradingOptions,
     own_turns,
 )
-from mmconv.benchmarks.options import Condition, Description
+from mmconv.benchmarks.options import Condition
 from mmconv.core.errors import ConfigError, PlanError
 from mmconv.core.judges import JUDGE
 from mmconv.core.protocols import ImageSink
@@ -125,23 +124,18 @@ class ConvBench(Benchmark[Row, ConvBenchOptions]):
     prompts = "convbench"
     roles = CANDIDATE_AND_JUDGE
     scale = SCALE
+    unnamed = "free, perception, reasoning; free with generate_only"
     offline_judges = OFFLINE_JUDGES
     display = DISPLAY
-    judging = frozenset(GradingOptions.model_fields) - {"grading"} | {
-        "failure_rating",
-        "failure_win",
-    }
+    judging = frozenset(
+        {"order", "side_seed", "focus_points", "turn_judgements", "skipped_turns", "extraction"}
+        | {"judge_sees_image", "judge_retries", "judge_max_tokens", "failure_rating", "failure_win"}
+    )
 
     @property
     def unnamed_conditions(self) -> tuple[str, ...]:
         """The paper's three settings; without a judge the free one."""
         return ("free",) if self.options.generate_only else tuple(GIVEN)
-
-    @classmethod
-    def describe(cls) -> Description:
-        """What `mmconv options convbench` prints."""
-        unnamed = "free, perception, reasoning; free with generate_only"
-        return replace(super().describe(), unnamed=unnamed)
 
     # --- data ----------------------------------------------------------------------------------
 
@@ -383,7 +377,7 @@ class ConvBench(Benchmark[Row, ConvBenchOptions]):
 
 
 def build_judges(
-    options: GradingOptions, prompts: PromptSet, *, offline: bool = False
+    options: ConvBenchOptions, prompts: PromptSet, *, offline: bool = False
 ) -> dict[GradingName, Judge]:
     """The judge of each grading; an offline one always gives a verdict and is not retried."""
     sampling = Sampling(max_tokens=options.judge_max_tokens)

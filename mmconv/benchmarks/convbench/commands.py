@@ -20,7 +20,7 @@ from mmconv.benchmarks.base.dataset import Dataset
 from mmconv.benchmarks.convbench.annotation import ROLE, Annotator
 from mmconv.benchmarks.convbench.data import Row, Source, load_rows
 from mmconv.benchmarks.convbench.drafts import Drafts, draft_file, held
-from mmconv.benchmarks.data_files.bad_records import name_few
+from mmconv.benchmarks.data_files.records import name_few
 from mmconv.cli.shared.basics import FILE, comma_list, writing_option
 from mmconv.cli.shared.costs import COST_OPTIONS, Budget, print_forecast
 from mmconv.cli.shared.options import SAMPLE_OPTIONS, with_options

@@ -14,13 +14,13 @@ from typing import Final, Literal, TypeAlias
 
 from mmconv.benchmarks.base.dataset import (
     Dataset,
+    ImageFolder,
     Problems,
     choose_samples,
     misspelt_columns,
 )
 from mmconv.benchmarks.base.review import REVIEWED, REVIEWER, STATUSES
 from mmconv.benchmarks.base.sample import ImageFile, Sample
-from mmconv.benchmarks.data_files.image_folder import ImageFolder
 from mmconv.benchmarks.data_files.parquet import EmbeddedImage
 from mmconv.benchmarks.data_files.records import Record, Unreadable, scan_records, text
 from mmconv.core.config import RunSpec

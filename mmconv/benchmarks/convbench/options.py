@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 from mmconv.benchmarks.ablations import metrics as ablations
 from mmconv.benchmarks.ablations.metrics import DELTAS, GIVEN, LEVELS, QUANTITIES
 from mmconv.benchmarks.base.benchmark import ImageOptions
-from mmconv.benchmarks.options import BenchmarkOptions, Display, Ratings, Several, word_verdict
+from mmconv.benchmarks.options import Display, Ratings, Several, word_verdict
 from mmconv.core.types import Table
 
 GradingName = Literal["direct", "pairwise"]
@@ -29,11 +29,13 @@ IN_SHARES = "in the shares"
 _SIDE = re.compile(r"pairwise_([AB])/")
 
 
-class GradingOptions(BenchmarkOptions):
-    """What decides how a conversation is judged, whatever data it comes from.
+class ConvBenchOptions(ImageOptions):
+    """Options under `options:` of a run file.
 
     `focus_points` and `turn_judgements` switch off what the paper ablates (Appendix C.2). Of
-    `skipped_turns`, the paper gives the judge nothing, the authors' code a canned verdict.
+    `skipped_turns`, the paper gives the judge nothing, the authors' code a canned verdict. A
+    `denominator` of None takes 577 where the data have as many rows as the authors', and their
+    number otherwise.
     """
 
     earlier: ClassVar[Mapping[str, Any]] = {"order": "random"}
@@ -58,15 +60,6 @@ class GradingOptions(BenchmarkOptions):
     """Whether a verdict that still cannot be read goes to a second prompt, which extracts it."""
     judge_max_tokens: int = Field(default=1024, gt=0)
     """The judge's longest reply, in tokens."""
-
-
-class ConvBenchOptions(GradingOptions, ImageOptions):
-    """Options under `options:` of a run file.
-
-    A `denominator` of None takes 577 where the data have as many rows as the authors', and their
-    number otherwise.
-    """
-
     annotations: Path | None = None
     """A file with columns that are missing in the data file, joined by ID."""
     positions: Path | None = None

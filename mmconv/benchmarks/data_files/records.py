@@ -1,22 +1,26 @@
 """Records: what .xlsx, .csv, .tsv, .jsonl, .json and .parquet files hold, and where each is.
 
-Every benchmark reads its data through here, and decides which fields a record needs.
+Every benchmark reads its data through here, and decides which fields a record needs. What is said
+of records that a run leaves out (`--skip-bad-records`) is at the end.
 """
 
 from __future__ import annotations
 
 import csv
+import zlib
 from codecs import BOM_UTF8
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self, TypeAlias
+from zipfile import BadZipFile
 
 import orjson
 
 from mmconv.benchmarks.data_files.parquet import read_rows
-from mmconv.benchmarks.data_files.workbooks import SHEET_ERRORS, Formatted, open_sheet
 from mmconv.core.errors import DataError
+from mmconv.core.types import Cell, Table
 
 _SEPARATORS = ",;\t"
 """What separates the cells of a .csv or .tsv file: the one that its first line has most often."""
@@ -223,3 +227,165 @@ def _record(where: str, value: Any) -> Record | Unreadable:
         fault = f"holds a {type(value).__name__}, not an object: {{...}}"
         return Unreadable(where=where, fault=fault)
     return Record(where=where, fields=value)
+
+
+# --- workbooks -----------------------------------------------------------------------------------
+
+Rows: TypeAlias = Iterator[Sequence[Any]]
+"""The values of a sheet's cells, row by row."""
+
+SHEET_ERRORS = frozenset({"#NULL!", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#N/A"})
+"""The values of cells whose formula failed."""
+
+
+class Formatted(float):
+    """A number whose cell shows another text: 0.25 as 25%. `format` is the cell's number format."""
+
+    def __new__(cls, number: float, number_format: str) -> Self:
+        """The number as it is stored, with its format."""
+        made = super().__new__(cls, number)
+        made.format = number_format
+        return made
+
+    format: str
+
+
+_AS_STORED = frozenset({"General", "0", "@"})
+"""The number formats that show a number without a fraction as it is stored."""
+
+# what openpyxl raises for a file that is not a workbook, or a damaged one
+_XLSX_ERRORS = (BadZipFile, zlib.error, KeyError, IndexError, TypeError, ValueError, SyntaxError)
+
+
+@contextmanager
+def open_sheet(
+    path: Path, sheet: str | None, columns: Collection[str]
+) -> Iterator[tuple[str, Rows]]:
+    """A sheet's rows, and its label: `" sheet 'one'"`, empty if it is the only one.
+
+    It is the one that is named, or that has most of the columns; without either, the first. Raises
+    `DataError` for a file that cannot be read, or if two sheets fit equally.
+    """
+    # openpyxl is slow to import, and most runs read no workbook
+    from openpyxl import load_workbook
+
+    with path.open("rb") as file:
+        try:
+            pages = load_workbook(file, read_only=True, data_only=True).worksheets
+            page = _named(path, pages, sheet) if sheet else _fitting(path, pages, columns)
+            yield f" sheet {page.title!r}" if len(pages) > 1 else "", _rows(page)
+        except _XLSX_ERRORS as error:
+            raise DataError(
+                str(path),
+                [f"not a readable .xlsx workbook ({error})"],
+                "Open it in a spreadsheet program and save it as .xlsx.",
+            ) from error
+
+
+def _named(path: Path, pages: Sequence[Any], sheet: str) -> Any:
+    for page in pages:
+        if page.title == sheet:
+            return page
+    raise DataError(str(path), [f"no sheet is named {sheet!r}"], f"Its sheets: {_titles(pages)}.")
+
+
+def _fitting(path: Path, pages: Sequence[Any], columns: Collection[str]) -> Any:
+    if len(pages) == 1 or not columns:
+        return pages[0]
+    counts = [
+        len({str(cell).strip() for cell in next(_rows(page), ())} & {*columns}) for page in pages
+    ]
+    best = [page for page, count in zip(pages, counts, strict=True) if count == max(counts)]
+    if len(best) > 1:
+        fault = f"the sheets {_titles(best)} name equally many of the columns {', '.join(columns)}"
+        raise DataError(
+            str(path), [fault], "Keep one of them. In a run, the option `sheet` can name it."
+        )
+    return best[0]
+
+
+def _rows(page: Any) -> Rows:
+    # some programs store a wrong size, and cells outside it would be lost
+    page.reset_dimensions()
+    for cells in page.iter_rows():
+        yield [_value(cell) for cell in cells]
+
+
+def _value(cell: Any) -> Any:
+    value = cell.value
+    if isinstance(value, str) and "_x" in value:
+        from openpyxl.utils.escape import unescape
+
+        # Excel writes a carriage return as _x000D_
+        return unescape(value).replace("\r\n", "\n")
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        shown = cell.number_format
+        whole = shown != "0" or float(value).is_integer()
+        return value if shown in _AS_STORED and whole else Formatted(value, shown)
+    return value
+
+
+def _titles(pages: Sequence[Any]) -> str:
+    return ", ".join(page.title for page in pages)
+
+
+# --- bad records ---------------------------------------------------------------------------------
+
+NAMED = 20
+"""How many records a message names."""
+
+PRINTED = 40
+"""A table of more records than this is written to files, and not printed."""
+
+BadRecords: TypeAlias = Mapping[str, tuple[str, ...]]
+"""Where a record is -> all that is wrong with it."""
+
+
+def refusal(
+    where: str | Path, bad: BadRecords, good: int, advice: str = "", *, more: bool = False
+) -> DataError:
+    """The error with all problems, and how to continue with the `good` records, if any.
+
+    With `more`, records that were not checked can replace the bad ones.
+    """
+    problems = [f"{place}: {fault}" for place, faults in bad.items() for fault in faults]
+    if not problems:
+        return DataError(str(where), ["holds no records"], "Is it the right file?")
+    hint = "" if advice else "No record can be used: check the file and the options."
+    if more:
+        hint = "--skip-bad-records takes the next good records in their place."
+    elif good:
+        hint = f"--skip-bad-records continues with the {good} good records."
+    return DataError(str(where), problems, "\n".join(filter(None, (advice, hint))))
+
+
+def name_few(names: Sequence[str]) -> str:
+    """The first of many places or keys."""
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return ", ".join(names[:NAMED]) + more
+
+
+def bad_records_note(bad: BadRecords, good: int, *, beyond: int = 0) -> Iterator[str]:
+    """A line for all tables, if any record is left out; those `beyond` a limit were not checked."""
+    if bad:
+        are = "is" if len(bad) == 1 else "are"
+        looked_at = f"{'the first ' if beyond else ''}{len(bad) + good}"
+        yield (
+            f"{len(bad)} of {looked_at} records {are} left out as bad (--skip-bad-records): see "
+            "the table left_out."
+        )
+
+
+def bad_records_table(bad: BadRecords) -> Iterator[Table]:
+    """The records with what is wrong with each, if any is left out."""
+    if bad:
+        yield Table(
+            name="left_out",
+            title="Records left out as bad",
+            columns=("what is wrong",),
+            rows={
+                where: {"what is wrong": Cell(value="; ".join(faults))}
+                for where, faults in bad.items()
+            },
+            detail=len(bad) > PRINTED,
+        )

@@ -8,8 +8,7 @@ from threading import Barrier
 import pytest
 
 from mmconv.benchmarks.base import ImageFile, Sample
-from mmconv.benchmarks.base.dataset import load_dataset
-from mmconv.benchmarks.data_files.image_folder import ImageFolder
+from mmconv.benchmarks.base.dataset import ImageFolder, load_dataset
 from mmconv.core.config import RunSpec
 from mmconv.core.errors import ImageError
 from mmconv.core.types import Image
