@@ -27,7 +27,7 @@ turns of one conversation share lower it, as a judge that is too kind there is k
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise, product
@@ -296,7 +296,7 @@ def _shares(
     """The split of fixed failures, bounds of the parts of all failures, and the controls."""
     conditions = LADDERS[level][1]
     fixed = _Once(Delta("", start=steps[-1], goal=steps[0], group=steps[0].group).column)
-    freely = _Once(_FailedFreely(grading=grading, level=level))
+    freely = _Once(Failed(grading=grading, level=level, alone=True))
     own = Ratio(
         steps[-1].name,
         over=steps[-1].of,
@@ -357,14 +357,21 @@ def _possible(steps: int, step: int, *, of_fixed: bool = False) -> list[tuple[fl
 class Course:
     """A sample's turn: whether it passes freely and with ever more levels perfect; None: unscored.
 
-    `reason` names the first score that is missing.
+    `blamed` are these levels, and last the turn's own.
     """
 
     sample: str
     cluster: str
     passed: tuple[bool | None, ...]
-    reason: str | None
     blamed: tuple[str, ...]
+
+    @property
+    def reason(self) -> str | None:
+        """The first score that is missing."""
+        if None not in self.passed:
+            return None
+        place = self.passed.index(None)
+        return f"no score with perfect {self.blamed[place - 1]}" if place else "no score"
 
     @property
     def cause(self) -> str | None:
@@ -391,29 +398,20 @@ class Courses:
         columns = [self.grading.select(condition, turn)(frame) for condition in conditions]
         if not all(map(len, columns)):
             return ()
-        free, *others = columns
-        values = [dict(zip(each.samples, each.values, strict=True)) for each in others]
-        blamed = (*conditions[1:], self.level)
+        free, values = columns[0], [dict(zip(c.samples, c.values, strict=True)) for c in columns]
+
+        def passed(score: float | None) -> bool | None:
+            return None if score is None else score >= self.grading.threshold
+
         return tuple(
-            _course(sample, cluster, (value, *(each.get(sample) for each in values)), blamed, self)
-            for sample, cluster, value in zip(free.samples, free.clusters, free.values, strict=True)
+            Course(
+                sample=sample,
+                cluster=cluster,
+                passed=tuple(passed(each.get(sample)) for each in values),
+                blamed=(*conditions[1:], self.level),
+            )
+            for sample, cluster in zip(free.samples, free.clusters, strict=True)
         )
-
-
-def _course(
-    sample: str,
-    cluster: str,
-    scores: Sequence[float | None],
-    blamed: tuple[str, ...],
-    courses: Courses,
-) -> Course:
-    threshold = courses.grading.threshold
-    passed = tuple(None if score is None else score >= threshold for score in scores)
-    reason = None
-    if None in passed:
-        place = passed.index(None)
-        reason = f"no score with perfect {blamed[place - 1]}" if place else "no score"
-    return Course(sample=sample, cluster=cluster, passed=passed, reason=reason, blamed=blamed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -421,37 +419,24 @@ class Failed:
     """Whether each sample's turn fails after `step` levels are made perfect (0: freely).
 
     A sample without a score under every condition is missing: with perfect perception alone a
-    success could be counted that a failure could not.
+    success could be counted that a failure could not. With `alone` samples need no other score.
     """
 
     grading: Grading
     level: str
-    step: int
+    step: int = 0
+    alone: bool = False
 
     def __call__(self, frame: ScoreFrame) -> Column:
         """0 or 1 per sample."""
         courses = frame.once(Courses(grading=self.grading, level=self.level))
-        return _column(courses, lambda each: not each.passed[self.step])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _FailedFreely:
-    """Whether each sample's turn fails freely, whatever other scores are missing."""
-
-    grading: Grading
-    level: str
-
-    def __call__(self, frame: ScoreFrame) -> Column:
-        courses = frame.once(Courses(grading=self.grading, level=self.level))
-        scored = [replace(each, reason=None) for each in courses if each.passed[0] is not None]
-        return _column(scored, lambda each: not each.passed[0])
-
-
-def _column(courses: Sequence[Course], holds: Callable[[Course], bool]) -> Column:
-    """1 or 0 for each course; one without all its scores is missing, for its reason."""
-    return Column.of(
-        [None if each.reason else float(holds(each)) for each in courses],
-        samples=[each.sample for each in courses],
-        clusters=[each.cluster for each in courses],
-        reasons=[each.reason for each in courses],
-    )
+        if self.alone:
+            courses = tuple(each for each in courses if each.passed[self.step] is not None)
+        reasons = [None if self.alone else each.reason for each in courses]
+        failed = [float(not each.passed[self.step]) for each in courses]
+        return Column.of(
+            [value if why is None else None for value, why in zip(failed, reasons, strict=True)],
+            samples=[each.sample for each in courses],
+            clusters=[each.cluster for each in courses],
+            reasons=reasons,
+        )

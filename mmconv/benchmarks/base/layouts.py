@@ -53,7 +53,9 @@ def by_label(tag: str, separator: str) -> Parts:
     def split(frame: ScoreFrame) -> dict[str, ScoreFrame]:
         listed = {text: text.split(separator) for text in frame.distinct(tag)}
         return {
-            label: frame.only(**{tag: [text for text, own in listed.items() if label in own]})
+            label: frame.only(
+                turn=None, **{tag: [text for text, own in listed.items() if label in own]}
+            )
             for label in sorted({label for labels in listed.values() for label in labels})
         }
 
