@@ -34,7 +34,6 @@ from mmconv.benchmarks.base.metrics import (
 from mmconv.benchmarks.base.results import Result, Results, reduce_scores
 from mmconv.benchmarks.base.sample import Fields, Sample
 from mmconv.benchmarks.options import Condition, Display, Ratings
-from mmconv.core.errors import Unparsed
 from mmconv.core.turns import Turn, chain
 from mmconv.core.types import UNPARSED, Axis, Call, Cell, Part, Ref, Sampling, Score, Table, Text
 from mmconv.stats import Column, Kind, ScoreFrame
@@ -357,13 +356,11 @@ def _statistics(dialogues: Sequence[Dialogue]) -> dict[str, Cell]:
 
 def authors_rating(judgement: Result, turn: int, *, ours: float | None) -> Score:
     """The authors' reading of the first reply; they request nothing again."""
-    value, reason, reading = None, judgement.first_reason, NEITHER
-    if judgement.text is not None:
-        try:
-            value, reason = first_bracketed_integer(judgement.text).scores["rating"], None
-            reading = ONLY_AUTHORS if ours is None else SAME if value == ours else OTHER
-        except Unparsed:
-            reason = NO_INTEGER
+    value, reading = None, NEITHER
+    verdict, reason = judgement.read_first(first_bracketed_integer, NO_INTEGER)
+    if verdict is not None:
+        value = verdict.scores["rating"]
+        reading = ONLY_AUTHORS if ours is None else SAME if value == ours else OTHER
     return judgement.results.score("authors", value, reason, turn=turn, reading=reading)
 
 

@@ -210,13 +210,11 @@ def _at_equal_length(name: str, start: Mean, goal: Mean, grading: Grading) -> It
 def _adjusted(
     frame: ScoreFrame, *, delta: Delta, lengths: tuple[Select, Select], place: int
 ) -> Cell | None:
-    before, after = (mapped(each(frame), _doublings) for each in lengths)
-    found = adjust(delta.column(frame), pair(before, after))
+    doublings = [
+        mapped(each(frame), lambda tokens: math.log2(max(tokens, 1.0))) for each in lengths
+    ]
+    found = adjust(delta.column(frame), pair(*doublings))
     return None if found is None else delta.group.cell(found[place], signed=True)
-
-
-def _doublings(tokens: float) -> float:
-    return math.log2(max(tokens, 1.0))
 
 
 def _together(name: str, means: Mapping[str, Mean]) -> ColumnOf:

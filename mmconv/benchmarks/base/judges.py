@@ -19,7 +19,7 @@ from mmconv.benchmarks.base.results import Calls, Outcomes, Scale, ends_of
 from mmconv.core.config import CANDIDATE, ModelSpec
 from mmconv.core.errors import ConfigError
 from mmconv.core.judges import JUDGE, judge_roles, list_labels
-from mmconv.core.types import Call, Cell, Message, Ref, Score, Table
+from mmconv.core.types import Call, Cell, Message, Part, Ref, Score, Table
 from mmconv.stats import ScoreFrame, as_cell, paired_difference, summarise_share
 from mmconv.stats.repeats import summarise_kappa, summarise_reliability
 
@@ -64,24 +64,20 @@ def check_judges(models: Mapping[str, ModelSpec], offline: Collection[str]) -> N
 
 def copy_calls(models: Iterable[str], calls: Sequence[Call]) -> Iterator[Call]:
     """The judge's calls for each other judge among the roles `models`."""
-    for role in judge_roles(models)[1:]:
-        yield from _copy(role, calls)
-
-
-def _copy(role: str, calls: Sequence[Call]) -> Iterator[Call]:
     own = [call for call in calls if call.model == JUDGE]
-    names = {each.id: f"{role}/{each.id}" for call in own for each in (call, *call.fallbacks)}
+    for role in judge_roles(models)[1:]:
+        names = {each.id: f"{role}/{each.id}" for call in own for each in (call, *call.fallbacks)}
+        yield from (_copy(call, role, names) for call in own)
 
-    def copied(call: Call) -> Call:
-        return replace(
-            call,
-            id=names[call.id],
-            model=role,
-            messages=_renamed(call.messages, names),
-            fallbacks=tuple(map(copied, call.fallbacks)),
-        )
 
-    return map(copied, own)
+def _copy(call: Call, role: str, names: Mapping[str, str]) -> Call:
+    return replace(
+        call,
+        id=names[call.id],
+        model=role,
+        messages=_renamed(call.messages, names),
+        fallbacks=tuple(_copy(each, role, names) for each in call.fallbacks),
+    )
 
 
 def split_calls(
@@ -249,19 +245,11 @@ def _place(score: Score) -> object:
 
 
 def _renamed(messages: tuple[Message, ...], names: Mapping[str, str]) -> tuple[Message, ...]:
-    """Messages that read the copies of judgements in place of these; the same ones if none do."""
-    parts = [part for message in messages for part in message.parts]
-    if not any(isinstance(part, Ref) and part.call in names for part in parts):
-        return messages
-    return tuple(
-        replace(
-            message,
-            parts=tuple(
-                replace(part, call=names.get(part.call, part.call))
-                if isinstance(part, Ref)
-                else part
-                for part in message.parts
-            ),
-        )
-        for message in messages
-    )
+    """Messages that read the copies of judgements in place of these."""
+
+    def renamed(part: Part) -> Part:
+        if isinstance(part, Ref) and part.call in names:
+            return replace(part, call=names[part.call])
+        return part
+
+    return tuple(replace(each, parts=tuple(map(renamed, each.parts))) for each in messages)

@@ -9,8 +9,8 @@ from math import fsum
 from typing import Any, Literal, TypeAlias
 
 from judges import Reading, read_verdict
-from mmconv.core.errors import ConfigError
-from mmconv.core.types import Call, Outcome, Reply, Score, Verdict
+from mmconv.core.errors import ConfigError, Unparsed
+from mmconv.core.types import Call, Outcome, Parser, Reply, Score, Verdict
 
 Calls: TypeAlias = Mapping[str, Call]
 Outcomes: TypeAlias = Mapping[str, Outcome]
@@ -90,13 +90,6 @@ class Result:
         return read_verdict(call, self.results.outcomes)
 
     @property
-    def first_reason(self) -> str | None:
-        """Why the first request of a judgement has no reply; None if it has one."""
-        if self.outcome is None:
-            return NOT_JUDGED
-        return None if isinstance(self.outcome, Reply) else self.outcome.why
-
-    @property
     def verdict(self) -> Verdict | None:
         """The judge's verdict, None if there is none to read."""
         return self.reading.verdict
@@ -105,6 +98,25 @@ class Result:
     def reason(self) -> str | None:
         """The reason for a missing verdict."""
         return self.reading.why
+
+    @property
+    def first_reason(self) -> str | None:
+        """Why the first request of a judgement has no reply; None if it has one."""
+        if self.outcome is None:
+            return NOT_JUDGED
+        return None if isinstance(self.outcome, Reply) else self.outcome.why
+
+    def read_first(self, parser: Parser, unread: str) -> tuple[Verdict | None, str | None]:
+        """The first reply as another parser reads it, or None and the reason: nothing is retried.
+
+        `unread` is the reason if the parser cannot read it.
+        """
+        if self.text is None:
+            return None, self.first_reason
+        try:
+            return parser(self.text), None
+        except Unparsed:
+            return None, unread
 
     def score(
         self, name: str, *, of: str | None = None, turn: int | None = None, **tags: str

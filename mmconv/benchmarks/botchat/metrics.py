@@ -37,7 +37,7 @@ from mmconv.benchmarks.base.metrics import (
     Select,
     share,
 )
-from mmconv.benchmarks.base.results import Outcomes, Result, Results
+from mmconv.benchmarks.base.results import Outcomes, Results
 from mmconv.benchmarks.botchat.dialogues import (
     GTEVAL,
     PAIREVAL,
@@ -47,11 +47,9 @@ from mmconv.benchmarks.botchat.dialogues import (
     Line,
     first_repeat,
 )
-from mmconv.core.errors import Unparsed
 from mmconv.core.types import (
     SAME_TEXT,
     Cell,
-    Parser,
     Ref,
     Reply,
     Score,
@@ -130,7 +128,7 @@ def score_unieval(
     judgement = results[UNIEVAL]
     verdict = judgement.verdict
     ours = None if verdict is None else verdict.scores[HUMAN], judgement.reason
-    verdict, reason = _read_as_authors(judgement, authors_human)
+    verdict, reason = judgement.read_first(authors_human, UNKNOWN)
     authors = None if verdict is None else verdict.scores[HUMAN], reason
     yield results.score("human", *ours, model=model, reading=OURS)
     if human_length is not None:
@@ -168,7 +166,7 @@ def score_comparison(
         if is_judged:
             verdict, unread = judgement.verdict, judgement.reason
             if reading == AUTHORS:
-                verdict, unread = _read_as_authors(judgement, authors_comparison)
+                verdict, unread = judgement.read_first(authors_comparison, UNKNOWN)
             value = _points(compared, verdict), unread
         for dup in (JUDGE_ALONE, DUP_FIRST):
             if dup == DUP_FIRST and decided is not None:
@@ -207,16 +205,6 @@ def _decide_by_loops(compared: Comparison, results: Results, settings: DupDetect
     if own_loops:
         return BAD_TIE if other_loops else LOSS
     return WIN if other_loops else None
-
-
-def _read_as_authors(judgement: Result, parser: Parser) -> tuple[Verdict | None, str | None]:
-    """The verdict of the first reply, or the reason; the authors retry nothing."""
-    if judgement.text is None:
-        return None, judgement.first_reason
-    try:
-        return parser(judgement.text), None
-    except Unparsed:
-        return None, UNKNOWN
 
 
 def score_dialogue(
