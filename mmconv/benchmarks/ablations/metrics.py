@@ -210,10 +210,10 @@ def _at_equal_length(name: str, start: Mean, goal: Mean, grading: Grading) -> It
 def _adjusted(
     frame: ScoreFrame, *, delta: Delta, lengths: tuple[Select, Select], place: int
 ) -> Cell | None:
-    doublings = [
+    before, after = (
         mapped(each(frame), lambda tokens: math.log2(max(tokens, 1.0))) for each in lengths
-    ]
-    found = adjust(delta.column(frame), pair(*doublings))
+    )
+    found = adjust(delta.column(frame), pair(before, after))
     return None if found is None else delta.group.cell(found[place], signed=True)
 
 

@@ -43,6 +43,7 @@ from mmconv.core.protocols import ImageSink
 from mmconv.core.types import Image, Table
 
 S = TypeVar("S", bound=BaseModel)
+T = TypeVar("T")
 
 Problems: TypeAlias = tuple[str, ...]
 
@@ -328,7 +329,7 @@ def choose_samples(  # noqa: PLR0913 - what is read, how, and what to say if tha
     return Dataset(tuple(samples), choice, bad, beyond, others)
 
 
-_Read: TypeAlias = tuple[Record | Unreadable, S | None, Problems]
+_Read: TypeAlias = tuple[Record | Unreadable, T | None, Problems]
 
 
 def _read_all(
@@ -338,10 +339,11 @@ def _read_all(
     with ThreadPoolExecutor(THREADS) as pool:
         for start in range(0, len(records), GROUP):
             group = records[start : start + GROUP]
-            yield from pool.map(partial(_read, read=read), group)
+            yield from pool.map(partial(read_record, read=read), group)
 
 
-def _read(record: Record | Unreadable, read: Callable[[Record], S]) -> _Read[S]:
+def read_record(record: Record | Unreadable, read: Callable[[Record], T]) -> _Read[T]:
+    """The record with what `read` makes of it, or with its problems."""
     if isinstance(record, Unreadable):
         return record, None, (record.fault,)
     try:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from mmconv.benchmarks.base.benchmark import Benchmark
+from mmconv.benchmarks.base.dataset import read_record
 from mmconv.benchmarks.base.layouts import Context, make_tables
 from mmconv.benchmarks.base.sample import Sample
 from mmconv.benchmarks.data_files.records import (
@@ -21,7 +22,6 @@ from mmconv.benchmarks.data_files.records import (
     bad_records_table,
     refusal,
 )
-from mmconv.core.errors import DataError
 from mmconv.core.types import Cell, Outcome, Reply, Score, Skipped, Table
 from mmconv.stats import ScoreFrame, note_intervals
 
@@ -80,14 +80,14 @@ class Rescoring:
         read: Callable[[Record], object],
         advice: str,
     ) -> None:
-        """Read every record of a file; `read` raises `DataError` for a bad one.
+        """Read every record of a file; `read` raises for a bad one.
 
         Raises `DataError` with all bad records of the file, and for a file without good ones.
         """
         bad: dict[str, tuple[str, ...]] = {}
         good = 0
         for record in records:
-            if faults := _faults(record, read):
+            if faults := read_record(record, read)[2]:
                 bad[record.where] = faults
             else:
                 good += 1
@@ -105,16 +105,6 @@ class Rescoring:
             replace(table, notes=(*table.notes, *left_out)) for table in note_intervals(tables)
         )
         return (*noted, *bad_records_table(self.left_out))
-
-
-def _faults(record: Record | Unreadable, read: Callable[[Record], object]) -> tuple[str, ...]:
-    if isinstance(record, Unreadable):
-        return (record.fault,)
-    try:
-        read(record)
-    except DataError as error:
-        return error.problems
-    return ()
 
 
 def as_published(tables: Iterable[Table]) -> tuple[Table, ...]:

@@ -86,7 +86,6 @@ The spelling is the authors', slips included, because the names are matched agai
 the file. Rows may have other categories: nothing is validated against this list.
 """
 
-
 _ENDS = re.compile(r"^[\W_]+|[\W_]+$")
 
 

@@ -6,17 +6,15 @@ computed. What is odd in a file is counted.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import orjson
-from pydantic import ValidationError, field_validator, model_validator
+from pydantic import field_validator, model_validator
 
 from judges.parsers.fbbench import OFFICIAL
 from mmconv.benchmarks.base.replay import Rescoring, published_tables, replay
-from mmconv.benchmarks.base.sample import problems_of
 from mmconv.benchmarks.data_files.records import Record, scan_records
 from mmconv.benchmarks.fbbench import (
     ANSWER,
@@ -86,49 +84,46 @@ def rescore(
     rescoring = Rescoring(skip_bad=skip_bad)
     options = {"data": str(files[0]), "maintenance": maintenance}
     benchmark = FBBench(RunSpec(benchmark="fbbench", models={}, options=options))
-    models = [Model(benchmark) for _ in files]
-    for model, file in zip(models, files, strict=True):
-        rescoring.take(file, scan_records(file), model.add, ADVICE)
-    names = [model.name for model in models]
+    models = [_read(file, rescoring) for file in files]
+    names = [model[0].infer_model for model in models]
     frames = {
-        name if names.count(name) == 1 else f"{name} ({file})": ScoreFrame(model.scores)
+        name if names.count(name) == 1 else f"{name} ({file})": ScoreFrame(
+            _scores(benchmark, model)
+        )
         for name, model, file in zip(names, models, files, strict=True)
     }
-    judges = dict.fromkeys(judge for model in models for judge in model.judges)
+    judges = dict.fromkeys(judged.judge_model for model in models for judged in model)
     notes = [
-        f"{model.name}: {len(model.places)} samples (release v1 has 734, release v3 has 591)."
-        for model in models
+        f"{name}: {len(model)} samples (release v1 has 734, release v3 has 591)."
+        for name, model in zip(names, models, strict=True)
     ]
     tables = published_tables(benchmark, frames, judge=", ".join(judges), notes=notes)
     return rescoring.rescored(tables)
 
 
-@dataclass(slots=True)
-class Model:
-    """What one file holds: a model's scores, the judges, and the place of each sample."""
+def _read(file: Path, rescoring: Rescoring) -> list[Judged]:
+    """The records of one model."""
+    model: list[Judged] = []
+    places: dict[str, str] = {}
 
-    benchmark: FBBench
-    name: str = ""
-    scores: list[Score] = field(default_factory=list)
-    judges: dict[str, None] = field(default_factory=dict)
-    places: dict[str, str] = field(default_factory=dict)
+    def read(record: Record) -> None:
+        judged = Judged.model_validate(record.fields)
+        if judged.id in places:
+            raise DataError(record.where, [f"user_query is that of {places[judged.id]}"])
+        if model and judged.infer_model != model[0].infer_model:
+            problem = f"infer_model is {judged.infer_model!r}, and {model[0].infer_model!r} before"
+            raise DataError(record.where, [f"{problem}: give each model a file"])
+        places[judged.id] = record.where
+        model.append(judged)
 
-    def add(self, record: Record) -> None:
-        """Add a record, or nothing of a bad one, for which `DataError` is raised."""
-        try:
-            judged = Judged.model_validate(record.fields)
-        except ValidationError as error:
-            raise DataError(record.where, problems_of(error), ADVICE) from error
-        if judged.id in self.places:
-            raise DataError(record.where, [f"user_query is that of {self.places[judged.id]}"])
-        self.name = self.name or judged.infer_model
-        if judged.infer_model != self.name:
-            problem = f"infer_model is {judged.infer_model!r}, and {self.name!r} before"
-            raise DataError(record.where, [f"{problem}: give each model a file"], ADVICE)
-        self.places[judged.id] = record.where
-        self.judges[judged.judge_model] = None
+    rescoring.take(file, scan_records(file), read, ADVICE)
+    return model
+
+
+def _scores(benchmark: FBBench, model: Iterable[Judged]) -> Iterator[Score]:
+    for judged in model:
         replies = judged.replies
-        scores = replay(self.benchmark, judged, PRESET, replies)
+        scores = replay(benchmark, judged, PRESET, replies)
         values = {score.metric: score.value for score in scores}
         oddities = {
             "error_text": isinstance(replies[ANSWER], Failure),
@@ -136,11 +131,9 @@ class Model:
             "repeated": len(judged.repeated),
             "misstored": not _agree(values[OFFICIAL], judged.score),
         }
-        self.scores += scores
-        self.scores += (
-            Score(sample=judged.id, condition=PRESET, metric=name, value=float(value))
-            for name, value in oddities.items()
-        )
+        yield from scores
+        for name, value in oddities.items():
+            yield Score(sample=judged.id, condition=PRESET, metric=name, value=float(value))
 
 
 def _agree(own: float | None, other: Any) -> bool:

@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import orjson
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
 
 from mmconv.benchmarks.base.replay import NOT_IN_FILE, Rescoring, published_tables, replay
-from mmconv.benchmarks.base.sample import problems_of
 from mmconv.benchmarks.data_files.records import Record, Unreadable, scan_records
 from mmconv.benchmarks.mtbench101 import GOLDEN, TASKS, Dialogue, Exchange, MTBench101
 from mmconv.core.config import RunSpec
@@ -98,11 +97,8 @@ def _read_models(files: Sequence[Path], rescoring: Rescoring) -> dict[str, Judge
 
 
 def _add(record: Record, judgements: Judgements) -> None:
-    """Add a record's judgement; raises `DataError` for a bad one, and for a turn judged before."""
-    try:
-        judged = Judgement.model_validate(record.fields)
-    except ValidationError as error:
-        raise DataError(record.where, problems_of(error)) from error
+    """Add a record's judgement; raises for a bad one, and for a turn judged before."""
+    judged = Judgement.model_validate(record.fields)
     turns = judgements.setdefault((judged.task, judged.dialogue), {})
     if judged.turn in turns:
         place = f"turn {judged.turn} of {judged.task}, dialogue {judged.dialogue}"
