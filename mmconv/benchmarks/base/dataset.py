@@ -79,17 +79,6 @@ class Choice:
         """Whether the record of this key is drawn or named, or none had to be."""
         return self.keys is None or key in self.keys
 
-    def note(self, samples: int) -> Iterator[str]:
-        """A line for all tables if a run takes a part of these many samples."""
-        if self.keys is None:
-            if self.limit is not None and self.limit < samples:
-                first = "first" if self.limit == 1 else f"first {self.limit}"
-                yield f"The {first} of {samples} samples of the data (--limit)."
-        elif self.passed_over:
-            drawn = f"drawn at random (--shuffle {self.seed})"
-            how = "named (--sample-id)" if self.seed is None else drawn
-            yield f"{len(self.keys)} of {self.records} samples, {how}."
-
 
 def choose(spec: RunSpec, keys: Iterable[str]) -> Choice:
     """What a run chooses among the samples of these keys, which are read only if needed.
@@ -162,14 +151,20 @@ class Dataset(Generic[S]):
 
     def notes(self) -> Iterator[str]:
         """Lines for all tables: which samples the run takes, and which records it leaves out."""
-        good = len(self.samples)
+        good, choice = len(self.samples), self.choice
         if self.bad and self.beyond:
             yield (
                 f"The first {good} good samples of the data (--limit); the {self.beyond} "
                 "records after them were not checked."
             )
-        else:
-            yield from self.choice.note(good + self.beyond)
+        elif choice.keys is None:
+            if choice.limit is not None and choice.limit < good + self.beyond:
+                first = "first" if choice.limit == 1 else f"first {choice.limit}"
+                yield f"The {first} of {good + self.beyond} samples of the data (--limit)."
+        elif choice.passed_over:
+            drawn = f"drawn at random (--shuffle {choice.seed})"
+            how = "named (--sample-id)" if choice.seed is None else drawn
+            yield f"{len(choice.keys)} of {choice.records} samples, {how}."
         yield from bad_records_note(self.bad, good, beyond=self.beyond)
 
     def tables(self) -> Iterator[Table]:
