@@ -20,7 +20,6 @@ from mmconv import cli
 from mmconv.cli import commands, evaluating, main
 from mmconv.cli.shared import basics
 from tests.drawn_data import write_scenes
-from tests.mock_server import Behaviour, mock_server
 
 HOME = Path(mmconv.__file__).parents[1]
 ROWS = 60
@@ -185,25 +184,6 @@ def test_an_old_name_is_a_hidden_alias(command: str, old: str, new: str) -> None
     module = commands.get_command(click.Context(commands), command)
     assert module is not None
     assert any({old, new} <= {*option.opts} for option in module.params)
-
-
-def test_few_open_files_are_enough_for_a_run_with_fewer_connections(tmp_path: Path) -> None:
-    write_scenes(tmp_path / "data", 30)
-    data = ("--data", "data/data.jsonl", "--images", "data/images", "--no-page")
-    with mock_server(Behaviour(latency=0.05)) as url:
-        (tmp_path / "served.yaml").write_text(f"provider: openai\nmodel: mock\nbase_url: {url}\n")
-        models = ("--candidate", "served.yaml", "--judge", "served.yaml")
-        script = 'ulimit -n 64; exec "$0" -m mmconv run convbench "$@"'
-        run = subprocess.run(
-            ["bash", "-c", script, sys.executable, *data, *models],
-            cwd=tmp_path,
-            env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(HOME)},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    assert run.returncode == 0, run.stderr
-    assert "Everything is in " in run.stdout
 
 
 def test_a_file_that_cannot_be_opened_is_not_blamed_on_the_installation() -> None:

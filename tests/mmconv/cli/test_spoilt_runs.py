@@ -177,13 +177,6 @@ def test_a_spoilt_specification_is_refused(typed: Type, run: Path, command: str)
         path.write_bytes(whole)
 
 
-def test_a_run_has_its_page_under_whatever_name(typed: Type, run: Path) -> None:
-    renamed = run.rename(run.with_name("best"))
-    (renamed / "report.html").unlink()
-    assert done(typed("report", renamed)).err == ""
-    assert (renamed / "report.html").exists()
-
-
 def test_a_run_started_nowhere_still_has_a_page(typed: Type, run: Path) -> None:
     drop(run / "spec.json", "started_in")
     (run / "report.html").unlink()

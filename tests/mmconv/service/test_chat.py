@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 from collections.abc import Iterator
 from typing import Any
@@ -348,16 +347,6 @@ async def test_a_model_that_cannot_be_loaded_is_the_operators_matter(
     answer = await post(served, says("hello"))
     assert (answer.status_code, error(answer)["code"]) == (503, "model_unusable")
     assert "/checkpoints" not in answer.text
-
-
-async def test_only_so_many_calls_of_a_token_wait(serve: Serve) -> None:
-    served = await serve(limits={"queued_calls": 2})
-    answers = await asyncio.gather(*(post(served, says("x", model="slow")) for _ in range(3)))
-    assert sorted(answer.status_code for answer in answers) == [200, 200, 429]
-    refused = next(answer for answer in answers if answer.status_code == 429)
-    assert error(refused)["code"] == "queue_full"
-    assert int(refused.headers["Retry-After"]) >= 1
-    assert (await post(served, says("x"))).status_code == 200
 
 
 async def test_without_a_seed_every_answer_is_drawn_anew(serve: Serve) -> None:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import pytest
 
-from tests.mmconv.service.conftest import Serve, Served, Servers
-from tests.mmconv.service.run_settings import CHAT, drawn, finished, request
+from tests.mmconv.service.conftest import Serve, Served
+from tests.mmconv.service.run_settings import CHAT, drawn, finished
 from tests.mmconv.service.tokens import bearer, token
 
 
@@ -44,18 +43,6 @@ async def test_other_methods_are_told_that_head_is_taken(served: Served) -> None
     assert "/docs lists" in nowhere.json()["error"]["message"]
     refused = await served.client.head("/v1/chat/completions")
     assert (refused.status_code, refused.headers["allow"]) == (405, "POST")
-
-
-def test_head_of_a_real_server_keeps_its_connection(start: Servers, tmp_path: Path) -> None:
-    slow = {"provider": "fake", "model": "slow", "options": {"seconds": 60}}
-    server = start(models={"slow": slow}, data=drawn(tmp_path))
-    with httpx2.Client(base_url=server.url) as client:
-        body = request(models={"candidate": "slow", "judge": "slow"})
-        run = client.post("/v1/runs", json=body).raise_for_status().json()["id"]
-        for path in ("/health", f"/v1/runs/{run}/events", "/static/web.css", "/health"):
-            assert client.head(path).status_code == 200
-        assert client.get("/health").json()["status"] == "ok"
-    assert "Traceback" not in server.output
 
 
 @pytest.mark.parametrize(

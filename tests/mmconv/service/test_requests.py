@@ -109,20 +109,6 @@ def test_a_runs_sampling_that_names_no_tokens_is_taken() -> None:
     assert spec.sampling["candidate"].temperature == 0.5
 
 
-@pytest.mark.parametrize(("path", "body"), [("dialogues", SAID), ("chat/completions", None)])
-async def test_temperatures_have_one_bound(
-    serve: Serve, path: str, body: dict[str, Any] | None
-) -> None:
-    served = await serve()
-    for hot, status in ((2.0, 200), (2.5, 400)):
-        asked = (
-            {"model": "echo", "messages": [{"role": "user", "content": "Hi"}], "temperature": hot}
-            if body is None
-            else {**body, "sampling": {"temperature": hot}}
-        )
-        assert (await served.client.post(f"/v1/{path}", json=asked)).status_code == status
-
-
 async def test_all_pixels_of_a_request_have_one_bound(serve: Serve) -> None:
     """A small file may hold millions, and the same image is decoded wherever it stands."""
     served = await serve(sizes={"request_pixels": 2 * 40 * 30})

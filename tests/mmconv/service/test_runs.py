@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from mmconv.benchmarks.registry import TITLES
-from mmconv.core.errors import DataError, StoreError
+from mmconv.core.errors import StoreError
 from mmconv.service.errors import Problem
 from mmconv.service.run_requests import RunRequest, name_run, open_options, resolve
 from mmconv.service.settings import Settings
@@ -253,20 +253,6 @@ async def test_pictures_that_are_missing_are_named_without_their_folder(
     assert (answer.status_code, error["param"]) == (400, "options.skip_bad_records")
     assert f"image {picture.name} is not in images" in error["message"]
     assert str(tmp_path) not in answer.text
-
-
-async def test_a_run_that_cannot_be_carried_out_says_why(
-    running: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(*_given: object) -> None:
-        raise DataError("/srv/data.jsonl", ["file does not exist"])
-
-    monkeypatch.setattr("mmconv.service.state.Service.open_run", fail)
-    run = (await post(running.client, request())).json()["id"]
-    failed = await ended(running.client, run)
-    assert failed["state"] == "failed"
-    assert "server's log" in failed["error"]
-    assert "/srv" not in str(failed)
 
 
 async def test_tokens_bound_who_starts_stops_and_how_many(serve: Serve, tmp_path: Path) -> None:

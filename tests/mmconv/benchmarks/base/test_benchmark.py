@@ -256,15 +256,6 @@ async def test_keys_of_all_roles_are_checked_before_any_request(
     assert not runner.stats.replies
 
 
-async def test_a_run_without_a_judge_has_answers_only(tmp_path: Path) -> None:
-    run = spec(tmp_path, Riddles, "candidate", options={"generate_only": True})
-    async with open_evaluation(run, Place(out=tmp_path / "runs")) as evaluation:
-        result = await evaluation.run(evaluation.runner())
-    assert [table.name for table in result.tables] == ["answers"]
-    scores = (result.folder / "scores.jsonl").read_bytes().splitlines()
-    assert {orjson.loads(line)["metric"] for line in scores}.isdisjoint({"fit"})
-
-
 class Questions(Benchmark[Riddle, Options]):
     """Sends every riddle by two prompts, and reads no answer."""
 

@@ -99,12 +99,6 @@ def test_a_failure_is_told_in_the_place_of_the_answer() -> None:
     assert turn["answers"][0]["problem"] == "failed: timeout"
 
 
-def test_what_was_not_asked_says_for_want_of_what() -> None:
-    skipped = asked("turn_2", None, None, state="skipped", problem="turn_1", finish=None)
-    [turn] = dialogue([skipped], word_side)["turns"]
-    assert turn["answers"][0]["problem"] == "not requested, without an answer in turn 1"
-
-
 def test_what_has_yet_to_be_asked_is_no_problem() -> None:
     messages = [said("user", "What is there?")]
     waiting = asked("turn_1", messages, None, state="skipped", problem=UNASKED)

@@ -11,7 +11,6 @@ import httpx2
 import pytest
 
 from mmconv.report.page.build import SERVED_BLOCK
-from mmconv.service.runs import finished_folder
 from tests.mmconv.service.conftest import Serve, Served
 from tests.mmconv.service.run_settings import ROWS, drawn, finished
 
@@ -155,21 +154,6 @@ async def test_of_comparisons_the_last_few_are_kept(
     for runs in (f"{one},{two}", f"{two},{one}"):
         await get(served.client, "/web/compare", runs=runs)
     assert len([*served.shared.settings.out.glob("compared/*")]) == 1
-
-
-async def test_a_comparison_is_made_anew_when_a_run_is(served: Served) -> None:
-    """Also of runs that are resumed just now, which have no end."""
-    runs = await two_runs(served)
-    compared = served.shared.settings.out / "compared"
-    asked = {"runs": ",".join(runs)}
-    for made in (1, 1):
-        await get(served.client, "/web/compare", **asked)
-        assert len([*compared.iterdir()]) == made
-    job = await served.shared.queue.get(runs[1])
-    assert job is not None
-    (finished_folder(served.shared, job) / "summary.json").touch()
-    await get(served.client, "/web/compare", **asked)
-    assert len([*compared.iterdir()]) == 2
 
 
 async def test_pages_are_open_and_their_data_need_a_token(serve: Serve, tmp_path: Path) -> None:
