@@ -118,6 +118,21 @@ async def test_a_run_is_read_with_its_images_and_files(tmp_path: Path, view: Vie
     assert (await client.delete(f"/v1/runs/{run.name}")).status_code == 405
 
 
+async def test_runs_are_ranked(tmp_path: Path, view: View) -> None:
+    runs = [await make_run("mtbench101", tmp_path, model) for model in (ALPHA, BETA)]
+    client = await view(tmp_path / "runs")
+    asked = {"runs": ",".join(run.name for run in runs)}
+    board = (await client.get("/web/leaderboard", params=asked)).json()
+    assert board["runs"] == {"alpha": runs[0].name, "beta": runs[1].name}
+    assert '<th scope="row">alpha</th>' in board["html"]
+    assert "<script" not in board["html"]
+    by_another = board["columns"][-1]
+    again = await client.get("/web/leaderboard", params=asked | {"sort": by_another})
+    assert again.json()["columns"] == board["columns"]
+    unknown = await client.get("/web/leaderboard", params=asked | {"sort": "none"})
+    assert unknown.json()["error"]["message"].startswith("no column 'none'; there are: ")
+
+
 async def test_samples_of_runs_that_cannot_be_compared_are_shown_side_by_side(
     tmp_path: Path, view: View
 ) -> None:
