@@ -213,17 +213,16 @@ async def test_an_audit_does_not_trust_a_judge_with_random_weights(
     tmp_path: Path, real_vllm: RealVllm
 ) -> None:
     findings, page = await asyncio.to_thread(audit, tmp_path, as_judge(real_vllm))
-    assert len(findings) == 2  # of ratings and of comparisons
-    # with 8 samples one of them may be uncertain; neither is trusted
-    assert all("NOT TO BE TRUSTED" in each or "NOT KNOWN" in each for each in findings)
-    assert any("NOT TO BE TRUSTED: right answers" in finding for finding in findings)
+    [finding] = findings
+    assert "NOT TO BE TRUSTED: right answers" in finding
     assert "Can tiny-qwen2-vl be trusted as a judge of ConvBench?" in page
 
 
 def audit(folder: Path, judge: dict[str, Any]) -> tuple[list[str], str]:
     """The findings of an audit over drawn scenes, and its page."""
     data = {"data": "drawn/data.jsonl", "images": "drawn/images", "judge_sees_image": True}
-    spec = {"benchmark": "convbench", "options": data, "models": {"judge": judge}}
+    options = {**data, "grading": ["direct"]}
+    spec = {"benchmark": "convbench", "options": options, "models": {"judge": judge}}
     (folder / "run.yaml").write_text(yaml.safe_dump(spec), encoding="utf-8")
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     drawing = "scenes drawn --families shapes --levels 1 --n 8"
