@@ -51,10 +51,7 @@ Template = Annotated[str, AfterValidator(_is_template)]
 
 
 def read_template(option: str | None) -> str | None:
-    """The text of a `Template`, read from its file if it is one; `PLAIN` and None stay as they are.
-
-    Raises `ConfigError` for a file that cannot be read.
-    """
+    """The text of a `Template`; `PLAIN` and None stay as they are. Raises `ConfigError`."""
     if option is None or not option.endswith(".jinja"):
         return option
     try:

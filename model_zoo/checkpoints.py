@@ -58,7 +58,6 @@ _JSON = (
 _VOCABULARY = re.compile(
     r"tokenizer\.json|tekken\.json|vocab\.(json|txt)|.*\.(model|tiktoken|bpe|spm)"
 )
-"""Files that hold a tokenizer's vocabulary."""
 
 SHORTEST, LONGEST = "shortest_edge", "longest_edge"
 """Names of processors' bounds, of an edge or, in some families, of an area."""
@@ -68,17 +67,13 @@ _OLD_NAMES = {SHORTEST: "min_pixels", LONGEST: "max_pixels"}
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 HUB_SECONDS = 10.0
-"""How long the hub may take to answer."""
 
 _IMAGE_FIELD = re.compile(r"vision|visual|image|img|pixel|vit_|vq_|mm_")
 """The configuration of a model that takes images has at least one such field."""
 
 
 def weight_files(folder: Path) -> list[Path]:
-    """The files that transformers reads a checkpoint's weights from; none for other formats.
-
-    Raises `ConfigError` for an index that cannot be read or names missing files.
-    """
+    """The files of transformers' weights, none for other formats; raises `ConfigError`."""
     for name in _NAMES:
         if (folder / name).exists():
             return [folder / name]
@@ -215,10 +210,7 @@ def _read_json(file: Path) -> dict[str, Any]:
 
 
 def area_bounds(model: str, revision: str | None = None) -> dict[str, int] | None:
-    """The least and the largest area, in pixels, that the processor scales images into.
-
-    None if it bounds edges, as most do, or if its file was not downloaded.
-    """
+    """The processor's least and largest area in pixels; None if it bounds edges, or unknown."""
     for name in _PROCESSORS:
         document = read_fields(file_at_hand(model, name, revision))
         processor = document.get("image_processor") or document
@@ -270,7 +262,6 @@ def require_sight(model: str, revision: str | None = None) -> None:
 
 
 def _fields(config: Any) -> Iterator[str]:
-    """The names of all fields, at any depth."""
     if isinstance(config, dict):
         for name, value in config.items():
             yield name
@@ -303,7 +294,6 @@ def checkpoint_fingerprint(model: str, revision: str | None = None) -> str:
 
 
 def _files(path: Path) -> Iterator[Path]:
-    """All files of a checkpoint, except those in folders that belong to something else."""
     if path.is_file():
         yield path
         return
@@ -317,7 +307,6 @@ def _files(path: Path) -> Iterator[Path]:
 
 
 def _is_apart(folder: Path) -> bool:
-    """Whether a folder within a checkpoint's is hidden, a training's, or a run folder."""
     if folder.name.startswith(".") or _TRAINING.fullmatch(folder.name):
         return True
     return any((folder / name).exists() for name in _OF_RUNS)

@@ -217,7 +217,6 @@ def _sdk(
 
 @contextmanager
 def _failures(endpoint: Endpoint, timeout: float) -> Iterator[None]:
-    """Raise the SDK's errors as `Transient` or `Refused`."""
     from google.genai.errors import APIError
 
     try:

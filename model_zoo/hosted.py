@@ -63,10 +63,7 @@ class HostedClient(ABC):
     async def generate(
         self, messages: Sequence[Message], sampling: Sampling, *, affinity: str
     ) -> Reply:
-        """Answer once; raises `Transient` or `Refused`, and `ImageError` for a missing image.
-
-        An empty reply, also without reasoning, is re-requested once.
-        """
+        """Answer once, or again if the reply is empty; raises as `Backend.generate` does."""
         request, seen = await self.prepare(messages, sampling)
         reply = await self._request(request, seen)
         if not is_empty(reply):
@@ -148,10 +145,7 @@ def missing_sdk(spec: ModelSpec, error: ImportError) -> ConfigError:
 def sdk_failures(
     sdk: Any, endpoint: Endpoint, timeout: float, client: HostedClient | None = None
 ) -> Iterator[None]:
-    """Raise an SDK's errors as `Transient` or `Refused`; the client gets the limits in them.
-
-    `sdk` is the module `anthropic` or `openai`, whose errors have the same names.
-    """
+    """Raise errors of `sdk` (anthropic, openai) as `Transient` or `Refused`; keep limits."""
     try:
         yield
     except sdk.APIStatusError as error:

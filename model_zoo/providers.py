@@ -56,10 +56,7 @@ async def _probe_nothing(_spec: ModelSpec) -> tuple[str, ...] | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderFunctions:
-    """The functions that `Provider` describes, with defaults for those that a module may lack.
-
-    `options` are its pydantic models whose names end in `Options`.
-    """
+    """What `Provider` describes, with defaults; `options` are its classes named so."""
 
     fingerprint: Callable[[ModelSpec], str]
     open_backend: Callable[[ModelSpec, ImageSource], Awaitable[Backend]]

@@ -27,7 +27,6 @@ from mmconv.core.types import Call, Message, Reply, Sampling
 from model_zoo.replay_formats import Logged, read_inspect, read_lmms_eval, read_vlmevalkit
 
 Address: TypeAlias = tuple[str, str | None, str]
-"""Sample, condition (None: any) and call."""
 
 TRANSCRIPTS = "transcripts.jsonl"
 

@@ -55,10 +55,7 @@ class Logged:
     questions: Sequence[str | None] = ()
 
     def match(self, condition: str, calls: Sequence[Call]) -> dict[str, Reply]:
-        """The replies by id of these calls of the sample.
-
-        Raises `DataError` if there are more or fewer calls than replies, or other questions.
-        """
+        """The replies by id of these calls; raises `DataError` if they are of other calls."""
         if len(calls) != len(self.replies):
             names = ", ".join(call.id for call in calls) or "none"
             problem = (
@@ -123,11 +120,7 @@ def read_vlmevalkit(path: Path) -> Iterator[Logged]:
 
 
 def read_inspect(path: Path) -> Iterator[Logged]:
-    """The samples of an Inspect log; an epoch is a trial.
-
-    The replies are the assistant messages that the model generated. Raises `ConfigError` without
-    the package inspect-ai.
-    """
+    """The samples of an Inspect log, epochs as trials; `ConfigError` without inspect-ai."""
     if find_spec("inspect_ai") is None:
         raise ConfigError(f"{path}: reading an Inspect log needs a package: pip install inspect-ai")
     from inspect_ai.log import read_eval_log
@@ -258,7 +251,6 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _asks(call: Call, question: str) -> bool:
-    """Whether the call's last message has this text, or is a part of it; white space aside."""
     message = call.messages[-1]
     if any(isinstance(part, Ref) for part in message.parts):
         return True

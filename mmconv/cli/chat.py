@@ -90,7 +90,6 @@ def _chat(
 
 
 def _check_sight(spec: ModelSpec) -> None:
-    """Raise `ConfigError`, before loading, for a model that is known to take no images."""
     try:
         check_sight(spec)
     except ConfigError as error:

@@ -11,7 +11,6 @@ from pathlib import Path
 import click
 
 from mmconv.cli.shared.basics import FILE, comma_list
-from mmconv.cli.shared.options import Renamed
 from mmconv.cli.shared.run_folders import data_of
 from mmconv.cli.shared.table_output import folded, print_warnings, show_tables, table_options
 from mmconv.core.errors import ConfigError
@@ -39,8 +38,6 @@ RUNS = click.argument("runs", type=FILE, nargs=-1, required=True, callback=_runs
 
 ALLOW_MISMATCH = click.option(
     "--allow-mismatch",
-    cls=Renamed,
-    old="--despite",
     type=click.Choice(KINDS),
     multiple=True,
     help="Accept runs that differ in this; the output says so first. Repeatable.",
@@ -48,10 +45,7 @@ ALLOW_MISMATCH = click.option(
 
 
 def take_finished(runs: Sequence[Path], *, needed: Path | None = None) -> tuple[Path, ...]:
-    """The folders that take part; prints on standard error which do not, and the reason.
-
-    Raises as `mmconv.report.comparison.runs.finished_among` does.
-    """
+    """The folders that take part; prints which do not. Raises as `finished_among` does."""
     finished, left_out = finished_among(runs, needed=needed)
     for message in left_out:
         click.echo(message, err=True)

@@ -23,7 +23,7 @@ from mmconv.cli.shared.options import (
     with_options,
 )
 from mmconv.cli.shared.run_folders import open_existing, open_new, place
-from mmconv.cli.shared.session import MAX_FAILURES, evaluate, exit_code, forecast_new, run_new
+from mmconv.cli.shared.session import FAILURES_OPTION, evaluate, exit_code, forecast_new, run_new
 from mmconv.cli.shared.table_output import print_tables
 from mmconv.core.config import RunSpec
 from mmconv.core.errors import ConfigError
@@ -42,14 +42,7 @@ from model_zoo.providers import provider_of
 @AUDIT
 @click.option("--page/--no-page", default=True, help="Write report.html at the end.")
 @with_options(*COST_OPTIONS)
-@click.option(
-    "--max-failures",
-    type=click.FloatRange(0, 1),
-    default=MAX_FAILURES,
-    show_default=True,
-    metavar="SHARE",
-    help="Exit with code 1 if a larger share of calls failed, or of verdicts is incomplete.",
-)
+@FAILURES_OPTION
 def run_command(target: str, out: Path, store: str, shard: str, **values: Any) -> None:
     """Run a benchmark from a run file, or by name with options. The same command resumes it.
 
@@ -130,7 +123,6 @@ async def _check(spec: RunSpec, where: Place, *, models: bool, servers: bool) ->
 
 
 async def _check_models(spec: RunSpec, images: ImageSource, *, models: bool, servers: bool) -> None:
-    """Open checkpoints and ask servers; raises one `ConfigError` for all that fail."""
     faults = []
     for role, model in spec.models.items():
         try:

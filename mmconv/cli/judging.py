@@ -129,7 +129,6 @@ def agree_command(
 def _agreement(
     source: Path, people: Sequence[Rating], *, correct: bool, **values: Any
 ) -> tuple[list[Table], list[str]]:
-    """The tables of a run or a file of ratings, and the warnings that their notes have too."""
     file = source / SCORES if source.is_dir() else source
     name = source.resolve().name if source.is_dir() else None
     human = [each for each in people if name is None or each.run in (None, name)]

@@ -23,7 +23,6 @@ from model_zoo.simulated.fake import FAKES
 from model_zoo.simulated.reference import METRICS
 
 Entry: TypeAlias = tuple[str, ...]
-"""A name, and its texts."""
 
 PARAMETERS = "parameters (billions)"
 IMAGES = "images"
@@ -43,10 +42,8 @@ NEED_NO_FILE = {
 """Names that are not models and need no file -> what they do."""
 
 WIDEST = 100
-"""The longest line of a list, in columns, however wide the terminal is."""
 
 PREFIX = "options."
-"""The start of the names of options in run files and in model files."""
 
 _OPTION_OF = {field.removeprefix(PREFIX): option for option, field in SHORT_FORMS.items()}
 _BOUNDS = {"minimum": "from {}", "exclusiveMinimum": "above {}", "maximum": "to {}"}
@@ -118,10 +115,6 @@ def _model_fields() -> Iterator[tuple[str, Sequence[Entry]]]:
 
 
 def _provider_options(provider: str) -> list[tuple[str, Sequence[Entry]]]:
-    """A provider's options, from the classes that read them.
-
-    Raises `ConfigError` for a module of the user that has no such class.
-    """
     classes = find_provider(provider).options
     if not classes:
         raise ConfigError(f"{provider} has no pydantic model whose name ends in Options to list")
@@ -156,7 +149,6 @@ def options_command(benchmark: str) -> None:
 
 
 def _describe(target: str) -> Description:
-    """Raises `ConfigError` if the benchmark is unknown, or is not a `Benchmark`."""
     name = target
     if target.endswith(YAML_FILES):
         document = read_document(Path(target))
@@ -189,10 +181,7 @@ def print_sections(sections: Iterable[tuple[str, Iterable[Entry]]]) -> None:
 
 
 def list_fields(kind: type[BaseModel], prefix: str = "") -> list[Entry]:
-    """Each field with its docstring and its facts, required fields first.
-
-    `prefix` goes before the names.
-    """
+    """Each field, its name after `prefix`, with its docstring and facts; required fields first."""
     schema = kind.model_json_schema()
     fields = sorted(_fields(schema, schema.get("$defs", {}), prefix), key=lambda field: field[0])
     return [entry for _, entry in fields]
@@ -241,7 +230,6 @@ def _values(rule: Mapping[str, Any]) -> str:
 
 
 def _default(value: Any) -> str:
-    """A default as a user would type it."""
     if value is None or value == "":
         return "not set"
     if value == []:

@@ -70,7 +70,8 @@ def export_command(run: Path, name: str, out: Path) -> None:
     """
     tool = TOOLS[name]
     if tool.package and find_spec(tool.package) is None:
-        raise ConfigError(f"--to {name} needs a package: pip install {tool.pip}, and run again")
+        missing = tool.package.replace("_", "-")
+        raise ConfigError(f"--to {name} needs a package: pip install {missing}, and run again")
     if name == "inspect":
         samples = asyncio.run(_write_inspect(run.absolute(), out.absolute()))
         click.echo(f"{samples} samples are in {out}")
@@ -83,10 +84,6 @@ def export_command(run: Path, name: str, out: Path) -> None:
 
 
 async def _write_inspect(folder: Path, out: Path) -> int:
-    """Write the log and return the number of its samples.
-
-    Raises `StoreError` if the cache holds no reply, `DataError` as `check_exported` does.
-    """
     from mmconv.report.exports.inspect_log import Log
 
     if out.suffix != ".eval":
@@ -99,7 +96,7 @@ async def _write_inspect(folder: Path, out: Path) -> int:
         store = evaluation.place.absolute_store
         if not runner.stats.replies:
             raise StoreError(f"{store} has no reply of {evaluation.run_id}")
-        check_exported(evaluation.folder, evaluation.manifest(), runner.stats.unrequested, store)
+        check_exported(evaluation.folder, evaluation.manifest(), runner.stats, store)
     await asyncio.to_thread(log.write, out)
     return len(log.samples)
 

@@ -19,19 +19,18 @@ from mmconv.cli.shared.progress import counted
 from mmconv.cli.shared.run_folders import open_existing
 from mmconv.core.documents import nearest
 from mmconv.core.errors import ConfigError, ImageError, Refused
-from mmconv.core.plans import Finished, Origin, ResolvedCall, read_trial
+from mmconv.core.plans import Finished, Origin, ResolvedCall
 from mmconv.core.protocols import RawPrompt, Renderer
 from mmconv.core.turns import without_oldest
-from mmconv.core.types import Call, Failure, Image, Outcome, Reply, Skipped, Text
+from mmconv.core.types import Failure, Image, Outcome, Reply, Skipped, Text
 from mmconv.engine.run import Evaluation
-from mmconv.report.changed_inputs import check_shown, check_there, describe_gone
+from mmconv.report.changed_inputs import check_unchanged, describe_gone
 from mmconv.run_folder.transcripts import judged_as
 from model_zoo.providers import provider_of
 
 Kept = TypeVar("Kept")
 
 PromptPrinter: TypeAlias = Callable[[ResolvedCall, Outcome], Iterator[str]]
-"""The lines of one prompt."""
 
 INDENT = "    "
 _BREAK = "\N{DOWNWARDS ARROW WITH CORNER LEFTWARDS}"
@@ -82,14 +81,12 @@ async def _show(folder: Path, sample: str, condition: str, *, with_judge: bool, 
         if raw:
             prompts = await asyncio.to_thread(_open_raw, evaluation, finished, with_judge)
     if not finished:
-        check_there(folder, read_trial(sample).key, evaluation.manifest())
         raise ConfigError(f"{folder} has no sample {sample!r}; `mmconv show {folder}` lists them")
     for each in finished:
         click.echo(visible("\n".join(transcript(each, prompts, with_judge=with_judge))))
 
 
 def _summarize(finished: Finished) -> str:
-    """How many calls are answered, of those that are necessary."""
     plan = finished.plan
     outcomes = [finished.outcomes[call.id] for call in plan.calls]
     answered = sum(isinstance(outcome, Reply) for outcome in outcomes)
@@ -101,10 +98,6 @@ def _summarize(finished: Finished) -> str:
 async def _finished(
     evaluation: Evaluation, sample: str, condition: str, keep: Callable[[Finished], Kept]
 ) -> list[Kept]:
-    """What `keep` makes of the selected plans and their cached replies, in the run's order.
-
-    Raises `DataError` as `check_shown` does.
-    """
     plans = (
         plan
         for plan, _ in evaluation.plans()
@@ -118,7 +111,7 @@ async def _finished(
     runner = evaluation.runner(offline=True)
     await runner.run(plans, take)
     store = evaluation.place.absolute_store
-    check_shown(evaluation.folder, evaluation.manifest(), runner.stats.unrequested, store)
+    check_unchanged(evaluation.folder, evaluation.manifest(), runner.stats, store)
     return [kept[order] for order in sorted(kept)]
 
 
@@ -134,16 +127,11 @@ def transcript(
         if call.prompt is not None:
             hidden = "" if with_judge else " (--judge prints it filled in)"
             yield f"prompt file {call.prompt}{hidden}"
-        if each.resolved is not None and _is_printed(call, with_judge):
+        if each.resolved is not None and (call.prompt is None or with_judge):
             yield from (prompts or as_messages)(each.resolved, outcome)
         yield from _outcome(outcome)
         if call.parser is not None and isinstance(outcome, Reply):
             yield f"read as: {judged_as(call, outcome)}"
-
-
-def _is_printed(call: Call, with_judge: bool) -> bool:
-    """Whether the call's prompt is printed in full; prompts of prompt files only on request."""
-    return call.prompt is None or with_judge
 
 
 def _outcome(outcome: Outcome) -> Iterator[str]:
@@ -205,7 +193,7 @@ def _open_raw(
         resolved.call.model
         for each in finished
         for resolved in each.resolved.values()
-        if _is_printed(resolved.call, with_judge)
+        if resolved.call.prompt is None or with_judge
     )
     renderers: dict[str, Renderer | None] = {}
     for role in roles:

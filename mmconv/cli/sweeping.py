@@ -23,7 +23,7 @@ from mmconv.cli.shared.run_folders import open_new, place
 from mmconv.cli.shared.session import (
     EXIT_FAILURES,
     EXIT_INTERRUPTED,
-    MAX_FAILURES,
+    FAILURES_OPTION,
     favour_requests,
     find_shortfall,
     stopped_by_interrupt,
@@ -51,7 +51,6 @@ from model_zoo.ray import gpus_of
 LINE_SECONDS = 30.0
 
 STYLES = {"done": "green", "failed": "red", "running": "bold"}
-"""How the status of a cell looks in the matrix."""
 
 COLUMNS = ("GPUs", "calls", "cached", "to request", "input tokens", "output tokens", "US dollars")
 
@@ -70,14 +69,7 @@ COLUMNS = ("GPUs", "calls", "cached", "to request", "input tokens", "output toke
 @click.option("--dry-run", is_flag=True, help="Print the matrix with its costs; send no request.")
 @MAX_COST
 @click.option("--page/--no-page", default=True, help="Write the pages of runs and comparisons.")
-@click.option(
-    "--max-failures",
-    type=click.FloatRange(0, 1),
-    default=MAX_FAILURES,
-    show_default=True,
-    metavar="SHARE",
-    help="As for `mmconv run`, for each cell.",
-)
+@FAILURES_OPTION
 def sweep_command(  # noqa: PLR0913 - one parameter for each option
     target: Path,
     out: Path,
@@ -135,7 +127,6 @@ async def _run(
 
 
 def _print_results(name: str, runs: Sequence[Path], folder: Path, *, page: bool) -> None:
-    """Print how the runs of a benchmark rank, or the one that there is, and write comparisons."""
     if not runs:
         return
     click.echo(f"\n== {name}")
@@ -160,7 +151,6 @@ def _print_results(name: str, runs: Sequence[Path], folder: Path, *, page: bool)
 
 
 def _exit_code(states: Sequence[CellState], store: str, *, is_stopped: bool) -> int:
-    """The exit code; cells that failed or were stopped go to standard error with their reasons."""
     failed = [state for state in states if state.status == "failed"]
     done = sum(state.status == "done" for state in states)
     click.echo(f"\n{done} of {len(states)} cells are done")
@@ -175,7 +165,6 @@ def _exit_code(states: Sequence[CellState], store: str, *, is_stopped: bool) -> 
 
 
 async def _forecast(cells: Sequence[Cell], where: Place) -> None:
-    """Print what the cells would request, and which of them would not start."""
     forecasts: dict[str, Forecast] = {}
     problems: list[str] = []
     for cell in cells:
@@ -223,7 +212,6 @@ def _matrix(cells: Sequence[Cell], forecasts: Mapping[str, Forecast]) -> Table:
 
 
 def _count_gpus(model: ModelSpec) -> str:
-    """The GPUs that a model needs if there are any."""
     share = gpus_of(model, 1)
     if share and model.replicas == "auto":
         return "all free"
@@ -312,7 +300,6 @@ class Progress:
 
 
 def _duration(seconds: float) -> str:
-    """Seconds, minutes or hours, in two digits."""
     if seconds < 100:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.0f} h"

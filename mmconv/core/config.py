@@ -43,10 +43,8 @@ from mmconv.core.errors import ConfigError
 from mmconv.core.judges import spread_judges
 
 YAML_FILES = (".yaml", ".yml")
-"""How the names of configuration files end."""
 
 _REFERENCE = re.compile(r"\$\{([^}]*)\}")
-"""A reference to an environment variable, as in `base_url`."""
 
 PIXELS_PER_TOKEN = 750.0
 """Pixels per token of a model whose file has no rule: about the value of most models."""
@@ -352,10 +350,7 @@ def secret(variable: str | None) -> str | None:
 
 
 def fill_in(text: str) -> tuple[str, tuple[str, ...]]:
-    """Replace each `${NAME}` by the environment variable; also returns the values filled in.
-
-    Raises `ConfigError` for a variable that is not set.
-    """
+    """Fill in each `${NAME}`; also returns the values. `ConfigError` for one that is not set."""
     values = tuple(secret(name) or "" for name in _REFERENCE.findall(text))
     remaining = iter(values)
     return _REFERENCE.sub(lambda _: next(remaining), text), values
@@ -385,16 +380,12 @@ def model_files() -> dict[str, Path]:
 
 
 def load_model(name: str) -> ModelSpec:
-    """Load a model by YAML path, by the name of a shipped file, or as `provider/model`.
-
-    Raises `ConfigError` for an unknown name, with suggestions.
-    """
+    """Load a model by YAML path, shipped name or `provider/model`; raises `ConfigError`."""
     fields, where = _find_model(name)
     return validate(ModelSpec, fields, where)
 
 
 def _find_model(name: str) -> tuple[dict[str, Any], str]:
-    """The fields of the model with this name, and their file."""
     if name.endswith(YAML_FILES):
         return read_document(Path(name)), name
     if name.startswith((".", "/", "~")):
@@ -420,10 +411,7 @@ def _find_model(name: str) -> tuple[dict[str, Any], str]:
 
 
 def _model_fields(name: str, *, in_run: bool) -> dict[str, Any]:
-    """The fields of a model, validated; raises as `load_model` does.
-
-    In a run a model is named after its file unless that sets a name.
-    """
+    """The fields of a model; in a run it is named after its file unless that sets a name."""
     fields, where = _find_model(name)
     validate(ModelSpec, fields, where)
     if in_run and name.endswith(YAML_FILES) and not fields.get("name"):

@@ -21,7 +21,6 @@ _NUMBERS = {
     "float_type": "a number",
     "float_parsing": "a number",
 }
-"""Pydantic's name of a problem -> what is expected."""
 
 
 def read_document(path: Path) -> dict[str, Any]:
@@ -63,7 +62,6 @@ def describe_problems(error: ValidationError, kind: type[BaseModel]) -> list[str
 
 
 def _problem_line(problem: Mapping[str, Any], kind: type[BaseModel]) -> str:
-    """One problem in plain words, with the nearest valid name."""
     place = [str(step) for step in problem["loc"]]
     name = ".".join(place)
     if problem["type"] == "missing":
@@ -82,7 +80,6 @@ def _problem_line(problem: Mapping[str, Any], kind: type[BaseModel]) -> str:
 
 
 def _fields_at(kind: type[BaseModel], place: Sequence[str]) -> list[str]:
-    """The fields of a document at a place; empty if that is not a model."""
     annotation: Any = kind
     for step in place:
         if hasattr(annotation, "model_fields"):
@@ -110,8 +107,6 @@ class Misleading(yaml.YAMLError):
 
 
 class _Loader(yaml.SafeLoader):
-    """Refuses keys that occur twice in a mapping."""
-
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
         mapping = super().compose_mapping_node(anchor)
         lines: dict[tuple[str, str], int] = {}

@@ -61,10 +61,7 @@ def check(calls: Sequence[Call]) -> tuple[Call, ...]:
 
 
 def chain_lengths(needs: Mapping[str, Collection[str]]) -> dict[str, int]:
-    """For each call, how many calls the longest chain has that begins with it, itself included.
-
-    `needs` holds the calls' dependencies by id, each call after what it needs.
-    """
+    """The length of the longest chain that begins with each call; `needs` is in their order."""
     lengths = dict.fromkeys(needs, 1)
     for call, needed in reversed([*needs.items()]):
         for need in needed:
@@ -153,7 +150,6 @@ def _check_known(call_id: str, needed: Collection[str], known: Collection[str]) 
 
 
 def _check_fallback(fallback: Call, call: Call, needs: Mapping[str, frozenset[str]]) -> None:
-    """Raise `PlanError` for a reference to an unknown call, or one without a reply by then."""
     needed = dependencies(fallback)
     _check_known(fallback.id, needed, needs)
     other = needed - needs[call.id] - {call.id}
@@ -164,7 +160,6 @@ def _check_fallback(fallback: Call, call: Call, needs: Mapping[str, frozenset[st
 
 
 def _before(call_id: str, needs: Mapping[str, Collection[str]]) -> set[str]:
-    """The dependencies of a call, direct and indirect."""
     ancestors: set[str] = set()
     left = [call_id]
     while left:

@@ -45,10 +45,7 @@ def list_labels(labels: Sequence[str]) -> str:
 
 
 def spread_judges(document: Any) -> Any:
-    """A run's fields with a role for each judge of a list; all have the sampling of `judge`.
-
-    Raises `ValueError` if a judge of the list has a role too.
-    """
+    """A run with a role for each judge of a list; `ValueError` if one of them has a role too."""
     models = document.get("models") if isinstance(document, Mapping) else None
     judges = models.get(JUDGE) if isinstance(models, Mapping) else None
     if models is None or not isinstance(judges, list) or not judges:

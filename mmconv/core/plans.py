@@ -19,10 +19,7 @@ An assistant's turn is a model's reply (`own`), written by people (`reference`),
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """All calls for one sample under one condition; `order` numbers the plans of a run.
-
-    `replies` are known already, by call id (replay): these calls are not requested.
-    """
+    """All calls for one sample under one condition; `replies` are known already, by call id."""
 
     order: int
     sample: str
@@ -106,7 +103,6 @@ def read_trial(name: str) -> Trial:
 
 
 def _origin(planned: Message, *, filled: bool) -> Origin:
-    """The origin of a planned message; `filled`: it comes from a prompt file."""
     if planned.role != "assistant":
         return "given"
     if any(isinstance(part, Ref) for part in planned.parts):

@@ -101,10 +101,7 @@ class BatchApi(Protocol):
         """Send a batch by our name for it, in one attempt; returns its id."""
 
     async def find(self, name: str, size: int, since: float) -> list[str]:
-        """The ids of batches of this size that may be the one of this name.
-
-        They were created after `since`, in seconds since 1970.
-        """
+        """The ids of batches of this size after `since` (Unix time) that may be this one."""
 
     async def poll(self, batch: str) -> BatchState:
         """How far the batch is."""

@@ -11,32 +11,39 @@ from mmconv.core.errors import BackendError, FailureKind
 from mmconv.core.types import Failure, Outcome, Reply
 
 WINDOW_SECONDS = 30.0
-"""The window in which the throughput is measured."""
-
-MOST_NAMES = 100
-"""Models counted by name per role; some servers send a new name with each reply."""
-
-OTHERS = "others"
-"""The name under which all further models are counted."""
 
 JobState: TypeAlias = Literal["queued", "running", "done", "stopped", "failed"]
-"""The state of a job on a server."""
 
 
-@dataclass(slots=True)
-class BatchedTokens:
-    """Tokens of requests in batches, which cost half; `cached_input` is a part of `input`."""
+@dataclass(slots=True, kw_only=True)
+class Tokens:
+    """Tokens of calls, and how many of these calls are `unmetered`: without token counts.
+
+    `cached` are those of `input` that a server read from its own cache of prefixes. The `batched_`
+    counts are those that came in batches, which cost half; the others include them.
+    """
 
     input: int = 0
     output: int = 0
-    cached_input: int = 0
+    cached: int = 0
+    unmetered: int = 0
+    batched_input: int = 0
+    batched_output: int = 0
+    batched_cached: int = 0
 
-    def add(self, reply: Reply) -> None:
-        """Count a reply, if it came in a batch."""
-        if reply.batched:
-            self.input += reply.input_tokens or 0
-            self.output += reply.output_tokens or 0
-            self.cached_input += reply.cached_tokens or 0
+    def add(self, attempt: BackendError | Reply) -> None:
+        """Count a reply, or an attempt that was metered without one."""
+        given, made = attempt.input_tokens or 0, attempt.output_tokens or 0
+        self.input += given
+        self.output += made
+        if isinstance(attempt, Reply):
+            cached = attempt.cached_tokens or 0
+            self.cached += cached
+            self.unmetered += None in (attempt.input_tokens, attempt.output_tokens)
+            if attempt.batched:
+                self.batched_input += given
+                self.batched_output += made
+                self.batched_cached += cached
 
 
 @dataclass(slots=True, kw_only=True)
@@ -46,16 +53,13 @@ class ModelStats:
     - `requested`: sent and answered; `cached`: answered from the cache or by an equal call;
     - `needless`: not sent, since the call compares texts that are equal;
     - `skipped`: not sent, since a dependency failed; of these `unrequested`: this run is offline;
-    - `input_tokens`, `output_tokens`: of `requested` calls and of failed attempts that were
-      metered; the totals include `cached` calls;
-    - `cached_tokens`: those of `input_tokens` that a server read from its own cache of prefixes;
-    - `unmetered`: `requested` calls and replays without token counts; the total includes `cached`;
+    - `session`: tokens of `requested` calls, replays, and failed attempts that were metered;
+    - `total`: the same with those of `cached` calls;
     - `timed_out`: attempts that timed out; whether they are paid is unknown;
     - `answered_by`: replies by model, if the server names it;
     - `examples`: one message for each kind of failure; `last_failure`: the latest one;
     - `last_retry`, `retried_for`: kind and message of the latest retried attempt, or "";
-    - `describe_wait`: the batches that the model waits for, in words;
-    - `batched`: the tokens that came in batches, those of `cached` calls in the total only.
+    - `describe_wait`: the batches that the model waits for, in words.
     """
 
     requested: int = 0
@@ -66,15 +70,9 @@ class ModelStats:
     needless: int = 0
     retried: int = 0
     truncated: int = 0
-    unmetered: int = 0
-    total_unmetered: int = 0
     timed_out: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cached_tokens: int = 0
-    total_input_tokens: int = 0
-    total_output_tokens: int = 0
-    total_cached_tokens: int = 0
+    session: Tokens = field(default_factory=Tokens)
+    total: Tokens = field(default_factory=Tokens)
     failures: Counter[str] = field(default_factory=Counter)
     answered_by: Counter[str] = field(default_factory=Counter)
     examples: dict[str, str] = field(default_factory=dict)
@@ -82,8 +80,6 @@ class ModelStats:
     retried_for: str = ""
     last_failure: Failure | None = None
     describe_wait: Callable[[], str] | None = None
-    batched: BatchedTokens = field(default_factory=BatchedTokens)
-    total_batched: BatchedTokens = field(default_factory=BatchedTokens)
 
     @property
     def ended(self) -> int:
@@ -118,30 +114,17 @@ class ModelStats:
 
     def count_tokens(self, attempt: BackendError | Reply, *, paid: bool = True) -> None:
         """Count the tokens of an attempt; `paid`: in this session, so not of a cached reply."""
-        tokens = attempt.input_tokens, attempt.output_tokens
-        is_unmetered = isinstance(attempt, Reply) and None in tokens
-        cached = (attempt.cached_tokens or 0) if isinstance(attempt, Reply) else 0
-        self.total_input_tokens += tokens[0] or 0
-        self.total_output_tokens += tokens[1] or 0
-        self.total_cached_tokens += cached
-        self.total_unmetered += is_unmetered
+        self.total.add(attempt)
         if paid:
-            self.input_tokens += tokens[0] or 0
-            self.output_tokens += tokens[1] or 0
-            self.cached_tokens += cached
-            self.unmetered += is_unmetered
+            self.session.add(attempt)
 
     def _count_reply(self, reply: Reply, *, cached: bool) -> None:
         self.truncated += reply.finish == "length"
         self.cached += cached
         self.requested += not cached
         self.count_tokens(reply, paid=not cached)
-        self.total_batched.add(reply)
-        if not cached:
-            self.batched.add(reply)
-        if (name := reply.answered_by) is not None:
-            is_counted = name in self.answered_by or len(self.answered_by) < MOST_NAMES
-            self.answered_by[name if is_counted else OTHERS] += 1
+        if reply.answered_by is not None:
+            self.answered_by[reply.answered_by] += 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,10 +142,7 @@ class StopReason:
 
 @dataclass(slots=True, kw_only=True)
 class RunStats:
-    """A run's counts: plans opened and finished, calls by role, and why it stopped by itself.
-
-    `planned` are the calls of the opened plans, with the fallbacks that were needed.
-    """
+    """A run's counts; `planned` are the calls of the opened plans, with needed fallbacks."""
 
     plans: int = 0
     finished: int = 0
@@ -172,7 +152,9 @@ class RunStats:
 
     def model(self, name: str) -> ModelStats:
         """The counts of one role."""
-        return self.models.setdefault(name, ModelStats())
+        if (stats := self.models.get(name)) is None:
+            stats = self.models[name] = ModelStats()
+        return stats
 
     @property
     def ended(self) -> int:
@@ -284,8 +266,8 @@ class Progress:
             failed=sum(role.failed for role in roles),
             skipped=sum(role.skipped for role in roles),
             retried=sum(role.retried for role in roles),
-            input_tokens=sum(role.input_tokens for role in roles),
-            output_tokens=sum(role.output_tokens for role in roles),
+            input_tokens=sum(role.session.input for role in roles),
+            output_tokens=sum(role.session.output for role in roles),
             rate=round(pace.rate, 2),
             seconds=round(seconds, 1),
             seconds_left=None if left is None else round(left, 1),

@@ -57,10 +57,7 @@ class ScoreRows:
         return len(self.values)
 
     def append(self, score: Score, order: int = 0) -> None:
-        """Add one score; those of equal order stay in the order in which they came.
-
-        Raises `ValueError` for an infinite value or a tag named like a field.
-        """
+        """Add a score; `ValueError` for an infinite value or a tag named like a field."""
         if score.value is not None and not math.isfinite(score.value):
             raise ValueError(f"sample {score.sample!r}: a score of {score.metric!r} is infinite")
         if clash := RESERVED & score.tags.keys():

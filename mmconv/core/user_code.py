@@ -30,13 +30,10 @@ _CALLERS = frozenset(
         "mmconv.engine.setup",
     }
 )
-"""The modules that call functions of benchmarks and providers."""
 
 RAISED = "raised for"
-"""How a note of `noted` begins."""
 
 _BACKEND = ("max_concurrency", "generate", "aclose")
-"""What a backend must have."""
 
 _REPLY: Mapping[str, Callable[[Any], bool]] = {
     "text": lambda text: isinstance(text, str),
@@ -72,10 +69,7 @@ def noted(where: str) -> Iterator[None]:
 
 
 def user_traceback(error: Exception) -> str:
-    """The traceback of an error that user code raised or caused, with its notes.
-
-    It begins at the first line of the user. It is empty for other errors.
-    """
+    """The traceback of an error in user code, from the user's first line; else empty."""
     frames = [*walk_tb(error.__traceback__)]
     modules = [str(frame.f_globals.get("__name__")) for frame, _ in frames]
     is_ours = [module.partition(".")[0] in _MACHINERY for module in modules]
@@ -95,10 +89,7 @@ def user_traceback(error: Exception) -> str:
 def check_provider(
     name: str, provider: Any
 ) -> tuple[Callable[[Any], str], Callable[[Any, ImageSource], Awaitable[Backend]]]:
-    """`fingerprint` and `open_backend` of a custom provider; they check what they return.
-
-    They raise `UserCodeError` for a value of a wrong type.
-    """
+    """A custom provider's functions; `UserCodeError` if they return a value of a wrong type."""
 
     def fingerprint(spec: Any) -> str:
         return str(_require(f"{name}.fingerprint", provider.fingerprint(spec), str))

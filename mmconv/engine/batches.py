@@ -52,10 +52,7 @@ _CLOCK_ERROR = 600.0
 
 @dataclass(slots=True)
 class _Request:
-    """A request in a batch, or on its way there; the body is dropped once the provider has it.
-
-    `work` is the task that sees it through.
-    """
+    """A request on its way, seen through by `work`; the body is dropped once it was taken."""
 
     body: bytes
     answer: asyncio.Future[bytes] = field(
@@ -79,10 +76,7 @@ _Requests = Mapping[str, _Request]
 
 
 class BatchBackend:
-    """A `Backend` on a provider's batches. Create it inside its event loop.
-
-    `fingerprint` is the model's. Times are parameters, so that tests need not wait.
-    """
+    """A `Backend` on batches, created inside its event loop; tests replace its clock."""
 
     max_concurrency = MAX_CONCURRENCY
 
@@ -114,10 +108,7 @@ class BatchBackend:
     async def generate(
         self, messages: Sequence[Message], sampling: Sampling, *, affinity: str
     ) -> Reply:
-        """Answer from a batch, within a day; raises `Transient` or `Refused`.
-
-        A server's refusal for its load never slows other calls down, since a batch waits for it.
-        """
+        """Answer from a batch, within a day; raises `Transient` or `Refused`."""
         async with self._turn:
             body, seen = await self._api.encode(messages, sampling)
             key = hash_bytes(b"%s %d %s" % (self._fingerprint, sampling.trial, body))
@@ -168,7 +159,6 @@ class BatchBackend:
         return request
 
     async def _gather(self) -> None:
-        """Send what is pending once nothing more arrives."""
         while self._pending:
             arrived, waited, quiet = -1, 0.0, self._quiet
             while arrived != self._arrived and waited < LONGEST_QUIET:
@@ -204,7 +194,6 @@ class BatchBackend:
         task.add_done_callback(self._tasks.discard)
 
     async def _send(self, requests: _Requests) -> None:
-        """Send the requests that are in no batch yet, and wait for the batches of the others."""
         try:
             by_name: dict[str, list[BatchedRequest]] = {}
             for row in await self._records.find(requests):
@@ -219,7 +208,6 @@ class BatchBackend:
             self._room.release()
 
     async def _submit(self, requests: _Requests) -> None:
-        """Send a batch until the provider has taken it, and start to wait for it."""
         while True:
             name, created = uuid4().hex, self._now()
             await self._records.add(name, created, requests)
@@ -295,7 +283,6 @@ class BatchBackend:
     async def _collect(
         self, name: str, batch: str, requests: _Requests, *, is_known: bool = True
     ) -> bool:
-        """Wait for a batch and settle its requests; returns whether these are in it."""
         self._waiting[batch] = len(requests) + self._waiting.get(batch, 0)
         try:
             state = await self._wait_while(batch, "checking", "running")

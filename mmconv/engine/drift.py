@@ -21,7 +21,6 @@ from mmconv.engine.run import Evaluation
 from mmconv.stats import Column, summarise
 
 SENTINELS = 30
-"""How many verdicts are requested again."""
 
 TWICE = ("now_1", "now_2")
 
@@ -120,7 +119,6 @@ async def check_drift(evaluation: Evaluation) -> Drift:
 
 
 async def _choose(evaluation: Evaluation) -> list[Sentinel]:
-    """Verdicts of the run, drawn by a hash of their names."""
     found: list[Sentinel] = []
 
     def take(finished: Finished, sample: Any) -> None:
@@ -142,7 +140,6 @@ async def _choose(evaluation: Evaluation) -> list[Sentinel]:
 
 
 def _verdicts(sentinel: Sentinel, finished: Finished) -> list[Verdict]:
-    """The verdict then and the two now; none if one cannot be read."""
     verdicts = []
     for reply in (sentinel.reply, *(finished.outcomes.get(name) for name in TWICE)):
         if not isinstance(reply, Reply):
@@ -155,5 +152,4 @@ def _verdicts(sentinel: Sentinel, finished: Finished) -> list[Verdict]:
 
 
 def _number(verdict: Verdict, labels: list[str]) -> float:
-    """The mean of a verdict's scores, or the place of its label."""
     return fmean(verdict.scores.values()) if verdict.scores else labels.index(verdict.label or "")

@@ -16,7 +16,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from judges import is_settled
 from mmconv.core.errors import MmconvError, PlanError
@@ -33,6 +33,8 @@ from mmconv.engine.model import RoleModel
 if TYPE_CHECKING:
     # it imports sqlalchemy, which a chat does not need
     from mmconv.store import Store
+
+Result = TypeVar("Result")
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -133,7 +135,6 @@ class Runner:
         group: asyncio.TaskGroup,
         on_finished: Callable[[Finished], None],
     ) -> bool:
-        """Open all plans as there is room; returns False if the run was stopped meanwhile."""
         for plan in plans:
             await self._room.acquire()
             if self._stopping.done():
@@ -158,7 +159,6 @@ class Runner:
         self.stop()
 
     def _unanswered(self) -> StopReason | None:
-        """The reason why a short run is not complete: none of its calls was answered."""
         if self.stats.replies or not self.stats.lost:
             return None
         last = (role.last_failure for role in self.stats.models.values())
@@ -192,9 +192,10 @@ class Runner:
             return await self._recall(resolved.key)
         flights = self._store.flights
         while (flight := flights.get(resolved.key)) is not None:
-            outcome_of_equal = await self._join(flight)
-            if outcome_of_equal is not None:
-                return outcome_of_equal, True
+            # it may be another runner's and take long: if this run stops, that call goes on
+            equal = await self._unless_stopped(flight)
+            if equal is not None:
+                return equal, True
         flights[resolved.key] = landing = asyncio.get_running_loop().create_future()
         outcome: Outcome | None = None
         try:
@@ -221,15 +222,11 @@ class Runner:
         failure = await self._store.last_failure(key)
         return failure or Skipped(because=UNASKED, reason="unrequested"), False
 
-    async def _join(self, flight: asyncio.Future[Outcome | None]) -> Outcome | None:
-        """The outcome of an equal call, or None if it was given up.
-
-        It may belong to another runner and take long: if this run stops, the call goes on.
-        """
-        await asyncio.wait((flight, self._stopping), return_when=asyncio.FIRST_COMPLETED)
-        if not flight.done():
+    async def _unless_stopped(self, work: asyncio.Future[Result]) -> Result:
+        await asyncio.wait((work, self._stopping), return_when=asyncio.FIRST_COMPLETED)
+        if not work.done():
             raise Stopped
-        return flight.result()
+        return work.result()
 
     async def _wait_for_others(self, key: str) -> Reply | None:
         """The reply that another process got, or None if it gave up.
@@ -241,10 +238,7 @@ class Runner:
         self._room.release()
         waiting = asyncio.ensure_future(self._store.wait_for_others(key))
         try:
-            await asyncio.wait((waiting, self._stopping), return_when=asyncio.FIRST_COMPLETED)
-            if not waiting.done():
-                raise Stopped
-            return waiting.result()
+            return await self._unless_stopped(waiting)
         finally:
             waiting.cancel()
 
@@ -295,7 +289,6 @@ class Runner:
         return outcome
 
     def _note(self, resolved: ResolvedCall, outcome: Reply | Failure, role: str) -> None:
-        """Report the outcome to the circuit breaker; stop if the model cannot answer."""
         model = self._models[role].model
         failed = self._breaker.note(id(model), resolved, outcome)
         if failed and not self._goes_on and isinstance(outcome, Failure):
@@ -395,7 +388,6 @@ class _OpenPlan:
             self.runner.end_by(error)
 
     async def _answer(self, call: Call, root: Call) -> None:
-        """Look up or request a call; raises `Stopped` if the run is stopped first."""
         if is_needless(call, self.replies):
             self._settle(call, Skipped(because=SAME_TEXT, reason="same_text"), cached=False)
             self._count_down()
@@ -432,7 +424,6 @@ class _OpenPlan:
                 self._launch(dependent, dependent)
 
     def _skip_behind(self, call: Call, outcome: Failure | Skipped) -> None:
-        """Skip all calls that depend on one without a reply, directly or not."""
         lost = outcome if isinstance(outcome, Skipped) else Skipped(because=call.id)
         behind = [*self.waiting.get(call.id, ())]
         while behind:
@@ -458,7 +449,6 @@ class _OpenPlan:
 
 
 def _next_fallback(call: Call, root: Call, outcome: Outcome) -> Call | None:
-    """The fallback to request after `call`, if its verdict is not complete and one is left."""
     if call.parser is None or not root.fallbacks:
         return None
     if is_settled(call, outcome) if isinstance(outcome, Reply) else call is root:

@@ -11,7 +11,6 @@ import gc
 import time
 
 COLLECT_SECONDS = 1.0
-"""Delay of `collect_soon`."""
 
 _due = 0.0
 

@@ -13,7 +13,7 @@ place, the same run requests what is new. Scoring it again is refused if that wo
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -50,20 +50,11 @@ _NEWER = ("shuffle", "samples")
 def identify(
     spec: RunSpec, benchmark: AnyBenchmark, fingerprints: Mapping[str, str], shard: Shard
 ) -> str:
-    """The run's name: benchmark, candidate, a hash of its identity, and the shard.
-
-    `fingerprints` are those of the models by role.
-    """
+    """The run's name: benchmark, candidate, a hash of its identity, shard; fingerprints by role."""
     label = spec.models[CANDIDATE].label
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", f"{benchmark.name}-{label}")
     part = f"-{shard.index + 1}of{shard.count}" if shard.count > 1 else ""
     return f"{name}-{_digest(spec, benchmark, fingerprints)[:8]}{part}"
-
-
-def depends_on_folder(spec: RunSpec, benchmark: AnyBenchmark) -> bool:
-    """Whether options name files in the working directory, which differ in another one."""
-    located = [_located(spec.options[name]) for name in _file_names(spec, benchmark)]
-    return any(not Path(path).is_absolute() for path in _leaves(located))
 
 
 def _digest(spec: RunSpec, benchmark: AnyBenchmark, fingerprints: Mapping[str, str]) -> str:
@@ -71,7 +62,7 @@ def _digest(spec: RunSpec, benchmark: AnyBenchmark, fingerprints: Mapping[str, s
     for name in _NEWER:
         if identity[name] is None:
             del identity[name]
-    for name in _file_names(spec, benchmark):
+    for name in file_options(benchmark.options_type) & spec.options.keys():
         identity["options"][name] = _located(identity["options"][name])
     identity["prompts"] = _located(identity["prompts"])
     models = identity.pop("models")
@@ -88,13 +79,7 @@ def _digest(spec: RunSpec, benchmark: AnyBenchmark, fingerprints: Mapping[str, s
     return hash_json(identity)
 
 
-def _file_names(spec: RunSpec, benchmark: AnyBenchmark) -> frozenset[str]:
-    """The options of the run that name files or folders."""
-    return file_options(benchmark.options_type) & spec.options.keys()
-
-
 def _located(value: Any) -> Any:
-    """Resolve a path, or a list of paths or mapping to paths; None stays None."""
     match value:
         case str():
             path, here = Path(value).resolve(), Path.cwd()
@@ -104,14 +89,3 @@ def _located(value: Any) -> Any:
         case dict():
             return {name: _located(each) for name, each in value.items()}
     return value
-
-
-def _leaves(located: Any) -> Iterator[str]:
-    match located:
-        case str():
-            yield located
-        case list():
-            for each in located:
-                yield from _leaves(each)
-        case dict():
-            yield from _leaves([*located.values()])

@@ -34,7 +34,6 @@ from mmconv.engine.setup import find_benchmark, validate_run
 _WILD = frozenset("*?[")
 
 Entry: TypeAlias = str | dict[str, Any]
-"""A name or a file, or the fields themselves."""
 
 Patterns: TypeAlias = Annotated[
     tuple[str, ...], BeforeValidator(lambda value: (value,) if isinstance(value, str) else value)
@@ -75,10 +74,7 @@ class SweepSpec(_Fields):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """One run of a sweep: the label of its model, the name of its benchmark, and its seed.
-
-    `seed` is None if the sweep names no seeds.
-    """
+    """One run of a sweep; `seed` is None if the sweep names no seeds."""
 
     model: str
     benchmark: str
@@ -97,10 +93,7 @@ class Cell:
 
 
 def read_sweep(path: Path, overrides: Sequence[str] = ()) -> tuple[Cell, ...]:
-    """The cells of a sweep file, benchmark by benchmark; `overrides` are set in all of them.
-
-    Raises `ConfigError` that names the file and the field.
-    """
+    """The cells of a sweep file with `overrides` in all of them; raises `ConfigError`."""
     sweep = validate(SweepSpec, read_document(path), str(path))
     models = _read_models(sweep.models, path)
     used: set[int] = set()
@@ -126,7 +119,6 @@ def read_sweep(path: Path, overrides: Sequence[str] = ()) -> tuple[Cell, ...]:
 
 
 def _read_models(entries: Sequence[Entry], path: Path) -> dict[str, Entry]:
-    """The models by their labels in tables, without repetitions."""
     models: dict[str, Entry] = {}
     for number, entry in enumerate(entries):
         where = f"{path}: models.{number}"
@@ -143,7 +135,6 @@ def _read_models(entries: Sequence[Entry], path: Path) -> dict[str, Entry]:
 
 
 def _matches(pattern: str, where: str) -> Sequence[str]:
-    """The model files or the shipped models that a pattern matches; a plain name is itself."""
     if not _WILD.intersection(pattern):
         return (pattern,)
     if pattern.endswith(YAML_FILES):
@@ -160,7 +151,6 @@ def _matches(pattern: str, where: str) -> Sequence[str]:
 
 
 def _read_benchmarks(entries: Sequence[Entry], path: Path) -> dict[str, dict[str, Any]]:
-    """The fields of the run files by the benchmarks' names in the sweep."""
     benchmarks: dict[str, dict[str, Any]] = {}
     for number, entry in enumerate(entries):
         where = f"{path}: benchmarks.{number}"
@@ -186,7 +176,6 @@ def _read_benchmarks(entries: Sequence[Entry], path: Path) -> dict[str, dict[str
 def _fill(
     fields: Mapping[str, Any], model: Entry, judge: Entry | None, seed: int | None
 ) -> dict[str, Any]:
-    """The run file of a cell, before overrides."""
     document = deepcopy(dict(fields))
     roles = {CANDIDATE: model}
     benchmark = document["benchmark"]

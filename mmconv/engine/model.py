@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from mmconv.core.errors import ImageError, Refused, Transient
 from mmconv.core.protocols import Backend, Channel, Listen
@@ -19,6 +19,8 @@ from mmconv.core.run_stats import ModelStats
 from mmconv.core.turns import without_oldest
 from mmconv.core.types import Failure, Message, Reply, Sampling, Text
 from mmconv.engine.limiter import LONGEST_WAIT, ConcurrencyLimiter, Slot, Stopped, longest_delay
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,10 +84,7 @@ def _characters(messages: tuple[Message, ...]) -> int:
 
 
 class _Answering:
-    """Sends requests to a backend, streamed to `listen` if there is one and the backend can.
-
-    `is_heard` says that a piece of a reply has come.
-    """
+    """Sends requests, streamed to `listen` if both can; `is_heard`: a piece has come."""
 
     def __init__(self, backend: Any, listen: Listen | None) -> None:
         self.backend = backend
@@ -141,10 +140,7 @@ class Model:
         return _Guest(self)
 
     async def open(self) -> int:
-        """Load or connect the model if needed; returns its maximum concurrency.
-
-        Raises `Stopped` if the run is stopped.
-        """
+        """Load or connect the model; returns its maximum concurrency. Raises `Stopped`."""
         return (await self._ready()).max_concurrency
 
     async def ask(  # noqa: PLR0913 - a call, its place in the queue, and its counters
@@ -242,7 +238,6 @@ class Model:
         sampling: Sampling,
         affinity: str,
     ) -> Reply:
-        """Send one request, in a shared slot if other models use the backend."""
         if hasattr(answer.backend, "describe_wait"):
             # it may take a day, so a run that stops does not wait for it
             return await self._until_stopped(answer(messages, sampling, affinity))
@@ -256,8 +251,7 @@ class Model:
         finally:
             self._shared.release()
 
-    async def _until_stopped(self, request: Awaitable[Reply]) -> Reply:
-        """The reply; raises `Stopped`, and cancels the request, as soon as the run is stopped."""
+    async def _until_stopped(self, request: Awaitable[Result]) -> Result:
         answering = asyncio.ensure_future(request)
         stopping = asyncio.ensure_future(self._stopping.wait())
         try:
@@ -298,23 +292,15 @@ class Model:
         return self._backend
 
     async def _opened(self) -> Backend:
-        """The model, loaded or connected; raises `Stopped` as soon as the run is stopped."""
         opening = asyncio.ensure_future(self._open_backend())
-        stopping = asyncio.ensure_future(self._stopping.wait())
-        is_dropped = True
         try:
-            await asyncio.wait((opening, stopping), return_when=asyncio.FIRST_COMPLETED)
-            is_dropped = False
-        finally:
-            stopping.cancel()
-            opening.cancel()
+            return await self._until_stopped(opening)
+        except BaseException:
             await asyncio.wait((opening,))
-            # loaded in the moment in which the caller is cancelled
-            if is_dropped and not opening.cancelled() and opening.exception() is None:
+            # it may have been loaded in this very moment
+            if not opening.cancelled() and opening.exception() is None:
                 await self._close(opening.result())
-        if opening.cancelled():
-            raise Stopped
-        return opening.result()
+            raise
 
     async def _wait(self, seconds: float) -> None:
         """Wait without a slot; raises `Stopped` as soon as the run is stopped."""
@@ -345,8 +331,6 @@ class Model:
 
 
 class _Guest(Model):
-    """A model with the backend and the limits of its host."""
-
     def __init__(self, host: Model) -> None:
         super().__init__(host.fingerprint, host._ready, host._attempts, host._shared)
         self._host = host

@@ -55,11 +55,7 @@ class Resources:
 async def open_resources(
     spec: RunSpec, store_url: str, *, create: bool = True
 ) -> AsyncIterator[Resources]:
-    """Open the store and build the models; close all of them afterwards.
-
-    Without `create` the store must exist. Raises `ConfigError` for a model's options,
-    `StoreError` for the store.
-    """
+    """The store, which must exist without `create`, and the models, closed at the end."""
     async with open_shared(store_url, create=create) as shared:
         library = shared["library"]
         roles = build_models(spec, partial(build_model, images=library, store=shared["store"]))

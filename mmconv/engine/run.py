@@ -11,8 +11,8 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, nullcontext
-from dataclasses import asdict, dataclass, field, replace
-from functools import partial
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
@@ -28,7 +28,7 @@ from mmconv.core.plans import Finished, Plan, name_trial
 from mmconv.core.run_stats import Progress, RunStats, Throughput
 from mmconv.core.types import Call, Table
 from mmconv.engine import Runner
-from mmconv.engine.identity import depends_on_folder, identify
+from mmconv.engine.identity import identify
 from mmconv.engine.resources import Resources, open_resources
 from mmconv.engine.setup import (
     about_models,
@@ -39,8 +39,7 @@ from mmconv.engine.setup import (
 )
 from mmconv.report.audits import cite, tabulate
 from mmconv.report.changed_inputs import (
-    check_kept,
-    check_own,
+    check_unchanged,
     describe_changes,
     describe_gone,
     recorded_samples,
@@ -113,7 +112,7 @@ class Result:
     quality: DataQuality
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(kw_only=True)
 class Evaluation:
     """A run with its data checked and its models named, ready to plan, run, score or show."""
 
@@ -124,8 +123,6 @@ class Evaluation:
     shard: Shard = WHOLE
     named: Path | None = None
     """The folder of an existing run, which may have been renamed."""
-    _planned: tuple[Call, ...] = field(default=(), init=False, repr=False)
-    _keys: tuple[str, ...] | None = field(default=None, init=False, repr=False)
 
     @property
     def run_id(self) -> str:
@@ -149,28 +146,25 @@ class Evaluation:
 
     @property
     def _whole(self) -> int:
-        """Number of samples of all shards."""
         if self.spec.chosen is not None:
             return len(self.spec.chosen)
         return min(self.benchmark.size, self.spec.limit or self.benchmark.size)
 
     @property
     def _part(self) -> slice:
-        """This shard's part of all samples of the run."""
         return slice(self.shard.index, None, self.shard.count)
 
     def _gone(self, chosen: tuple[str, ...] | None) -> tuple[str, ...]:
         """Keys of samples that this run or shard chose at its start and no longer finds."""
         if chosen is None:
             return ()
-        today = {*self._all_keys()}
+        today = {*self._all_keys}
         return tuple(key for key in chosen[self._part] if key not in today)
 
+    @cached_property
     def _all_keys(self) -> tuple[str, ...]:
         """The keys of the samples of all shards, read once since spreadsheets open slowly."""
-        if self._keys is None:
-            self._keys = tuple(sample.id for _, sample in self._numbered())
-        return self._keys
+        return tuple(sample.id for _, sample in self._numbered())
 
     @property
     def plan_count(self) -> int:
@@ -213,7 +207,6 @@ class Evaluation:
                     order += 1
 
     def _numbered(self) -> Iterator[tuple[int, Any]]:
-        """The samples of all shards, with their numbers at the start of the run."""
         if self.spec.chosen is None:
             yield from islice(enumerate(self.benchmark.load()), self.spec.limit)
             return
@@ -233,18 +226,17 @@ class Evaluation:
 
     def check_calls(self) -> None:
         """Raise `ConfigError` for models that are known not to accept their calls."""
-        check_calls(self.spec, self._first_calls())
+        check_calls(self.spec, self._first_calls)
 
     def check_keys(self) -> None:
         """Raise `ConfigError` for missing API keys of the roles that get calls."""
-        check_keys(self.spec, dict.fromkeys(call.model for call in self._first_calls()))
+        check_keys(self.spec, dict.fromkeys(call.model for call in self._first_calls))
 
+    @cached_property
     def _first_calls(self) -> tuple[Call, ...]:
         """The calls of the first sample, planned once since spreadsheets open slowly."""
-        if not self._planned:
-            first = islice(self.plans(), len(self.benchmark.conditions))
-            self._planned = tuple(call for plan, _ in first for call in plan.calls)
-        return self._planned
+        first = islice(self.plans(), len(self.benchmark.conditions))
+        return tuple(call for plan, _ in first for call in plan.calls)
 
     async def run(self, runner: Runner, *, page: bool = True) -> Result:
         """Run to the end, or until the runner is stopped, and write the run's folder.
@@ -264,7 +256,7 @@ class Evaluation:
                 store=self.place.absolute_store,
                 started_in=Path.cwd(),
                 shard=self.shard,
-                samples=await asyncio.to_thread(self._all_keys),
+                samples=await asyncio.to_thread(lambda: self._all_keys),
             )
             output.write_json(SPEC, start.model_dump(mode="json"))
         with ExitStack() as results:
@@ -305,7 +297,10 @@ class Evaluation:
                 if not complete:
                     records.discard()
                 if runner.offline:
-                    self._check_kept(runner.stats)
+                    store = self.place.absolute_store
+                    check_unchanged(self.folder, self.manifest(), runner.stats, store, scored=True)
+                    if not runner.stats.replies:
+                        raise StoreError(f"{store} holds no reply of {self.run_id}")
                 await asyncio.to_thread(results.enter_context, output.alone())
         except Exception:
             if not runner.stats.replies:
@@ -314,7 +309,6 @@ class Evaluation:
         return records, complete
 
     def _measure(self, stats: RunStats) -> Callable[[], dict[str, Any]]:
-        """What returns the fields of `Progress` as of now."""
         pace, started = Throughput(), time.monotonic()
 
         def measure() -> dict[str, Any]:
@@ -325,24 +319,11 @@ class Evaluation:
         return measure
 
     def changed(self) -> tuple[str, ...]:
-        """Lines on files that changed, or packages that were upgraded, since the last session.
-
-        Raises `ConfigError` if the folder belongs to a run of other data.
-        """
+        """Lines on files that changed, or packages that were upgraded, since the last session."""
         if not (self.folder / SPEC).exists():
             return ()
-        today = self.manifest()
-        if depends_on_folder(self.spec, self.benchmark):
-            check_own(self.folder, today)
         gone = self._gone(recorded_samples(self.folder))
-        return describe_changes(self.folder, today.model_copy(update={"gone": gone}))
-
-    def _check_kept(self, stats: RunStats) -> None:
-        """Refuse to write results without a reply, or with fewer than a complete run had."""
-        store = self.place.absolute_store
-        check_kept(self.folder, self.manifest(), stats, store)
-        if not stats.replies:
-            raise StoreError(f"{store} holds no reply of {self.run_id}")
+        return describe_changes(self.folder, self.manifest().model_copy(update={"gone": gone}))
 
     def write_page(self) -> Path:
         """Write the HTML report of a complete run into its folder; returns its path."""
@@ -383,7 +364,6 @@ class Evaluation:
         )
 
     def _run_notes(self) -> tuple[str, ...]:
-        """Notes on models and samples that do not depend on the results."""
         return (
             *fake_model_notes(self.spec),
             *same_family(self.spec),

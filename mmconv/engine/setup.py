@@ -31,11 +31,7 @@ if TYPE_CHECKING:
 
 
 def validate_run(document: Mapping[str, Any], where: str) -> RunSpec:
-    """The run that a document describes.
-
-    Raises `ConfigError` that begins with `where` for a wrong field, or for a model role that the
-    benchmark does not have.
-    """
+    """The run that a document describes; raises `ConfigError` that begins with `where`."""
     spec = validate(RunSpec, document, where)
     if spec.benchmark in TITLES:
         known = describe(spec.benchmark)
@@ -122,10 +118,7 @@ async def open_backend(spec: ModelSpec, images: ImageSource, store: Store | None
 
 
 def about_models(spec: RunSpec) -> dict[str, dict[str, str]]:
-    """Metadata of a run's models by role, such as the chat template; no model is loaded.
-
-    A model without metadata has no entry.
-    """
+    """Metadata of a run's models by role, such as the chat template; no model is loaded."""
     metadata = {role: provider_of(model).metadata(model) for role, model in spec.models.items()}
     return {
         role: {str(name): str(value) for name, value in fields.items()}
@@ -142,10 +135,7 @@ def model_identity(spec: ModelSpec) -> str:
 def build_role_model(
     spec: ModelSpec, model: Model, sampling: SamplingSpec | None = None, seed: int = 0
 ) -> RoleModel:
-    """A model in a role, with its file's system prompt and sampling; `sampling` overrides that.
-
-    `seed` is the run's.
-    """
+    """A model in a role; `sampling` overrides its file's, `seed` is the run's."""
     return RoleModel(
         model=model,
         label=spec.label,
@@ -216,10 +206,7 @@ def check_sight(spec: ModelSpec) -> None:
 
 
 async def is_served(spec: ModelSpec) -> bool:
-    """Whether a server serves the model; False for a model without a server.
-
-    Raises `ConfigError` if the server does not answer, or does not have the model.
-    """
+    """Whether a server serves the model; raises `ConfigError` if its server does not."""
     try:
         served = await provider_of(spec).probe(spec)
     except BackendError as error:

@@ -19,7 +19,7 @@ from typing import Literal
 
 from mmconv.core.config import CANDIDATE, ModelSpec, RunSpec, ray_address
 from mmconv.core.errors import ConfigError, MmconvError
-from mmconv.core.protocols import Backend, ImageSource
+from mmconv.core.protocols import Backend
 from mmconv.core.run_stats import RunStats
 from mmconv.engine import Model, Runner
 from mmconv.engine.matrix import Cell
@@ -28,7 +28,6 @@ from mmconv.engine.run import Evaluation, Place, Result
 from mmconv.engine.setup import build_benchmark, build_models, model_identity, open_backend
 from mmconv.run_folder.layout import PAGE, SPEC
 from mmconv.run_folder.saved_run import find_unfinished, read_summary
-from mmconv.store import Store
 from model_zoo.providers import provider_of
 from model_zoo.ray import gpus_of, joined, local_gpus
 
@@ -62,32 +61,27 @@ class Placement:
         waiting = sorted(jobs, key=lambda job: (-job.gpus, -job.size))
         if waiting and waiting[0].gpus > self.gpus - self.used + _ROUNDING:
             raise ValueError(f"{waiting[0].gpus:g} GPUs are more than {self.gpus - self.used:g}")
-        freed = asyncio.Event()
+        freed = asyncio.Condition()
 
-        async def see_through(job: Job) -> None:
+        async def place(job: Job) -> None:
+            async with freed:  # who waits longest looks first: the largest
+                await freed.wait_for(lambda: self.fits(job.gpus))
+                self.used += job.gpus
             try:
                 await work(job)
             finally:
-                self.used -= job.gpus
-                freed.set()
+                async with freed:
+                    self.used -= job.gpus
+                    freed.notify_all()
 
         async with asyncio.TaskGroup() as group:
-            while waiting:
-                for job in [*waiting]:
-                    if self.fits(job.gpus):
-                        waiting.remove(job)
-                        self.used += job.gpus
-                        group.create_task(see_through(job))
-                await freed.wait()
-                freed.clear()
+            for job in waiting:
+                group.create_task(place(job))
 
 
 @dataclass(slots=True, kw_only=True)
 class CellState:
-    """What has become of a cell: `plans` and `stats` once it runs, its folder if it has results.
-
-    `reason` is why it failed. `found` says that an earlier session has finished it.
-    """
+    """What has become of a cell; `found`: an earlier session has finished it."""
 
     cell: Cell
     status: Status = "waiting"
@@ -122,7 +116,7 @@ class Job:
     """The cells of one model, which is closed after them unless other jobs use it too."""
 
     cells: list[CellState]
-    model: SharedModel
+    model: Model
     gpus: float
     closes: bool
 
@@ -130,33 +124,6 @@ class Job:
     def size(self) -> float:
         """The number of conversations."""
         return sum(state.plans for state in self.cells)
-
-
-class SharedModel:
-    """A model that several cells use; it is loaded once, and not again if that failed."""
-
-    def __init__(self, spec: ModelSpec, images: ImageSource, store: Store) -> None:
-        self._spec = spec
-        self._images = images
-        self._store = store
-        self._failure: Exception | None = None
-        self.host = Model(provider_of(spec).fingerprint(spec), self._open, spec.attempts)
-
-    async def _open(self) -> Backend:
-        if self._failure is not None:
-            raise self._failure
-        try:
-            return await open_backend(self._spec, self._images, self._store)
-        except Exception as error:
-            self._failure = error
-            raise
-
-    async def aclose(self) -> None:
-        """Close the model; an error is logged, since its cells have ended."""
-        try:
-            await self.host.aclose()
-        except Exception as error:
-            _LOGGER.error("closing %s failed", self._spec.label, exc_info=error)
 
 
 class Sweep:
@@ -187,7 +154,7 @@ class Sweep:
         self._watch = watch
         self._is_stopping = False
         self._runners: set[Runner] = set()
-        self._models: dict[str, SharedModel] = {}
+        self._models: dict[str, Model] = {}
         self._unusable: dict[str, Exception] = {}
         self._shared: SharedResources
         self._reading = asyncio.Lock()
@@ -198,7 +165,7 @@ class Sweep:
         for runner in self._runners:
             runner.stop()
         for model in self._models.values():
-            model.host.stop()
+            model.stop()
 
     async def run(self) -> None:
         """Run what is missing, or until `stop`; how each cell ended is in `cells`.
@@ -210,7 +177,7 @@ class Sweep:
             if self.on_ray:
                 self.placement.gpus = await stack.enter_async_context(joined())
             self._shared = await stack.enter_async_context(open_shared(self._place.store_url))
-            stack.push_async_callback(self._close_models)
+            stack.push_async_callback(lambda: self._close(self._models.values()))
             place = self._on_gpus if self.on_ray and self.placement.gpus else _in_turn
             self.placement.gpus = self.placement.gpus or 1.0
             jobs = await asyncio.to_thread(self._build_jobs, place)
@@ -219,7 +186,6 @@ class Sweep:
             await self.placement.run(jobs, self._work)
 
     def _uses_ray(self) -> bool:
-        """Whether a model, the environment or the number of GPUs asks for Ray."""
         models = [model for state in self.cells for model in state.cell.spec.models.values()]
         if ray_address() != "local" or any(model.replicas or model.gpus for model in models):
             return True
@@ -233,7 +199,6 @@ class Sweep:
         return True
 
     def _build_jobs(self, place: Callable[[ModelSpec], tuple[ModelSpec, float]]) -> list[Job]:
-        """The jobs, after the models have been built; a model may be unusable."""
         judges: dict[str, ModelSpec] = {}
         candidates: dict[str, list[CellState]] = {}
         for state in self.cells:
@@ -260,11 +225,12 @@ class Sweep:
     def _build_model(
         self, identity: str, spec: ModelSpec, place: Callable[[ModelSpec], tuple[ModelSpec, float]]
     ) -> float:
-        """Build a model that may be unusable; returns the GPUs that it takes."""
         try:
             placed, gpus = place(spec)
-            self._models[identity] = SharedModel(
-                placed, self._shared["library"], self._shared["store"]
+            self._models[identity] = Model(
+                provider_of(placed).fingerprint(placed),
+                partial(self._load, identity, placed),
+                placed.attempts,
             )
         except Exception as error:  # noqa: BLE001 - its cells fail, the others go on
             self._unusable[identity] = error
@@ -272,7 +238,6 @@ class Sweep:
         return gpus
 
     def _on_gpus(self, spec: ModelSpec) -> tuple[ModelSpec, float]:
-        """The model as Ray opens it, and its GPUs; raises `ConfigError` if these are too many."""
         free = self.placement.gpus - self.placement.used
         share = gpus_of(spec, self.placement.gpus)
         if not share:
@@ -288,7 +253,6 @@ class Sweep:
         return spec.model_copy(update={"replicas": replicas}), share * replicas
 
     async def _prepare(self, state: CellState) -> None:
-        """Check a cell before any request, and whether an earlier session has finished it."""
         try:
             evaluation = await self._open(state.cell)
             state.plans = evaluation.plan_count
@@ -315,10 +279,18 @@ class Sweep:
         identity = model_identity(spec)
         if identity in self._unusable:
             raise self._unusable[identity]
-        return self._models[identity].host.guest()
+        return self._models[identity].guest()
+
+    async def _load(self, identity: str, spec: ModelSpec) -> Backend:
+        if identity in self._unusable:  # it is not loaded again
+            raise self._unusable[identity]
+        try:
+            return await open_backend(spec, self._shared["library"], self._shared["store"])
+        except Exception as error:
+            self._unusable[identity] = error
+            raise
 
     async def _work(self, job: Job) -> None:
-        """Run the cells of a model, and close it."""
         room = asyncio.Semaphore(AT_ONCE)
 
         async def run(state: CellState) -> None:
@@ -330,7 +302,7 @@ class Sweep:
                 if state.status == "waiting":
                     group.create_task(run(state))
         if job.closes:
-            await job.model.aclose()
+            await self._close([job.model])
 
     async def _run_cell(self, state: CellState) -> None:
         if self._is_stopping:
@@ -362,9 +334,12 @@ class Sweep:
             self._runners.discard(runner)
         state.end(result, self._shortfall(result) if result.complete else None)
 
-    async def _close_models(self) -> None:
-        for model in self._models.values():
-            await model.aclose()
+    async def _close(self, models: Iterable[Model]) -> None:
+        for model in models:
+            try:
+                await model.aclose()
+            except Exception as error:  # its cells have ended
+                _LOGGER.error("closing a model failed", exc_info=error)
 
 
 def _in_turn(spec: ModelSpec) -> tuple[ModelSpec, float]:
@@ -373,7 +348,6 @@ def _in_turn(spec: ModelSpec) -> tuple[ModelSpec, float]:
 
 
 def _is_finished(evaluation: Evaluation, page: bool) -> bool:
-    """Whether the folder has all results of the run as it would be made today."""
     folder = evaluation.folder
     if not (folder / SPEC).exists() or find_unfinished(folder) is not None:
         return False

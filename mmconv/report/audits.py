@@ -38,10 +38,7 @@ KINDER = (
 
 
 def cite(folder: Path, audit: Path, judged: Judged) -> None:
-    """Have the run in `folder` be corrected by an audit's card.
-
-    Raises `ConfigError` if `audit` has none, or one of a judge that judges differently.
-    """
+    """Have the run in `folder` be corrected by an audit's card; raises `ConfigError`."""
     card = _read(audit / CARD, "run `mmconv judge` to make one")
     _check(card, judged)
     folder.mkdir(parents=True, exist_ok=True)

@@ -37,7 +37,6 @@ LEVEL = 0.05
 """The share of equal rates that may be called different."""
 
 ALL = "all conditions"
-"""The row of a judge's errors whatever the condition."""
 
 NO_SKILL = "labels show a judge that is not better than chance"
 """Why failures are not corrected by a and b."""
@@ -49,10 +48,7 @@ THRESHOLD = "failure_"
 def correct_run(
     folder: Path, judged: Sequence[Rating], people: Sequence[Rating]
 ) -> Iterator[Table]:
-    """Correct a finished run by people's ratings; yields what was corrected.
-
-    Writes `LABELS` and the tables into the run's folder. Raises as `read_finished` does.
-    """
+    """Correct a finished run's tables by people's ratings, keep these, and yield what changed."""
     run = read_finished(folder)
     labels = label_scores(run.scores(), judged, people)
     frame = ScoreFrame(run.score_rows())
@@ -107,7 +103,6 @@ def correct_tables(spec: RunSpec, frame: ScoreFrame, tables: Sequence[Table]) ->
 
 
 def _with_corrected(table: Table, made: Table) -> Table:
-    """The table with the corrected columns of another one, each after its own."""
     own = tuple(column for column in table.columns if not is_corrected(column))
     rows = {
         name: {
@@ -148,10 +143,7 @@ def only_corrected(tables: Iterable[Table]) -> Iterator[Table]:
 
 
 def error_tables(frame: ScoreFrame, options: Mapping[str, Any]) -> Iterator[Table]:
-    """How often the judge fails right answers and passes wrong ones, for each score.
-
-    Those with an option for the threshold of a failure, and with labels.
-    """
+    """How often the judge fails right answers and passes wrong ones, by labelled score."""
     people = frame.people
     for metric in people.distinct("metric") if people else ():
         threshold = options.get(f"{THRESHOLD}{metric}")
@@ -192,7 +184,6 @@ def _errors(frame: ScoreFrame, people: ScoreFrame, metric: str, threshold: float
 def _failures(
     frame: ScoreFrame, metric: str, condition: str, turns: Sequence[int], threshold: float
 ) -> Column:
-    """Whether each answer fails, a row for each turn; those in the turns that people rated."""
     parts = []
     for turn in turns or (None,):
         column = Select(metric, condition=condition, turn=turn)(frame)
@@ -235,7 +226,6 @@ def _why_none(summary: Summary, *rates: Rate) -> Mapping[str, int]:
 
 
 def _error_notes(rates: Mapping[str, Rate | None]) -> Iterator[str]:
-    """What a and b are, and a warning if a is not the same under all conditions."""
     known = {name: rate for name, rate in rates.items() if rate is not None}
     p_values = {
         both: p

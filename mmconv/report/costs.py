@@ -3,43 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal
 
 from images.policy import Policy, fit
-from mmconv.core.config import PIXELS_PER_TOKEN, ModelSpec, RunSpec, load_model, model_files
+from mmconv.core.config import PIXELS_PER_TOKEN, ModelSpec, RunSpec
 from mmconv.core.graph import dependencies, is_needless
 from mmconv.core.plans import Plan
-from mmconv.core.run_stats import BatchedTokens, RunStats
+from mmconv.core.run_stats import RunStats, Tokens
 from mmconv.core.types import Call, Cell, Image, Reply, Table, Text
 
 BATCH_DISCOUNT = 0.5
 """The share of the price that OpenAI, Anthropic and others take off requests in batches."""
 
 
-def cost(
-    model: ModelSpec,
-    input_tokens: float,
-    output_tokens: float,
-    unmetered: int = 0,
-    cached_tokens: float = 0,
-    batched: BatchedTokens | None = None,
-) -> float | None:
-    """Price in US dollars; None without a price, and with `unmetered` calls that are not free.
-
-    `cached_tokens` are those of the input that the server read from its cache. All counts include
-    those of `batched`, which cost half.
-    """
+def cost(model: ModelSpec, tokens: Tokens) -> float | None:
+    """Price in US dollars; None without a price, and with unmetered calls that are not free."""
     price = model.price
-    if price is None or (unmetered and (price.input or price.output)):
+    if price is None or (tokens.unmetered and is_paid(model)):
         return None
-    if batched is not None:
-        input_tokens -= BATCH_DISCOUNT * batched.input
-        output_tokens -= BATCH_DISCOUNT * batched.output
-        cached_tokens -= BATCH_DISCOUNT * batched.cached_input
+    read = tokens.input - BATCH_DISCOUNT * tokens.batched_input
+    written = tokens.output - BATCH_DISCOUNT * tokens.batched_output
+    cached = tokens.cached - BATCH_DISCOUNT * tokens.batched_cached
     cached_price = price.input if price.cached_input is None else price.cached_input
-    saved = cached_tokens * (price.input - cached_price)
-    return (input_tokens * price.input + output_tokens * price.output - saved) / 1e6
+    saved = cached * (price.input - cached_price)
+    return (read * price.input + written * price.output - saved) / 1e6
+
+
+def is_paid(model: ModelSpec) -> bool:
+    """Whether the model's file has a price that is not 0."""
+    return model.price is not None and bool(model.price.input or model.price.output)
 
 
 def unknown_price(unmetered: int, calls: int) -> str:
@@ -58,13 +51,7 @@ def format_dollars(amount: float) -> str:
 def session_cost(spec: RunSpec, stats: RunStats) -> float | None:
     """Price in US dollars of this session's metered calls; None if no model has a price."""
     prices = [
-        cost(
-            spec.models[name],
-            role.input_tokens,
-            role.output_tokens,
-            cached_tokens=role.cached_tokens,
-            batched=role.batched,
-        )
+        cost(spec.models[name], replace(role.session, unmetered=0))
         for name, role in stats.models.items()
     ]
     known = [price for price in prices if price is not None]
@@ -73,8 +60,8 @@ def session_cost(spec: RunSpec, stats: RunStats) -> float | None:
 
 def describe_session_cost(spec: RunSpec, stats: RunStats) -> str:
     """The price of this session's calls in words; "" if no model has a price."""
-    paid = [role for name, role in stats.models.items() if cost(spec.models[name], 1, 1)]
-    if unmetered := sum(role.unmetered for role in paid):
+    paid = [role for name, role in stats.models.items() if is_paid(spec.models[name])]
+    if unmetered := sum(role.session.unmetered for role in paid):
         return unknown_price(unmetered, sum(role.requested for role in paid))
     if (dollars := session_cost(spec, stats)) is None:
         return ""
@@ -141,7 +128,6 @@ class Forecast:
             count.most_output += limits[call.id]
 
     def _limit(self, call: Call) -> int:
-        """The longest reply to the call in tokens, as its role sets it."""
         model = self.spec.models[call.model].sampling
         for sampling in (self.spec.sampling.get(call.model), model):
             if sampling is not None and "max_tokens" in sampling.model_fields_set:
@@ -191,7 +177,6 @@ class Forecast:
             notes.append("Tokens that a server may read from its cache are priced as all others.")
         if batched := [role for role in self.counts if self.spec.models[role].batch]:
             notes.append(f"In batches, at half the price: {', '.join(batched)}.")
-        notes += filter(None, (_priced_namesake(self.spec, role) for role in self.counts))
         return Table(
             name="forecast",
             title="Calls of this run",
@@ -209,8 +194,8 @@ def estimate_tokens(text: str) -> float:
 
 
 def _expected_cost(model: ModelSpec, count: _Count) -> float | None:
-    share = BATCH_DISCOUNT if model.batch else 1.0
-    return cost(model, share * count.input_tokens, share * count.output_tokens)
+    price = cost(model, Tokens(input=round(count.input_tokens), output=round(count.output_tokens)))
+    return price and price * (BATCH_DISCOUNT if model.batch else 1.0)
 
 
 def _cells(count: _Count, price: float | None) -> dict[str, Cell]:
@@ -223,23 +208,6 @@ def _cells(count: _Count, price: float | None) -> dict[str, Cell]:
         "at most": Cell(value=float(count.most_output)),
         "US dollars": Cell(value="not priced" if price is None else format_dollars(price)),
     }
-
-
-def _priced_namesake(spec: RunSpec, role: str) -> str | None:
-    """A note on the shipped model that may be meant by one without a price.
-
-    Its price is not used: a provider's name may stand for other weights, at another price.
-    """
-    model = spec.models[role]
-    if model.price is not None or model.base_url is not None or model.model not in model_files():
-        return None
-    shipped = load_model(model.model)
-    if shipped.price is None or shipped.provider != model.provider:
-        return None
-    return (
-        f"{role}: {model.provider}/{model.model} has no price. The model file `{model.model}` has "
-        f"one, for {shipped.provider}/{shipped.model}: name the model `{model.model}` to use it."
-    )
 
 
 def _image_tokens(model: ModelSpec, image: Image) -> float:

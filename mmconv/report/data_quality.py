@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from mmconv.benchmarks.base.endings import EMPTY, FILTERED, HELD_BACK, TRUNCATED, how_ended
 from mmconv.core.config import CANDIDATE
@@ -26,7 +26,6 @@ Record: TypeAlias = dict[str, Any]
 """One line of `transcripts.jsonl` or `scores.jsonl`."""
 
 Turn: TypeAlias = tuple[str, str]
-"""A condition and the id of a call in it."""
 
 Counts: TypeAlias = dict[Turn, Counter[str]]
 
@@ -52,7 +51,6 @@ LATE = (READ_AFTER_RETRY, EXTRACTED)
 ANSWERED = "answered"
 _ENDINGS = {TRUNCATED: "cut off", EMPTY: "empty", FILTERED: "filtered"}
 ANSWERS = (ANSWERED, *_ENDINGS.values(), "context dropped", FAILED, NOT_REQUESTED)
-"""What can become of an answer; several may apply."""
 
 _WITHHELD = "withheld"
 _UNKNOWN = "ended for an unknown reason"
@@ -169,17 +167,8 @@ _OF_VERDICTS = (
 """A status of verdicts, in words, and its effect."""
 
 MOST_TURNS = 6
-"""The most turns that a sentence names, those with the largest share first."""
 
 MOST_PROBLEMS = 12
-"""The most problems that a table lists, the most frequent first."""
-
-
-class Notable(NamedTuple):
-    """A warning before the numbers: in short, and as a whole sentence."""
-
-    short: str
-    sentence: str
 
 
 @dataclass(slots=True, kw_only=True)
@@ -237,17 +226,16 @@ class DataQuality:
         total = _sum(self.verdicts)
         return Counter({status: total[status] for status in REPLIED})
 
-    def endings(self) -> Iterator[Notable]:
+    def endings(self) -> Iterator[str]:
         """The turns whose scores measure something other than the model."""
         limit = next(iter(self.limits)) if len(self.limits) == 1 else None
         measured = "the token limit" if limit is None else f"the limit of {limit:,} tokens"
         for endings, least, what, effect in _OF_ANSWERS:
             if places := self._places(endings, least):
-                short = f"More than {100 * least:g} % of a turn's answers {what}"
-                yield Notable(short, f"{short}; {effect.format(limit=measured)}: {places}.")
+                found = f"More than {100 * least:g} % of a turn's answers {what}"
+                yield f"{found}; {effect.format(limit=measured)}: {places}."
 
     def _places(self, endings: Sequence[str], least: float) -> str:
-        """The candidate's turns of which more than a share of the answers ended like this."""
         shares = []
         for (condition, call), counts in self.answers.items():
             size = counts[ANSWERED] + counts[_WITHHELD]
@@ -261,26 +249,25 @@ class DataQuality:
             places.append(f"and {more} more turns")
         return "; ".join(places)
 
-    def losses(self, least: float = NOTABLE) -> Iterator[Notable]:
+    def losses(self, least: float = NOTABLE) -> Iterator[str]:
         """What was lost, if it is more than the share `least` of the calls or verdicts."""
         if (lost := self.failed + self.skipped) > least * self.calls:
             parts = (self.failed, FAILED), (self.skipped, f"were {NOT_REQUESTED}")
             listed = ", ".join(f"{count:,} {what}" for count, what in parts if count)
-            share = f"{_share(lost, self.calls, 'calls')} have no reply"
-            yield Notable(share, f"{share}: {listed}.")
+            yield f"{_share(lost, self.calls, 'calls')} have no reply: {listed}."
         judged = self.judged()
         size = judged.total()
         for status, what, effect in _OF_VERDICTS:
             if judged[status] > least * size:
-                short = f"{_share(judged[status], size, 'verdicts')} {what}"
-                yield Notable(short, f"{short}{self._cut_off(status)}: {effect}.")
+                share = _share(judged[status], size, "verdicts")
+                yield f"{share} {what}{self._cut_off(status)}: {effect}."
         later = {status: judged[status] for status in LATE if judged[status]}
         if (count := sum(later.values())) > NOTABLE_LATER * size:
             ways = [status.removeprefix("read ") for status in later]
             if len(ways) > 1:
                 ways = [f"{way} ({later[f'read {way}']:,})" for way in ways]
-            short = f"{_share(count, size, 'verdicts')} were only read {' or '.join(ways)}"
-            yield Notable(short, f"{short}{self._cut_off(*later)}.")
+            share = _share(count, size, "verdicts")
+            yield f"{share} were only read {' or '.join(ways)}{self._cut_off(*later)}."
 
     def _cut_off(self, *statuses: str) -> str:
         count = sum(self.cut_off[status] for status in statuses)
@@ -295,23 +282,23 @@ def read_quality(folder: Path) -> DataQuality:
     return quality
 
 
-def find_notable(quality: DataQuality, tables: Iterable[Table]) -> tuple[Notable, ...]:
+def find_notable(quality: DataQuality, tables: Iterable[Table]) -> tuple[str, ...]:
     """What must be reported before the numbers in a run's tables; empty if all went well."""
     return *quality.endings(), *quality.losses(), *headline_gap(tables)
 
 
-def read_notable(run: FinishedRun) -> tuple[Notable, ...]:
+def read_notable(run: FinishedRun) -> tuple[str, ...]:
     """What a finished run reported before its numbers; raises `DataError` for a damaged file."""
     path = run.folder / WARNINGS
     if not path.exists():
         return find_notable(read_quality(run.folder), run.tables)
-    try:
-        return tuple(Notable(**warning) for warning in read_json(path))
-    except TypeError as error:
-        raise DataError(str(path), ["not a list of warnings"], SCORE_AGAIN) from error
+    warnings = read_json(path)
+    if not isinstance(warnings, list) or not all(isinstance(each, str) for each in warnings):
+        raise DataError(str(path), ["not a list of warnings"], SCORE_AGAIN)
+    return tuple(warnings)
 
 
-def headline_gap(tables: Iterable[Table]) -> Iterator[Notable]:
+def headline_gap(tables: Iterable[Table]) -> Iterator[str]:
     """The largest gap in the first row of a run's tables, if that is more than `NOTABLE`."""
     name, row = next((first for table in tables for first in table.rows.items()), ("", {}))
     gaps = {column: sum(cell.missing.values()) for column, cell in row.items()}
@@ -319,15 +306,12 @@ def headline_gap(tables: Iterable[Table]) -> Iterator[Notable]:
     if sizes:
         worst = max(sizes, key=lambda column: gaps[column] / sizes[column])
         if gaps[worst] > NOTABLE * sizes[worst]:
-            text = f"{name}, {worst}: {_share(gaps[worst], sizes[worst], 'scores')} are missing"
-            yield Notable(text, f"{text}.")
+            share = _share(gaps[worst], sizes[worst], "scores")
+            yield f"{name}, {worst}: {share} are missing."
 
 
 def quality_tables(runs: Mapping[str, DataQuality]) -> list[Table]:
-    """What became of answers and verdicts, and why calls failed; runs by the prefix of their rows.
-
-    Empty tables are left out.
-    """
+    """What became of answers and verdicts, and why calls failed; runs by the prefix of rows."""
     problems: dict[tuple[str, str], list[str]] = {}
     for quality in runs.values():
         for problem, samples in quality.problems.items():
@@ -370,7 +354,6 @@ def summarise_quality(runs: Mapping[str, DataQuality]) -> tuple[str, bool]:
 
 
 def _endings(call: Record) -> Iterator[str]:
-    """How the call of an answer ended."""
     if call["state"] != "reply":
         yield FAILED if call["state"] == "failure" else NOT_REQUESTED
         if str(call["problem"]).startswith(f"{HELD_BACK} "):
@@ -389,7 +372,6 @@ def _endings(call: Record) -> Iterator[str]:
 def _count_table(
     name: str, title: str, columns: Sequence[str], runs: Mapping[str, Counts]
 ) -> Table:
-    """The counts as a table without empty columns: conditions as they came, calls by turn."""
     rows = {
         (f"{prefix}{condition}", call): counter
         for prefix, counts in runs.items()

@@ -21,15 +21,12 @@ from mmconv.report.comparison.differences import (
 )
 
 MOST = 3
-"""How many findings there are at most."""
 
 WARNING = "WARNING: "
 """The begin of a note that is printed next to the findings."""
 
 
 class _Estimate(NamedTuple):
-    """A number in a table."""
-
     row: str
     column: str
     cell: Cell

@@ -17,7 +17,7 @@ from mmconv.benchmarks.base import Benchmark
 from mmconv.core.config import CANDIDATE, ModelSpec, RunSpec
 from mmconv.core.judges import judge_roles, list_labels
 from mmconv.core.plans import read_trial
-from mmconv.core.run_stats import OTHERS, ModelStats, RunStats
+from mmconv.core.run_stats import ModelStats, RunStats, Tokens
 from mmconv.core.types import BY_HOST, FINGERPRINT
 from mmconv.report.costs import cost
 from mmconv.run_folder.layout import ModelSummary, RunSummary, Shard
@@ -25,10 +25,8 @@ from mmconv.run_folder.saved_run import MERGE, read_by_sample
 from model_zoo.chat_templates import TRANSCRIPT
 
 FAKES = ("fake", "simulated")
-"""Providers whose replies are made up."""
 
 MOST_LISTED = 5
-"""The number of models that are listed among those that answered."""
 
 _SNAPSHOT = re.compile(
     r"-\d{3,}[\d-]*$|@.*$"
@@ -40,7 +38,6 @@ Other suffixes after a colon are other models, as in Ollama.
 """
 
 Answered: TypeAlias = Mapping[str, Mapping[str, int]]
-"""Numbers of replies by role and the model that answered."""
 
 ALIKE = (
     "All trials have the same answers, as at temperature 0: for the candidate they are evidence "
@@ -115,13 +112,12 @@ def other_models(spec: RunSpec, answered_by: Answered) -> Iterator[str]:
         named: Counter[str] = Counter()
         for name, count in counts.items():
             named[name.partition(FINGERPRINT)[0]] += count
-        names = named.keys() - {OTHERS}
-        if len(names) > 1:
+        if len(named) > 1:
             yield (
                 f"SEVERAL MODELS: the server of {role} ({model.label}) reports replies by "
                 f"{list_answered(named)}. These numbers mix them."
             )
-        elif not any(_is_same(requested, *names) for requested in (model.model, model.label)):
+        elif not any(_is_same(requested, *named) for requested in (model.model, model.label)):
             yield (
                 f"OTHER MODEL: {role} ({model.label}) requested {model.model}, and the server "
                 f"reports replies by {list_answered(named)}."
@@ -145,28 +141,23 @@ def trial_notes(spec: RunSpec, samples: int, transcripts: Path) -> tuple[str, ..
 
 def list_answered(counts: Mapping[str, int]) -> str:
     """The most frequent names with their numbers of replies, and how many more there are."""
-    named = [item for item in counts.items() if item[0] != OTHERS]
-    named.sort(key=lambda item: -item[1])
+    named = sorted(counts.items(), key=lambda item: -item[1])
     listed = [
         f"{name} ({count:,} {'reply' if count == 1 else 'replies'})"
         for name, count in named[:MOST_LISTED]
     ]
     if (more := len(named) - MOST_LISTED) > 0:
         listed.append(f"and {more} more")
-    if others := counts.get(OTHERS):
-        listed.append(f"and {others:,} more replies by other names")
     return ", ".join(listed)
 
 
 def _is_same(requested: str, answered: str) -> bool:
-    """Whether one name is the other, or an alias of it; a path before the name is ignored."""
     pair = (requested, answered.partition(BY_HOST)[0])
     names = {name.rstrip("/").rsplit("/", 1)[-1].lower().removesuffix("-latest") for name in pair}
     return len(names) == 1 or any(names == {name, _SNAPSHOT.sub("", name)} for name in names)
 
 
 def _are_trials_alike(transcripts: Path) -> bool:
-    """Whether the candidate's answers to every sample are the same in all trials."""
     repeated = False
     samples = groupby(read_by_sample(transcripts), lambda group: read_trial(group[0]).key)
     for _, trials in samples:
@@ -230,23 +221,20 @@ def _role(model: ModelSpec, counts: ModelStats) -> ModelSummary:
     same_fields = {
         name: getattr(counts, name) for name in ModelSummary.model_fields if hasattr(counts, name)
     }
-    session = (
-        counts.input_tokens,
-        counts.output_tokens,
-        counts.unmetered,
-        counts.cached_tokens,
-        counts.batched,
-    )
-    total = (
-        counts.total_input_tokens,
-        counts.total_output_tokens,
-        counts.total_unmetered,
-        counts.total_cached_tokens,
-        counts.total_batched,
-    )
     return ModelSummary(
         model=model.label,
-        cost_usd=cost(model, *session),
-        total_cost_usd=cost(model, *total),
+        cost_usd=cost(model, counts.session),
+        total_cost_usd=cost(model, counts.total),
+        **_tokens("", counts.session),
+        **_tokens("total_", counts.total),
         **same_fields,
     )
+
+
+def _tokens(prefix: str, tokens: Tokens) -> dict[str, Any]:
+    return {
+        f"{prefix}input_tokens": tokens.input,
+        f"{prefix}output_tokens": tokens.output,
+        f"{prefix}cached_tokens": tokens.cached,
+        f"{prefix}unmetered": tokens.unmetered,
+    }

@@ -54,7 +54,6 @@ if TYPE_CHECKING:
 _BUFFER = 1 << 20
 
 PROGRESS_SECONDS = 2.0
-"""How often a run writes its progress."""
 
 
 class OrderedLines:
@@ -70,14 +69,9 @@ class OrderedLines:
         self.is_discarded = False
 
     def append(self, order: int, *lines: bytes) -> None:
-        """Append lines without their ends; those of equal order keep the order in which they came.
-
-        Raises `ValueError` for a line that has a line end.
-        """
+        """Append lines without their ends."""
         if not lines:
             return
-        if any(b"\n" in line for line in lines):
-            raise ValueError(f"a record of order {order} is more than one line")
         block = b"\n".join((*lines, b""))
         self._spool.write(block)
         self._orders.append(order)
@@ -95,10 +89,7 @@ class OrderedLines:
 
 @contextmanager
 def ordered_lines(path: Path) -> Iterator[OrderedLines]:
-    """Lines that the file has in ascending order at the end.
-
-    After an exception, or if they are discarded, it is unchanged.
-    """
+    """Lines in ascending order; the file is unchanged after an error, or if discarded."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryFile(buffering=_BUFFER, dir=path.parent) as spool:
         lines = OrderedLines(spool)
@@ -142,16 +133,10 @@ def write_parquet(
             writer.write_table(table)
 
 
-NEEDED_AT_THE_END = ("mmconv.stats", "pyarrow.json", "pyarrow.parquet")
-"""Modules that write a run's folder."""
-
-NEEDED_FOR_A_PAGE = ("mmconv.report.page", "jinja2")
-"""Modules that write its page."""
-
-
 def import_ahead(*, page: bool) -> None:
     """Import what the end of a run needs; while models answer, that costs no time."""
-    for module in (*NEEDED_AT_THE_END, *(NEEDED_FOR_A_PAGE if page else ())):
+    page_modules = ("mmconv.report.page", "jinja2") if page else ()
+    for module in ("mmconv.stats", "pyarrow.json", "pyarrow.parquet", *page_modules):
         import_module(module)
 
 
@@ -275,10 +260,7 @@ class RunFolder:
         notes: Sequence[str],
         facts: Mapping[str, str],
     ) -> tuple[Table, ...]:
-        """Make tables and the report of the records' scores, and Parquet files.
-
-        `notes` come first below every table, `facts` are the report's head.
-        """
+        """Make tables (`notes` below each), the report (`facts` as its head) and Parquet files."""
 
         def make_tables() -> tuple[Table, ...]:
             # numpy comes with it, and only the end of a run needs it
@@ -295,14 +277,14 @@ class RunFolder:
                 for table in note_intervals(tabulate(frame))
             )
             notable = find_notable(records.quality, tables)
-            self.write_json(WARNINGS, [warning._asdict() for warning in notable])
+            self.write_json(WARNINGS, notable)
             if (labels := self.path / LABELS).exists():
                 from mmconv.report.corrections import correct_tables
 
                 frame.people = ScoreFrame(read_scores(labels))
                 tables = correct_tables(read_spec(self.path), frame, tables)
             write_tables(self.path / TABLES, tables)
-            warning = " ".join(warning.sentence for warning in notable)
+            warning = " ".join(notable)
             self._write_report(tables, ({"warning": warning} if warning else {}) | dict(facts))
             return tables
 
@@ -318,7 +300,6 @@ class RunFolder:
         return tables
 
     def _write_report(self, tables: Sequence[Table], facts: Mapping[str, str]) -> None:
-        """Write the printed tables as one report in Markdown."""
         files = ", ".join(f"`{TABLES}/{table.name}.md`" for table in tables)
         head = [
             f"# {self.path.name}",

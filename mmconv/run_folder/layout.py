@@ -11,11 +11,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
 
-from mmconv.core.config import CANDIDATE, RunSpec
+from mmconv.core.config import RunSpec
 from mmconv.core.errors import ConfigError
-from mmconv.core.run_stats import OTHERS
 from mmconv.core.types import BY_HOST, FINGERPRINT
 
 SPEC = "spec.json"
@@ -82,13 +81,6 @@ class Specified(BaseModel):
     spec: RunSpec
     shard: Shard = WHOLE
 
-    @field_validator("spec")
-    @classmethod
-    def _has_a_candidate(cls, spec: RunSpec) -> RunSpec:
-        if CANDIDATE not in spec.models:
-            raise ValueError(f"models.{CANDIDATE} is needed and not set")
-        return spec
-
 
 class Start(Specified):
     """`SPEC`: the specification, the store, the working directory and the shard.
@@ -135,7 +127,7 @@ class Manifest(BaseModel):
 
     def models_of(self, role: str) -> tuple[str, ...]:
         """The models that servers name for a role, without hosts and builds."""
-        names = self.answered_by.get(role, {}).keys() - {OTHERS}
+        names = self.answered_by.get(role, {})
         bare = {name.partition(FINGERPRINT)[0].partition(BY_HOST)[0] for name in names}
         return tuple(sorted(bare))
 

@@ -45,11 +45,9 @@ from mmconv.run_folder.transcripts import CallRecord, ScoreRecord, columns_of, s
 Document = TypeVar("Document", bound=BaseModel)
 
 INDEX = "index.json"
-"""The names of a folder's tables in their order."""
 
 _INDEX = f"{TABLES}/{INDEX}"
 _NEEDED = (MANIFEST, SCORES, TRANSCRIPTS, _INDEX)
-"""The files of every finished run."""
 
 RUN_AGAIN = "Run its command again with the same --out: the replies are cached."
 SCORE_AGAIN = "`mmconv score` of the run's folder rewrites it: the replies are cached."
@@ -67,10 +65,7 @@ _OTHER = "another version of mmconv wrote it, or it was changed"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinishedRun:
-    """A complete run; `label` distinguishes it from others in a comparison.
-
-    `summary` is None if the run was only scored from a store.
-    """
+    """A complete run, called `label` in a comparison; without `summary` if only scored."""
 
     folder: Path
     label: str
@@ -140,9 +135,6 @@ def read_finished(folder: Path) -> FinishedRun:
     specified = read_specified(folder)
     spec = specified.spec
     manifest = read_manifest(folder)
-    if unnamed := sorted(spec.models.keys() - manifest.models.keys()):
-        problems = [f"models.{role} is needed and not set" for role in unnamed]
-        raise DataError(str(folder / MANIFEST), problems, SCORE_AGAIN)
     for name in (SCORES, TRANSCRIPTS):
         if not (folder / name).exists():
             raise _unfinished(folder / name)
@@ -306,10 +298,7 @@ def _read_columns(path: Path) -> ScoreRows:
 
 
 def read_tables(folder: Path) -> tuple[Table, ...]:
-    """The tables that `mmconv.report.tables.formats.write_tables` wrote, in their order.
-
-    Raises `FileNotFoundError` if there are none, `DataError` for a file that is not a table.
-    """
+    """The tables of a folder in their order; raises `FileNotFoundError` and `DataError`."""
     return tuple(read_table(folder / f"{name}.json") for name in read_names(folder))
 
 
@@ -378,7 +367,6 @@ def _open(path: Path) -> IO[bytes]:
 
 
 def _parse(data: bytes) -> dict[str, Any]:
-    """Parse a JSON object; raises `ValueError` for anything else."""
     try:
         content = orjson.loads(data)
     except orjson.JSONDecodeError as error:
@@ -392,7 +380,6 @@ def _parse(data: bytes) -> dict[str, Any]:
 
 
 def _check_fields(record: Mapping[str, Any], fields: Mapping[str, bool]) -> None:
-    """Raise `ValueError` for a record with a missing or an unknown field."""
     if record.keys() == fields.keys():
         return
     problems = [f"has no {name}" for name in sorted(fields.keys() - record.keys()) if fields[name]]
@@ -402,7 +389,6 @@ def _check_fields(record: Mapping[str, Any], fields: Mapping[str, bool]) -> None
 
 
 def _damaged_line(path: Path, begin: int, fault: str) -> DataError:
-    """The error for the line at this byte offset, with its number."""
     number = 1
     with path.open("rb") as file:
         while file.tell() < begin:
@@ -417,7 +403,6 @@ def _unfinished(missing: Path) -> DataError:
 
 
 def _no_run(folder: Path) -> ConfigError:
-    """The error for a folder without a run, with a hint."""
     if not folder.exists():
         hint = "folder does not exist"
     elif not folder.is_dir():

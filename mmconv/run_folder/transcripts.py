@@ -258,7 +258,6 @@ def problem_of(outcome: Outcome) -> str | None:
 
 
 def _parsed(call: Call, outcome: Outcome) -> dict[str, Any]:
-    """How a judge's reply was parsed; all None without a parser or a reply."""
     label, scores, rationale, parse = None, None, None, None
     if call.parser is not None and isinstance(outcome, Reply):
         try:

@@ -128,7 +128,7 @@ _PLACE = re.compile(
 
 COMMANDS = (
     (r" \(--(?:judge|set) [^)]*\)", ""),
-    (r"--(generate-only|skip-bad-records|allow-drafts)\b", r"options.\1"),
+    (r"--(skip-bad-records|allow-drafts)\b", r"options.\1"),
     (r"--no-judge\b", "options.generate_only"),
     (r"give the images folder \(--images\)", "send a .zip with the folder images"),
     (r"--(metric|condition|turn|tag|level|tie)\b", r"\1"),

@@ -118,8 +118,8 @@ class RunnerMetrics:
                 continue
             for outcome, calls in {"reply": counts.requested, **counts.failures}.items():
                 self._add(self._metrics.calls, role, outcome, calls)
-            self._add(self._metrics.tokens, role, "input", counts.input_tokens)
-            self._add(self._metrics.tokens, role, "output", counts.output_tokens)
+            self._add(self._metrics.tokens, role, "input", counts.session.input)
+            self._add(self._metrics.tokens, role, "output", counts.session.output)
 
     def _add(self, counter: Counter, role: str, label: str, count: int) -> None:
         before = self._counted.get((role, label), 0)

@@ -53,11 +53,7 @@ def extra_fields(spec: ModelSpec) -> tuple[str, ...]:
 
 
 async def open_backend(spec: ModelSpec, images: ImageSource) -> HfBackend:
-    """Load the checkpoint that `spec.model` names and get it ready to answer.
-
-    Raises `ConfigError` if an option is wrong, a library is missing, or the
-    checkpoint cannot be loaded.
-    """
+    """Load the checkpoint that `spec.model` names; raises `ConfigError`."""
     options = HfOptions.of(spec)
     policy = options.policy()
     # Importing torch takes seconds, in which a server has other requests to answer.
@@ -68,10 +64,7 @@ async def open_backend(spec: ModelSpec, images: ImageSource) -> HfBackend:
 
 
 def open_renderer(spec: ModelSpec, images: ImageSource) -> HfRenderer:
-    """Load the tokenizer and the processor, and no weights; nothing is downloaded.
-
-    Raises `ConfigError` as `open_backend` does, and for a hub name that was not downloaded before.
-    """
+    """Load tokenizer and processor, and no weights, from this machine; raises `ConfigError`."""
     options = HfOptions.of(spec)
     if file_at_hand(spec.model, "config.json", options.revision) is None:
         raise ConfigError(
@@ -95,7 +88,6 @@ def open_renderer(spec: ModelSpec, images: ImageSource) -> HfRenderer:
 
 
 def _load(spec: ModelSpec, options: HfOptions) -> Checkpoint:
-    """Import the libraries and load the checkpoint; each takes seconds."""
     with _libraries(spec):
         require_hub(spec, options.revision)
         import_module("model_zoo.hf.backend")
@@ -109,7 +101,6 @@ def _load(spec: ModelSpec, options: HfOptions) -> Checkpoint:
 
 @contextmanager
 def _libraries(spec: ModelSpec) -> Iterator[None]:
-    """Raise `ConfigError` if a library that is imported inside is not installed."""
     try:
         yield
     except ImportError as error:

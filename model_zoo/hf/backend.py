@@ -66,10 +66,7 @@ class BatchQueue:
             self.news.set()
 
     async def ask(self, request: Request) -> Completion:
-        """Wait for a reply; raises `Refused` if there can be none.
-
-        Raises `Transient` ("connection") once the queue is closed.
-        """
+        """Wait for a reply; raises `Refused`, or `Transient` ("connection") once closed."""
         if self.driver.done():
             raise _closed()
         self.waiting.append(request)
@@ -247,7 +244,6 @@ class HfBackend:
         sampling: Sampling,
         pictures: Sequence[Any],
     ) -> tuple[Tensors, str]:
-        """The inputs, and the tag by which the prompt opens the model's reasoning, if any."""
         variables = sampling.extra.get("chat_template_kwargs", {})
         wording = with_variables(checkpoint, self.wording, variables)
         with LOAD_LOCK.running():

@@ -100,7 +100,6 @@ def batch_tokens(requests: Sequence[Request]) -> int:
 
 
 def _row_tokens(requests: Sequence[Request]) -> int:
-    """The tokens of each row of a batch: the longest prompt's and the longest reply's."""
     longest = max(request.length for request in requests)
     return longest + max(request.sampling.max_tokens for request in requests)
 
@@ -125,7 +124,6 @@ def company(config: Any, length: int, max_tokens: int) -> Hashable:
 
 
 def _long_rope(config: Any) -> int | None:
-    """Where a text configuration changes its rotary factors, in tokens; None if it does not."""
     parameters = getattr(config, "rope_parameters", None) or {}
     for rope in (parameters, *parameters.values()):
         if isinstance(rope, dict) and rope.get("rope_type") == "longrope":
@@ -206,7 +204,6 @@ def _shapes(tensors: Tensors) -> Hashable:
 
 
 def _shape(name: str, value: Any, paddable: frozenset[str]) -> Hashable:
-    """What must agree with the same tensor of other prompts."""
     if name not in _MERGED or not isinstance(value, torch.Tensor):
         # unknown, or a ragged list of tensors: how to merge it is not known
         return id(value)

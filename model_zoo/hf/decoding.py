@@ -195,10 +195,7 @@ class RowLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completion:
-    """What a row generated, as text.
-
-    `tokens` counts the end token; `seconds` is the batch's wall time divided by its rows.
-    """
+    """What a row generated, the end token counted; `seconds` is its share of the batch's."""
 
     text: str
     finish: Finish
@@ -240,7 +237,6 @@ class Decoder:
     def _try(
         self, batch: Sequence[Request], lock: AbstractContextManager[None]
     ) -> list[Completion | Refused] | None:
-        """The answers, or None if memory ran out."""
         try:
             with lock:
                 started = time.perf_counter()
@@ -261,7 +257,6 @@ class Decoder:
         return None
 
     def _answer_less(self, batch: Sequence[Request]) -> list[Completion | Refused]:
-        """The answers to a batch that does not fit into memory."""
         tokens = batch_tokens(batch)
         if len(batch) == 1:
             return [
@@ -283,10 +278,7 @@ class Decoder:
         return [*self.answer(batch[:middle]), *self.answer(batch[middle:])]
 
     def _generate(self, batch: Sequence[Request]) -> list[tuple[list[int], int]]:
-        """The token ids of every row's reply, up to its limit or its stop string.
-
-        With each row, how many of its tokens come from finite scores.
-        """
+        """Each row's token ids, and how many of them come from finite scores."""
         limits = [request.sampling.max_tokens for request in batch]
         watch_rows = partial(self._watch, batch)
         ends = RowLimits(limits, self._stops(batch[0]), self._read, self.closing, watch_rows)
@@ -401,7 +393,6 @@ class Decoder:
         )
 
     def _watch(self, batch: Sequence[Request], ids: torch.Tensor, begin: int) -> list[int]:
-        """Show the replies so far to those who listen; the rows whose callers have left."""
         for request, row in zip(batch, ids, strict=True):
             if request.grow is not None and not request.answer.done():
                 reply = takewhile(
@@ -411,7 +402,6 @@ class Decoder:
         return [row for row, request in enumerate(batch) if request.answer.cancelled()]
 
     def _text(self, request: Request, ids: Sequence[int]) -> tuple[str, bool]:
-        """The text of token ids up to a stop string, and whether there is one."""
         text = self._read(ids)
         places = [place for stop in self._stops(request) if (place := text.find(stop)) >= 0]
         return (text[: min(places)] if places else text).strip(), bool(places)

@@ -263,7 +263,6 @@ def _check_used(name: str, left_out: Collection[str]) -> None:
 
 
 def _check_quantization(name: str, config: Any, options: HfOptions) -> None:
-    """Raise `ConfigError` if transformers would ignore the options' quantization."""
     parts = (config, config.get_text_config(decoder=True))
     is_quantized = any(getattr(part, "quantization_config", None) for part in parts)
     if is_quantized and options.quantization is not None:
@@ -274,7 +273,6 @@ def _check_quantization(name: str, config: Any, options: HfOptions) -> None:
 
 
 def _placement(name: str, options: HfOptions) -> dict[str, Any]:
-    """Where the weights go, and with which type."""
     dtype: Any = "auto" if options.dtype == "auto" else getattr(torch, options.dtype)
     chosen: dict[str, Any] = {"dtype": dtype}
     if options.device_map is not None:

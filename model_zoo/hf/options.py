@@ -102,10 +102,7 @@ def check_sight(spec: ModelSpec) -> None:
 
 
 def check_ready(spec: ModelSpec) -> None:
-    """Raise `ConfigError` for a checkpoint's folder without a file or template that it needs.
-
-    Also for one with an adapter that would be left out.
-    """
+    """Raise `ConfigError` for a missing file or template, or an adapter that is left out."""
     options = HfOptions.of(spec)
     check_files(spec.model, images=options.takes_images())
     refuse_adapter(spec.model, options.revision)
@@ -131,10 +128,7 @@ def require_template(model: str, architecture: str | None) -> None:
 
 
 def metadata(spec: ModelSpec) -> dict[str, str]:
-    """What a run's manifest records of the model: which chat template writes its conversations.
-
-    Also the date, if the template writes one, and of a hub name the commit that was downloaded.
-    """
+    """What a manifest records: the template, the date that it writes, a hub name's commit."""
     options = HfOptions.of(spec)
     template = read_template(options.chat_template)
     texts = {"chat_template": name_template(spec.model, options.revision, template)}

@@ -183,10 +183,7 @@ def read_wording(options: HfOptions) -> Wording:
 
 
 def with_variables(writer: Writer, wording: Wording, variables: Mapping[str, Any]) -> Wording:
-    """The wording with a call's own variables.
-
-    Raises `Refused` for one that the template does not have.
-    """
+    """The wording with a call's own variables; `Refused` for one that the template lacks."""
     if unknown := _unknown(variables, _template_of(writer, wording.template)[1]):
         raise Refused("rejected", f"the model's chat template has no variable {unknown}")
     return replace(wording, variables={**wording.variables, **variables})
@@ -230,11 +227,7 @@ def check_images(writer: Writer, messages: Sequence[Message]) -> None:
 
 
 def render(writer: Writer, messages: Sequence[Message], wording: Wording) -> Rendered:
-    """The prompt for `messages`.
-
-    Raises `Refused` if the template cannot express the conversation, and `ConfigError` for a
-    variable that it does not have.
-    """
+    """The prompt for `messages`; raises `Refused`, and `ConfigError` for a wrong variable."""
     mark = image_mark(writer)
     speaker, template = _template_of(writer, wording.template)
     if unknown := _unknown(wording.variables, template):
@@ -264,7 +257,6 @@ def image_mark(writer: Writer) -> str:
 
 
 def _template_of(writer: Writer, template: str | None) -> tuple[Any, str | None]:
-    """The processor or tokenizer that writes the conversation, and its template if it has one."""
     processor, tokenizer = writer.processor, writer.tokenizer
     if template == PLAIN:
         return tokenizer, None
@@ -283,7 +275,6 @@ def _texts(message: Message) -> list[Text]:
 
 
 def _conversation(messages: Sequence[Message], mark: str, as_parts: bool) -> list[dict[str, Any]]:
-    """The messages as templates take them: lists of typed parts, or plain strings."""
     return [
         {"role": message.role, "content": _parts(message) if as_parts else _plain(message, mark)}
         for message in messages
@@ -323,7 +314,6 @@ def _apply_template(
 
 
 def _advice(*roles: str) -> str:
-    """What to do if a template does not take messages of these roles."""
     advice = "; give another template in the model's options.chat_template"
     return advice + (_WITHOUT_SYSTEM if "system" in roles else "")
 
@@ -430,7 +420,6 @@ def _of_images(tensors: Tensors) -> dict[str, torch.Tensor]:
 
 
 def _count_placeholders(writer: Writer, tensors: Tensors) -> int:
-    """The number of tokens that stand for images."""
     image_id = getattr(writer.processor, "image_token_id", None)
     if image_id is None and (mark := image_mark(writer)):
         image_id = writer.tokenizer.convert_tokens_to_ids(mark)

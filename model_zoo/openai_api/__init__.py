@@ -65,11 +65,7 @@ def extra_fields(spec: ModelSpec) -> tuple[str, ...]:
 
 
 async def open_backend(spec: ModelSpec, images: ImageSource) -> ChatClient:
-    """A session with the server; raises `ConfigError` for a wrong URL, option or missing key.
-
-    The first call connects. If the server takes no connection within `wait_for_server` seconds,
-    calls raise `Refused`.
-    """
+    """A session with the server; `ConfigError` for a wrong URL, option or missing key."""
     from model_zoo.openai_api.client import ChatClient
 
     return ChatClient(spec, _endpoint(spec), OpenAIOptions.of(spec), images)
@@ -105,7 +101,6 @@ def _endpoint(spec: ModelSpec) -> Endpoint:
 
 
 def _filled(texts: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
-    """Headers or parameters filled in from the environment, and the values that it gave."""
     filled: dict[str, str] = {}
     secrets: list[str] = []
     for name, text in texts.items():

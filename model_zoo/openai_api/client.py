@@ -48,25 +48,12 @@ _LARGEST_PLAIN_BODY = 2**20  # bytes: aiohttp warns of larger ones, and sends a 
 
 
 class Answer(NamedTuple):
-    """An HTTP answer of any status, and the seconds from the request to its last byte.
-
-    `headers` ignore case.
-    """
+    """An HTTP answer of any status; `seconds` to its last byte, `headers` ignore case."""
 
     status: int
     headers: Mapping[str, str]
     data: bytes
     seconds: float
-
-
-class _Request(NamedTuple):
-    """What is sent; `listen` gets the pieces of an answer that is a stream."""
-
-    method: str
-    path: str
-    body: bytes | None = None
-    listen: Listen | None = None
-    headers: Mapping[str, str] | None = None
 
 
 class Session:
@@ -102,19 +89,20 @@ class Session:
         gets the pieces of an answer that is a stream; its data is that of one that is not.
         """
         async with self._limit:
-            return await self._request(_Request("POST", "chat/completions", body, listen, headers))
+            post = partial(self._send, "POST", "chat/completions", body, listen, headers)
+            return await self._request(post)
 
     async def get(self, path: str) -> Answer:
         """Get a path below the base URL; raises as `post` does."""
-        return await self._request(_Request("GET", path))
+        return await self._request(partial(self._send, "GET", path))
 
     async def aclose(self) -> None:
         """Close all connections."""
         await self._http.close()
 
-    async def _request(self, request: _Request) -> Answer:
+    async def _request(self, send: Callable[[], Awaitable[Answer]]) -> Answer:
         try:
-            return await self._send(request)
+            return await _resend_once(send)
         except aiohttp.ClientHttpProxyError as error:
             # The error's text holds the proxy's address, and so its password.
             message = f"the proxy answers HTTP {error.status}: {error.message}"
@@ -128,29 +116,15 @@ class Session:
         except TimeoutError as error:
             raise Transient("timeout", f"no reply in {self._timeout:g} s") from error
 
-    async def _send(self, request: _Request) -> Answer:
-        """Send a request; resend it once if the server hangs up at once.
-
-        A server may close an idle connection just when a request goes out on it. aiohttp itself
-        resends only requests other than POST.
-        """
+    async def _send(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        listen: Listen | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Answer:
         begun = perf_counter()
-        try:
-            return await self._send_once(request)
-        except aiohttp.ClientConnectorError:
-            raise
-        except (
-            aiohttp.ServerDisconnectedError,
-            aiohttp.ClientOSError,
-            aiohttp.ClientConnectionResetError,
-        ):
-            if perf_counter() - begun > _AT_ONCE:
-                raise
-        return await self._send_once(request)
-
-    async def _send_once(self, request: _Request) -> Answer:
-        begun = perf_counter()
-        method, path, body, listen, headers = request
         data = io.BytesIO(body) if body and len(body) > _LARGEST_PLAIN_BODY else body
         async with self._http.request(
             method,
@@ -172,6 +146,27 @@ class Session:
                     stream.feed(piece)
             data = bytes(read) if stream is None else stream.body()
             return Answer(answer.status, answer.headers, data, perf_counter() - begun)
+
+
+async def _resend_once(send: Callable[[], Awaitable[Answer]]) -> Answer:
+    """Send a request; resend it once if the server hangs up at once.
+
+    A server may close an idle connection just when a request goes out on it. aiohttp itself
+    resends only requests other than POST.
+    """
+    begun = perf_counter()
+    try:
+        return await send()
+    except aiohttp.ClientConnectorError:
+        raise
+    except (
+        aiohttp.ServerDisconnectedError,
+        aiohttp.ClientOSError,
+        aiohttp.ClientConnectionResetError,
+    ):
+        if perf_counter() - begun > _AT_ONCE:
+            raise
+    return await send()
 
 
 class ChatClient:
@@ -225,15 +220,16 @@ class ChatClient:
         affinity: str,
         listen: Listen | None = None,
     ) -> Reply:
-        # a hash, since a name may have any length and characters
-        session = hash_bytes(affinity.encode())[:_LONGEST_SESSION]
+        header, session = self._options.session_header, ""
+        if header or self._has_cache_key:
+            # a hash, since a name may have any length and characters
+            session = hash_bytes(affinity.encode())[:_LONGEST_SESSION]
         body, seen = await self.encode(
             messages,
             sampling,
             session=session if self._has_cache_key else "",
             is_streamed=listen is not None,
         )
-        header = self._options.session_header
         post = partial(self._session.post, body, listen, {header: session} if header else None)
         if not self._is_reached:
             await self._reach()
@@ -272,7 +268,6 @@ class ChatClient:
         await self._uris.aclose()
 
     async def _reach(self) -> None:
-        """Wait for a first connection to the server, together with all calls that need it."""
         if self._first_contact is None or self._first_contact.done():
             self._first_contact = asyncio.create_task(reach(self._endpoint, self._wait))
         # other calls wait for the same connection, so a cancelled one must not stop it
@@ -298,10 +293,7 @@ class ChatClient:
 
 
 async def reach(endpoint: Endpoint, seconds: float) -> None:
-    """Wait until the server, or the proxy on the way, takes a connection: it may be starting.
-
-    Raises `Refused` if it takes none within `seconds`.
-    """
+    """Wait for a first connection: the server may be starting. Raises `Refused` after `seconds`."""
     address = urlsplit(find_proxy(endpoint.url) or endpoint.url)
     port = address.port or _PORTS[address.scheme]
     reason: Exception | str = "it does not answer"
@@ -337,7 +329,6 @@ async def list_models(spec: ModelSpec, endpoint: Endpoint) -> tuple[str, ...]:
 
 
 def _headers(endpoint: Endpoint) -> dict[str, str]:
-    """The headers of every request; the endpoint's replace ours."""
     ours = {"Accept-Encoding": "identity", "Content-Type": "application/json"}
     ours["User-Agent"] = "mmconv"
     replaced = {name.lower() for name in endpoint.signed}

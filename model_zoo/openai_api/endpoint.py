@@ -19,7 +19,6 @@ _SHORTEST_SECRET = 8
 
 _LONGEST_EXCERPT = 500
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
-"""The pattern of a variable's name, which a key hardly matches."""
 
 _LOCAL_NAMES = frozenset({"localhost", "::1"})
 
@@ -45,10 +44,7 @@ class Endpoint:
 
     @classmethod
     def of(cls, spec: ModelSpec, url: str, variable: str | None) -> Self:
-        """The server of a model, with the key in this variable; at `url` unless the file says.
-
-        Raises `ConfigError` for a wrong URL and a key that is not set.
-        """
+        """The server of a model, at `url` unless its file has one; raises `ConfigError`."""
         return cls(
             url=find_url(spec, url),
             model=spec.model,
@@ -87,7 +83,6 @@ class Endpoint:
         return " ".join(text[: 100 * _LONGEST_EXCERPT].split())[:_LONGEST_EXCERPT]
 
     def _unnamed(self) -> Iterator[str]:
-        """The URL and its parts that are not in `named`, the longest first."""
         if self.named:
             parts = urlsplit(self.url)
             for part in (self.url, parts.netloc, parts.hostname, parts.path):
@@ -96,7 +91,6 @@ class Endpoint:
 
 
 def _in_any_form(sign: str) -> str:
-    """A pattern of a character, also as URLs, JSON and HTML may encode it."""
     if sign.isascii() and sign.isalnum():
         return sign
     number = ord(sign)

@@ -33,7 +33,6 @@ _STATUSES: Mapping[int, FailureKind] = {
     403: "forbidden",
     404: "not_found",
 }
-"""Statuses that a retry cannot change."""
 
 _CODES: Mapping[str, FailureKind] = {
     "insufficient_quota": "quota",
@@ -180,7 +179,6 @@ def read_failure(
 
 
 def _error(data: bytes) -> tuple[Mapping[str, Any], str]:
-    """The error and its message, from the shapes that servers use for them."""
     with suppress(ValueError, LookupError, AttributeError):
         document = load_json(data)
         if isinstance(document, list):
@@ -343,7 +341,6 @@ def read_model_names(data: bytes, endpoint: Endpoint) -> tuple[str, ...]:
 
 
 def _answer(document: Any, data: bytes, endpoint: Endpoint) -> tuple[str | None, str, Finish]:
-    """The reasoning, the text and how it ended."""
     try:
         choice = document["choices"][0]
         # Gemini adds details after a colon
@@ -363,7 +360,6 @@ def _answer(document: Any, data: bytes, endpoint: Endpoint) -> tuple[str | None,
 
 
 def _texts(message: Mapping[str, Any], finish: Finish) -> tuple[str | None, str]:
-    """The reasoning and the text; raises `TypeError` without a text."""
     content = message.get("content")
     thoughts = message.get("reasoning_content") or message.get("reasoning") or None
     if isinstance(content, list):
@@ -382,7 +378,6 @@ def _texts(message: Mapping[str, Any], finish: Finish) -> tuple[str | None, str]
 
 
 def _part_text(part: Mapping[str, Any]) -> str:
-    """The text of one of the parts that a content may have."""
     if part["type"] not in {"text", "output_text"}:
         raise TypeError("expected a part of text")
     text: str = part["text"]
@@ -442,7 +437,6 @@ def read_count(value: object) -> int | None:
 
 
 def _failure_in(document: Any, endpoint: Endpoint) -> BackendError | None:
-    """The failure whose status is in the document's `error`; None if there is none."""
     with suppress(LookupError, TypeError, ValueError):
         status = int(document["error"]["code"])
         if 400 <= status < 600:

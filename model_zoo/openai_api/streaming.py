@@ -16,10 +16,8 @@ from model_zoo.openai_api.replies import load_json
 from model_zoo.reasoning import ReplyPieces
 
 _THOUGHTS = ("reasoning_content", "reasoning")
-"""The names that servers give to reasoning in a chunk."""
 
 _ORIGIN = ("model", "provider", "system_fingerprint", "usage", "error")
-"""Fields of chunks that belong to the whole completion."""
 
 
 class StreamedCompletion:
@@ -89,7 +87,6 @@ class StreamedCompletion:
 
 
 def _joined(content: list[Any]) -> Any:
-    """The text, or parts if a server sends those."""
     if not content:
         return None
     if all(isinstance(part, str) for part in content):

@@ -22,10 +22,8 @@ Options = hf.HfOptions
 """The same as those of the provider `hf`."""
 
 MODEL = "scenes"
-"""The one model of this provider."""
 
 WEIGHTS = Path(str(resources.files("model_zoo"))) / "pocket" / "weights"
-"""The folder of the shipped checkpoint."""
 
 
 def fingerprint(spec: ModelSpec) -> str:

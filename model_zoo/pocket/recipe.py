@@ -217,7 +217,6 @@ def texts(dialogues: list[Dialogue], known: Ids, turns: int, learnt: list[set[in
 def _tokens(
     dialogue: Dialogue, learnt: set[int], known: Ids, turns: int
 ) -> tuple[list[int], list[int]]:
-    """A dialogue as the chat template writes it, without the image, and its labels."""
     ids: list[int] = []
     labels: list[int] = []
     for number, turn in enumerate(dialogue.turns[:turns], start=1):

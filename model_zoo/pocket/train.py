@@ -29,11 +29,8 @@ from model_zoo.pocket.recipe import ASPECTS, IGNORED, Ids, Texts, build_model, b
 _library: Any = transformers
 
 _WARM_UP = 200
-"""Steps of growing learning rate at the beginning of a stage."""
 _LAST_RATE = 0.03
-"""The last learning rate as a share of the highest."""
 _SIGHT_KEPT = 0.1
-"""The weight of the patch labels in the joint stage."""
 
 
 class Stage(NamedTuple):

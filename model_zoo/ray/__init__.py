@@ -24,7 +24,6 @@ from mmconv.core.protocols import Backend, ImageSource
 __all__ = ["RayOptions", "fingerprint", "gpus_of", "joined", "local_gpus", "open_backend"]
 
 WEIGHTLESS = frozenset({"fake", "openai", "reference", "replay", "simulated"})
-"""Providers whose models need no GPU."""
 
 _PARALLEL = ("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size")
 """The options of vLLM whose product is the number of its GPUs."""
@@ -47,11 +46,7 @@ def gpus_of(spec: ModelSpec, present: float) -> float:
 
 
 async def open_backend(spec: ModelSpec, images: ImageSource) -> Backend:
-    """Start the replicas, and return as soon as one of them is ready.
-
-    Raises `ConfigError` without Ray, its cluster or enough GPUs, and what the model's own provider
-    raises if no replica can be opened.
-    """
+    """Start the replicas; returns once one is ready. Raises `ConfigError`, or as the provider."""
     await _connect(f"model {spec.label}: replicas")
     from model_zoo.ray import cluster
     from model_zoo.ray.backend import RayBackend

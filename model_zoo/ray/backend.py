@@ -50,7 +50,6 @@ LENT_IMAGES = 256
 """Images that stay in Ray's object store for further calls, the last ones that were shown."""
 
 References: TypeAlias = "Mapping[str, ray.ObjectRef[bytes]]"
-"""Images in Ray's object store, by hash."""
 
 
 class ReceivedImages:
@@ -146,10 +145,7 @@ class Replica:
 
 @dataclass(slots=True, eq=False)
 class _Member:
-    """A replica as the driver sees it; `lives` counts how often it was lost.
-
-    `capacity` is its maximum concurrency, 0 while it cannot answer.
-    """
+    """A replica as the driver sees it; `lives` counts losses, `capacity` is 0 meanwhile."""
 
     actor: Any
     capacity: int = 0
@@ -200,11 +196,7 @@ class RayBackend:
     async def generate(
         self, messages: Sequence[Message], sampling: Sampling, *, affinity: str
     ) -> Reply:
-        """Answer once, on the conversation's replica.
-
-        Raises what that replica raises, `Transient` ("connection") if it is lost, and `ConfigError`
-        if all are lost and Ray finds no place for one.
-        """
+        """Answer once, on the conversation's replica; raises `Transient` if it is lost."""
         references = {
             image.sha256: await self._lend(image.sha256)
             for message in messages
@@ -250,10 +242,7 @@ class RayBackend:
         return reference
 
     async def aclose(self) -> None:
-        """Close the replicas that answer, end all actors, and leave Ray. Safe to call twice.
-
-        Detached replicas go on.
-        """
+        """Close the replicas unless they are detached, and leave Ray. Safe to call twice."""
         for task in self._attending:
             task.cancel()
         members, self._members = self._members, []
@@ -272,14 +261,12 @@ class RayBackend:
         await asyncio.to_thread(disconnect)
 
     async def _need(self) -> None:
-        """Keep detached replicas from ending."""
         while True:
             await asyncio.sleep(LEFT_SECONDS / 4)
             for member in self._members:
                 member.actor.start.remote()
 
     async def _attend(self, member: _Member) -> None:
-        """Put a replica to work whenever its model is open, until that cannot be opened."""
         while True:
             try:
                 await member.actor.start.remote()
@@ -309,7 +296,6 @@ class RayBackend:
             member.lost.clear()
 
     async def _take(self, affinity: str) -> _Member:
-        """Wait for a free place on a replica, on the conversation's own one if that has room."""
         while True:
             try:
                 async with asyncio.timeout(self._patience):
@@ -341,7 +327,6 @@ class RayBackend:
             self._room.release()
 
     def _lose(self, member: _Member, lives: int) -> None:
-        """Give a replica no calls until it is open again; once for all calls that it had."""
         if lives == member.lives:
             member.lives += 1
             member.capacity = member.under_way = 0

@@ -33,10 +33,7 @@ _connected = False
 
 
 def connect(address: str) -> None:
-    """Connect this process to the cluster; "local" starts Ray on this machine. Blocks.
-
-    Every call needs a `disconnect`. Raises `ConfigError` if no cluster answers there.
-    """
+    """Connect to the cluster until `disconnect`; blocks. `local` starts Ray. `ConfigError`."""
     global _users, _connected
     with _lock:
         if not ray.is_initialized():
@@ -74,10 +71,7 @@ def count_gpus() -> float:
 
 
 def place_replicas(spec: ModelSpec) -> tuple[ModelSpec, list[Place]]:
-    """The model that each replica opens, and the place of each replica.
-
-    Raises `ConfigError` if the cluster has too few GPUs.
-    """
+    """The model and the place of each replica; `ConfigError` if there are too few GPUs."""
     state: Any = ray
     alive = [node for node in state.nodes() if node["Alive"]]
     # the nodes with the most GPUs first
@@ -98,8 +92,12 @@ def place_replicas(spec: ModelSpec) -> tuple[ModelSpec, list[Place]]:
         # vLLM has to start on a node that has a GPU; it reserves its own, in a placement group
         own = over_nodes(own, ray.get_runtime_context().gcs_address)
     # Ray spreads only what needs something of a node
-    homes = [node["NodeID"] for node in alive if node["Resources"].get("CPU")] or [None]
-    return own, [_on_node(homes[number % len(homes)]) | life for number, life in enumerate(lives)]
+    homes: list[Place] = [
+        {"scheduling_strategy": NodeAffinitySchedulingStrategy(node["NodeID"], soft=True)}
+        for node in alive
+        if node["Resources"].get("CPU")
+    ] or [{}]
+    return own, [homes[number % len(homes)] | life for number, life in enumerate(lives)]
 
 
 def _life(own: ModelSpec, number: int) -> Place:
@@ -138,16 +136,8 @@ def one_replica(spec: ModelSpec) -> ModelSpec:
     return spec.model_copy(update=changes)
 
 
-def _on_node(node: str | None) -> Place:
-    """On this node as long as it lives."""
-    return {"scheduling_strategy": node and NodeAffinitySchedulingStrategy(node, soft=True)}
-
-
 def count_replicas(spec: ModelSpec, share: float, gpus: Sequence[float], available: float) -> int:
-    """The number of replicas with `share` GPUs each; `gpus` are those of each node.
-
-    `auto` counts the GPUs that are available now. Raises `ConfigError` if there are too few.
-    """
+    """How many replicas with `share` GPUs each; `auto` counts those that are free now."""
     if not share:
         if isinstance(spec.replicas, int):
             return spec.replicas

@@ -134,10 +134,7 @@ def metadata(spec: ModelSpec) -> dict[str, str]:
 
 
 def open_renderer(spec: ModelSpec, images: ImageSource) -> Renderer:
-    """Load what writes prompts nearly as vLLM does (see its note), by transformers in this process.
-
-    Raises as `model_zoo.hf.open_renderer` does.
-    """
+    """Write prompts by transformers, nearly as vLLM does; raises as hf's `open_renderer`."""
     options = VllmOptions.of(spec)
     shared = options.model_dump(include=set(_PROMPT_OPTIONS), exclude_none=True)
     shared["date"] = datetime.datetime.now(datetime.UTC).astimezone().date()
@@ -181,7 +178,6 @@ async def open_backend(spec: ModelSpec, images: ImageSource) -> Backend:
 
 
 def _client_spec(spec: ModelSpec, options: VllmOptions, url: str) -> ModelSpec:
-    """The spec by which `model_zoo.openai_api` talks to the server at `url`."""
     passed_on = {"min_pixels", "max_pixels", "guided_json", "extra_body"}
     changes = {
         "provider": "openai",

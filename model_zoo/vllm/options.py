@@ -97,10 +97,7 @@ CHANGING_REPLIES = (
 def command_line(
     spec: ModelSpec, options: VllmOptions, port: int, template: Path | None
 ) -> list[str]:
-    """The command line that serves the model on a loopback port under `spec.label`.
-
-    `template` is the file that holds the text of `options.chat_template`.
-    """
+    """The command that serves the model under `spec.label`; `template` is a file."""
     images = None if options.limit_images is None else {"image": options.limit_images}
     values = {
         "--model": str(Path(spec.model).expanduser()) if is_local(spec.model) else spec.model,

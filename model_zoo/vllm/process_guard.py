@@ -20,7 +20,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 GRACE = 10.0
-"""Seconds between SIGTERM and SIGKILL."""
 
 _POLL_SECONDS = 0.02
 _END_SIGNALS = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
@@ -73,7 +72,6 @@ def _end_on_signal(group: int, signalled: threading.Event) -> None:
 
 
 def _is_gone_within(seconds: float, group: int) -> bool:
-    """Wait for the processes that the command has left; whether all of them are gone."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         with suppress(ChildProcessError):

@@ -51,10 +51,7 @@ _NOISE = re.compile(
 
 
 class ServerProcess:
-    """One running server; `name` is used in messages, `log` takes what the server prints.
-
-    `env` is added to this process's own environment.
-    """
+    """One running server, called `name` in messages; `env` adds to our environment."""
 
     def __init__(
         self, name: str, command: Sequence[str], *, log: Path, env: Mapping[str, str]
@@ -73,10 +70,7 @@ class ServerProcess:
             )
 
     async def wait_until_healthy(self, url: str, seconds: float) -> None:
-        """Return once `url` answers 200; `ConfigError` if the server ends first or is too slow.
-
-        Raises for a server that has ended even if another one answers in its place.
-        """
+        """Return once `url` answers 200; `ConfigError` if the server ends or is too slow."""
         import aiohttp
 
         deadline = time.monotonic() + seconds
@@ -137,7 +131,6 @@ def root_cause(log: Iterable[str]) -> str:
 
 
 def _exceptions(log: Iterable[str]) -> list[tuple[str | None, list[str]]]:
-    """The process and the message of each exception, in order; records of processes interleave."""
     exceptions: list[tuple[str | None, list[str]]] = []
     latest: dict[tuple[str | None, str | None], list[str]] = {}
     for line in log:

@@ -9,7 +9,6 @@ import orjson
 import pytest
 
 from mmconv.core.config import ModelSpec, RunSpec
-from mmconv.core.errors import ConfigError
 from mmconv.engine.run import Place, Result, open_evaluation
 
 SPEC = RunSpec(
@@ -38,20 +37,6 @@ async def run(out: Path, spec: RunSpec = SPEC) -> tuple[Result, tuple[str, ...]]
     async with open_evaluation(spec, Place(out=out)) as evaluation:
         changed = evaluation.changed()
         return await evaluation.run(evaluation.runner(), page=False), changed
-
-
-async def test_a_run_does_not_replace_that_of_another_projects_data(
-    tmp_path: Path, out: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    first = project(tmp_path / "first", "What has keys?")
-    monkeypatch.chdir(first)
-    result, _ = await run(out)
-    kept = (result.folder / "scores.jsonl").read_bytes()
-    monkeypatch.chdir(project(tmp_path / "second", "What has teeth?", "What has hands?"))
-    with pytest.raises(ConfigError, match="give another --out") as refused:
-        await run(out)
-    assert f"{result.folder} has a run of other data, started in {first}" in str(refused.value)
-    assert (result.folder / "scores.jsonl").read_bytes() == kept
 
 
 async def test_the_same_data_are_the_same_run_wherever_they_lie(

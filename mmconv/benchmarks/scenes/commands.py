@@ -14,7 +14,7 @@ from mmconv.benchmarks.options import read_options
 from mmconv.benchmarks.scenes.benchmark import ScenesOptions
 from mmconv.benchmarks.scenes.files import write_jsonl, write_parquet
 from mmconv.cli.shared.basics import FILE, writing_option
-from mmconv.cli.shared.options import Renamed, own_options, read_own
+from mmconv.cli.shared.options import own_options, read_own
 from mmconv.cli.shared.session import exit_code, run_new
 from mmconv.core.config import RunSpec
 from mmconv.core.documents import validate
@@ -59,8 +59,6 @@ def scenes_command(out: Path, seed: int, **values: Any) -> None:
 )
 @click.option(
     "--limit",
-    cls=Renamed,
-    old="--samples",
     type=click.IntRange(1),
     default=80,
     show_default=True,

@@ -14,7 +14,6 @@ import click
 from mmconv.core.errors import ConfigError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-"""The function of a command, to which options are added."""
 
 FILE = click.Path(path_type=Path)
 

@@ -14,7 +14,7 @@ from mmconv.core.errors import ConfigError
 from mmconv.core.plans import Plan
 from mmconv.core.run_stats import RunStats
 from mmconv.engine import Runner
-from mmconv.report.costs import Forecast, cost, format_dollars, session_cost
+from mmconv.report.costs import Forecast, format_dollars, is_paid, session_cost
 
 MAX_COST = click.option(
     "--max-cost",
@@ -31,7 +31,6 @@ COST_OPTIONS = (
 )
 
 BATCH = 500
-"""How many plans are looked up in the cache at once."""
 
 
 async def print_forecast(
@@ -57,10 +56,7 @@ async def make_forecast(spec: RunSpec, runner: Runner, plans: Iterator[Plan]) ->
 
 
 class Budget:
-    """The US dollars that the calls of one session may cost, in all its runs together.
-
-    `specs` are the runs. Raises `ConfigError` that names every model without a price.
-    """
+    """The US dollars of one session; `ConfigError` if a model of its runs `specs` has no price."""
 
     def __init__(self, dollars: float, *specs: RunSpec) -> None:
         self._dollars = dollars
@@ -93,7 +89,7 @@ class Budget:
         for spec, stats in self._sessions:
             for role, counts in stats.models.items():
                 model = spec.models[role]
-                if counts.unmetered and cost(model, 1, 1):
+                if counts.session.unmetered and is_paid(model):
                     return (
                         f"--max-cost: the cost of {role} ({model.label}) is unknown, since its "
                         "replies do not report their tokens; leave out --max-cost, or write "

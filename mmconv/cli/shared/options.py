@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache, reduce
 from pathlib import Path
 from types import MappingProxyType
@@ -23,7 +23,6 @@ from mmconv.engine.setup import validate_run
 Option: TypeAlias = Callable[[Command], Command]
 
 BENCHMARKS = f"Benchmarks: {', '.join(TITLES)}."
-"""The last line of the help of commands that take a benchmark's name."""
 
 SHORT_FORMS = {
     "candidate": "models.candidate",
@@ -52,7 +51,6 @@ LISTS = ("grading", "conditions", "sample_id")
 
 
 ARGUMENTS = "mmconv.arguments"
-"""Where the context keeps the arguments of the command."""
 
 OWN = "own_"
 """What the parameters of a benchmark's own options begin with."""
@@ -93,22 +91,9 @@ class BenchmarkCommand(click.Command):
         return [*params, *(each for each in own if taken.isdisjoint(each.opts))]
 
 
-class Renamed(click.Option):
-    """An option with an old name, which still works and is not listed in help."""
-
-    def __init__(self, declarations: Sequence[str], *, old: str, **settings: Any) -> None:
-        super().__init__([*declarations, old], **settings)
-        self._old = old
-
-    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        """The line of help without the old name."""
-        record = super().get_help_record(ctx)
-        return record and (record[0].replace(f", {self._old}", ""), record[1])
-
-
-def _flag(name: str, text: str, **settings: Any) -> Option[Command]:
+def _flag(name: str, text: str) -> Option[Command]:
     """A switch that keeps the run file's value unless it is given."""
-    return click.option(name, is_flag=True, default=None, help=text, **settings)
+    return click.option(name, is_flag=True, default=None, help=text)
 
 
 SAMPLE_OPTIONS: tuple[Option[Any], ...] = (
@@ -121,8 +106,6 @@ SAMPLE_OPTIONS: tuple[Option[Any], ...] = (
     ),
     click.option(
         "--sample-id",
-        cls=Renamed,
-        old="--samples",
         metavar="LIST",
         help="Run only the samples with these keys, separated by commas.",
     ),
@@ -146,9 +129,7 @@ SPEC_OPTIONS: tuple[Option[Any], ...] = (
     click.option("--trials", type=int, metavar="N", help="Run each sample N times."),
     click.option("--seed", type=int, help="Seed of everything random.  [default: 0]"),
     click.option("--prompts", type=FILE, help="Folder with prompt files that replace mmconv's."),
-    _flag(
-        "--no-judge", "Only request the candidate's answers.", cls=Renamed, old="--generate-only"
-    ),
+    _flag("--no-judge", "Only request the candidate's answers."),
     _flag("--skip-bad-records", "Continue without incomplete records; tables say so."),
     _flag("--allow-drafts", "Use unverified annotations; tables say so."),
     _flag("--judge-sees-image", "Send the image to the judge too."),
@@ -251,7 +232,6 @@ def _drop_further_judges(document: Mapping[str, Any]) -> None:
 
 
 def _with_values(document: dict[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """The document with the command's options: those with a name, and `--set` after them."""
     document = accept_seats(document)
     document.setdefault("models", {})
     for name, field in SHORT_FORMS.items():
@@ -275,7 +255,6 @@ def _with_values(document: dict[str, Any], values: Mapping[str, Any]) -> dict[st
 
 
 def _set_for_roles(document: dict[str, Any], values: Mapping[str, Any]) -> None:
-    """Set the fields of models that `--batch` and `--wait-for-servers` set."""
     models = document["models"]
     for name in comma_list(batch, "--batch") if (batch := values.get("batch")) else ():
         roles = [role for role in models if name in (role, base_role(role))]

@@ -18,20 +18,14 @@ from mmconv.store.connections import require_folder
 
 
 def place(out: Path, store: str) -> Place:
-    """Where a run is written; creates `out`, the folder of the default cache.
-
-    Raises `StoreError` for a cache in a folder that does not exist.
-    """
+    """Where a run is written, created if needed; `StoreError` for a cache in no folder."""
     require_folder(store, f"--store {store}", made=out)
     return Place(out=out, store=store)
 
 
 @asynccontextmanager
 async def open_new(spec: RunSpec, where: Place, part: Shard = WHOLE) -> AsyncIterator[Evaluation]:
-    """A run that may not exist yet, refused if its models are known to be unfit for it.
-
-    Raises as `mmconv.engine.run.open_evaluation` and `Evaluation.check_calls` do.
-    """
+    """A run that may not exist yet; raises as `open_evaluation` and `Evaluation.check_calls` do."""
     async with open_evaluation(spec, where, part) as evaluation:
         evaluation.check_calls()
         yield evaluation
@@ -74,10 +68,7 @@ async def data_of(folder: Path) -> AsyncIterator[Evaluation | None]:
 
 
 def enter_run(folder: Path) -> tuple[RunSpec, Place, Shard]:
-    """Read a run's folder and change into the folder in which the run was started.
-
-    A run's paths are relative to that folder. Raises `InputError`.
-    """
+    """Read a run's folder and change into that in which it was started; raises `InputError`."""
     spec, where, shard, started_in = read_run(folder)
     try:
         os.chdir(started_in)

@@ -38,8 +38,16 @@ EXIT_INTERRUPTED = 130
 MAX_FAILURES = 0.01
 """Default of the share of calls that may fail, and of verdicts that may be unreadable."""
 
+FAILURES_OPTION = click.option(
+    "--max-failures",
+    type=click.FloatRange(0, 1),
+    default=MAX_FAILURES,
+    show_default=True,
+    metavar="SHARE",
+    help="Exit with code 1 if a larger share of calls failed, or of verdicts is incomplete.",
+)
+
 PERMANENT: frozenset[str] = frozenset({"context", "filter", "rejected"})
-"""Kinds of failure that a retry of the same request does not fix."""
 
 MORE_ROOM = (
     "Fewer tokens for a reply leave a prompt more room in the context: set "
@@ -64,10 +72,7 @@ async def run_new(
     budget: Budget | None = None,
     audit: Path | None = None,
 ) -> Result:
-    """Start or resume a run with `evaluate`; `audit` is that of its judge.
-
-    Raises as `open_new` does, and `ConfigError` if it cannot write.
-    """
+    """Start or resume a run with `evaluate`; raises as `open_new`, and `ConfigError` on writing."""
     async with open_new(spec, where, part) as evaluation:
         for change in evaluation.changed():
             click.echo(change, err=True)
@@ -122,7 +127,6 @@ def favour_requests() -> None:
 
 @contextmanager
 def _advised(evaluation: Evaluation, stats: RunStats) -> Iterator[None]:
-    """Add to errors of user code how to continue."""
     try:
         yield
     except Exception as error:
@@ -141,7 +145,6 @@ def _advised(evaluation: Evaluation, stats: RunStats) -> Iterator[None]:
 
 
 def _losses(result: Result) -> Iterator[str]:
-    """Calls without replies, with an example for each kind of failure, and unreadable verdicts."""
     for name, role in result.stats.models.items():
         for kind, count in role.failures.items():
             failed = f"{counted(count, 'call')} of {name} failed ({kind})"
@@ -151,16 +154,12 @@ def _losses(result: Result) -> Iterator[str]:
         yield f"{counted(unrequested, 'call')} {verb} never requested: this run is not finished"
     if result.complete:
         notable = find_notable(result.quality, result.tables)
-        losses = (loss for loss in result.quality.losses(least=0) if loss not in notable)
-        yield from (loss.sentence for loss in losses)
-        yield from (f"WARNING: {warning.sentence}" for warning in notable)
+        yield from (loss for loss in result.quality.losses(least=0) if loss not in notable)
+        yield from (f"WARNING: {warning}" for warning in notable)
 
 
 def exit_code(result: Result, store: str, max_failures: float = MAX_FAILURES) -> int:
-    """The exit code of a run; the reason for another than 0 goes to standard error.
-
-    `store` is the one that was given on the command line, `max_failures` a share from 0 to 1.
-    """
+    """The exit code of a run with the cache `store`; its reason goes to standard error."""
     if not result.complete:
         return tell_stopped(store, result.stats.stop_reason)
     if (message := find_shortfall(result, max_failures)) is None:
@@ -189,7 +188,6 @@ def find_shortfall(result: Result, max_failures: float) -> str | None:
 
 
 def _advice(stats: RunStats) -> str:
-    """What can be done about calls that failed, or that need one that did."""
     kinds = {kind for role in stats.models.values() for kind in role.failures}
     advice = "Run again to retry them."
     if kinds and kinds <= PERMANENT and not stats.unrequested:
@@ -198,10 +196,7 @@ def _advice(stats: RunStats) -> str:
 
 
 def tell_stopped(store: str, stop_reason: StopReason | None) -> int:
-    """Print why a run stopped by itself and how to resume it; returns the exit code.
-
-    If a model is still being loaded, the process ends here.
-    """
+    """Say why a run stopped and how to resume it; ends the process if a model is being loaded."""
     failure = None if stop_reason is None else stop_reason.failure
     if stop_reason is not None:
         click.echo(visible(stop_reason.description), err=True)

@@ -29,7 +29,6 @@ DIFFERS = "differs"
 """The column that names the columns whose difference is significant."""
 
 SCORE_DIFFERENCES = "differences"
-"""The table of the differences between scores."""
 
 _TABLES: Mapping[Kind, tuple[str, str]] = {
     "score": (SCORE_DIFFERENCES, "Scores"),
@@ -39,10 +38,8 @@ _TABLES: Mapping[Kind, tuple[str, str]] = {
 """Kind of quantity -> the name of the table of its differences, and how its title begins."""
 
 DIFFERENCES = frozenset(name for name, _ in _TABLES.values())
-"""The names of the tables of differences."""
 
 BY_JUDGE = "differences_by_judge"
-"""The table of differences by each of several judges."""
 
 ALONE = (
     "Each interval is for itself: they show whether judges agree and are not corrected for many."
@@ -71,7 +68,6 @@ _ANY = "candidate"
 _JUDGED = "judged by "
 
 Key: TypeAlias = tuple[str, str]
-"""The name and the group of a quantity."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +114,6 @@ def merge_tables(runs: Sequence[Named]) -> list[Table]:
 
 
 def _merge(parts: Sequence[tuple[Named, Table]]) -> Table:
-    """One table of several runs: rows of one name together, the runs in their order."""
     parts = [(replace(run, shared=_shared(run, parts)), table) for run, table in parts]
     columns: dict[str, None] = {}
     kinds: dict[str, dict[str, dict[str, Cell]]] = {}
@@ -143,7 +138,6 @@ def _merge(parts: Sequence[tuple[Named, Table]]) -> Table:
 
 
 def _shared(run: Named, parts: Sequence[tuple[Named, Table]]) -> frozenset[str]:
-    """The texts of other candidates' tables."""
     others = (table for other, table in parts if other.candidate != run.candidate)
     return frozenset(
         text
@@ -153,7 +147,6 @@ def _shared(run: Named, parts: Sequence[tuple[Named, Table]]) -> frozenset[str]:
 
 
 def _merged_notes(parts: Sequence[tuple[Named, Table]]) -> Iterator[str]:
-    """The notes of all tables, with the labels of the runs if not all have one."""
     for note in dict.fromkeys(note for _, table in parts for note in table.notes):
         runs = [run for run, table in parts if note in table.notes]
         is_clear = len(runs) == len(parts) or any(run.is_named(note) for run in runs)
@@ -244,16 +237,8 @@ def compare(
     if margin is not None:
         within = f"{EQUIVALENT.format(margin=margin)} {differences.within(margin)}."
         made = [replace(table, notes=(within, *table.notes)) for table in made]
-    # a custom benchmark may have named a table like one that is made here
-    reserved = {sizes.name, BY_JUDGE, *(table.name for table in made)}
-    own = [
-        replace(
-            table,
-            name=f"own_{table.name}" if table.name in reserved else table.name,
-            notes=(*notes, *table.notes),
-        )
-        for table in merge_tables([*map(Named.of, runs)])
-    ]
+    merged = merge_tables([*map(Named.of, runs)])
+    own = [replace(table, notes=(*notes, *table.notes)) for table in merged]
     # with many runs the scores come before their differences
     leading = 0 if len(rest) == 1 else 1
     shown = [table for table in (*made, differences.by_judge()) if table.rows]
@@ -273,7 +258,6 @@ def quantities_by_key(frame: ScoreFrame, run: FinishedRun) -> dict[Key, Quantity
 
 
 def _compare_with(first: _Measured, run: FinishedRun, despite: Collection[str]) -> _Other:
-    """Subtract the baseline from a run; raises `ConfigError` if their samples do not allow it."""
     other = _Measured.read(run)
     common = len(first.samples.keys() & other.samples.keys())
     if not common:
@@ -304,7 +288,6 @@ def _compare_with(first: _Measured, run: FinishedRun, despite: Collection[str]) 
 
 
 def _overlap(first: _Measured, other: _Measured, common: int) -> Iterator[str]:
-    """Notes on samples and quantities that only one of the two has."""
     left, right = first.run.label, other.run.label
     if first.samples.keys() != other.samples.keys():
         yield (
@@ -452,7 +435,6 @@ class _Differences:
         return name if len(self._others) == 1 else f"{name}, {other.run.label}"
 
     def _rows(self, keys: Sequence[Key], *, by_judge: bool = False) -> dict[str, dict[str, Cell]]:
-        """The differences of these quantities, each with the corrected one if there are labels."""
         quantities = self._first.judges if by_judge else self._first.quantities
         rows: dict[str, dict[str, Cell]] = {}
         for name in dict.fromkeys(name for name, _ in keys):
@@ -468,7 +450,6 @@ class _Differences:
         return rows
 
     def _power(self, columns: Sequence[str], tested: Sequence[Key]) -> Iterator[str]:
-        """What true difference the tests of each column would find, at most, if some are not."""
         sizes = [
             f"{max(found):.2g} in {column}"
             for column in columns

@@ -7,6 +7,7 @@ are computed here.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -19,13 +20,12 @@ from mmconv.core.types import Cell, Table
 from mmconv.report.comparison.differences import LEVEL, Key, Named, merge_tables, quantities_by_key
 from mmconv.report.comparison.runs import check_alike, check_samples, open_runs, other_settings
 from mmconv.report.costs import unknown_price
-from mmconv.report.data_quality import Notable, read_notable
+from mmconv.report.data_quality import read_notable
 from mmconv.report.tables.cells import is_text
 from mmconv.run_folder.saved_run import FinishedRun
 from mmconv.stats import Contrast, Quantity, ScoreFrame, contrast, holm, note_intervals
 
 NAME = "leaderboard"
-"""The begin of the names of all its tables."""
 
 RANK = "rank"
 MISSING = "missing (%)"
@@ -45,10 +45,7 @@ _LEAST = frozenset({"lose", MISSING})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leaderboard:
-    """The runs, the tables, and the warnings that each table's notes have too.
-
-    `brief` are the warnings with one line for each run.
-    """
+    """The runs, the tables, and their warnings; `brief` has one line for each run."""
 
     runs: tuple[FinishedRun, ...]
     warnings: tuple[str, ...]
@@ -58,14 +55,12 @@ class Leaderboard:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Entry:
-    """A run, and what is computed from its scores and calls."""
-
     run: FinishedRun
     tables: Mapping[str, Table]
     samples: Mapping[str, str]
     quantities: Mapping[Key, Quantity]
     endings: Mapping[str, Cell]
-    notable: tuple[Notable, ...]
+    notable: tuple[str, ...]
 
     @classmethod
     def read(cls, run: FinishedRun) -> _Entry:
@@ -123,9 +118,11 @@ def make_leaderboard(
     warnings, brief = [*mismatches], [*mismatches]
     for entry in entries:
         start = f"WARNING: {entry.run.label}: "
-        warnings += (f"{start}{notable.sentence}" for notable in entry.notable)
+        warnings += (f"{start}{sentence}" for sentence in entry.notable)
         if entry.notable:
-            brief.append(f"{start}{'; '.join(notable.short for notable in entry.notable)}.")
+            # without the effects and the places
+            shares = (re.split(r"[;:] (?=[a-z])", each)[0].rstrip(".") for each in entry.notable)
+            brief.append(f"{start}{'; '.join(shares)}.")
     tables = [_choose(table, columns) for table in _tables(entries, sort, columns)]
     return Leaderboard(
         runs=runs,
@@ -237,7 +234,6 @@ def _is_about(note: str, columns: Iterable[str]) -> bool:
 
 
 def _usage(entries: Sequence[_Entry]) -> Table:
-    """Folders, endings of answers, tokens and prices."""
     rows: dict[str, dict[str, Cell]] = {}
     for entry in entries:
         row = {"run": Cell(value=entry.run.folder.resolve().name), **entry.endings}
@@ -267,7 +263,6 @@ def _usage(entries: Sequence[_Entry]) -> Table:
 def _find_key(
     board: Board, tables: Sequence[Table], sort: str | None, everything: Sequence[Table]
 ) -> _Key:
-    """The column that sorts a board: its own of that name, or else that of another table."""
     name = sort or _headline(board, tables[0])
     table = next(table for table in (*tables, *everything) if name in table.columns)
     places = {
@@ -286,7 +281,6 @@ def _find_key(
 
 
 def _ranked(tables: Sequence[Table], key: _Key, entries: Sequence[_Entry]) -> Iterator[Table]:
-    """A board's tables in the order of the key, the first with ranks if there are any."""
     order = f"Sorted by {key.name}, the {'least' if key.least else 'largest'} first."
     quantities = {
         entry.run.label: entry.quantities[key.quantity]
@@ -355,13 +349,11 @@ def rank_ranges(
 
 
 def _in_order(table: Table, labels: Iterable[str]) -> Table:
-    """The table with these rows first, as far as it has them."""
     order = dict.fromkeys([*labels, *table.rows])
     return replace(table, rows={label: table.rows[label] for label in order if label in table.rows})
 
 
 def _choose(table: Table, columns: Sequence[str]) -> Table:
-    """The table with these of its columns; all if none is named."""
     if not columns:
         return table
     chosen = tuple(name for name in columns if name in table.columns)

@@ -9,13 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter
-
 from mmconv.benchmarks.base import ImageOptions
 from mmconv.benchmarks.options import Description, describe, file_options
 from mmconv.benchmarks.registry import TITLES
 from mmconv.core.config import CANDIDATE
 from mmconv.core.errors import ConfigError, DataError
+from mmconv.core.judges import list_labels
 from mmconv.report.data_quality import read_notable
 from mmconv.run_folder.layout import SPEC
 from mmconv.run_folder.saved_run import (
@@ -28,13 +27,10 @@ from mmconv.run_folder.saved_run import (
 )
 
 KINDS = ("data", "judge", "prompts", "code")
-"""What compared runs must share."""
 
 SHOWN = 5
-"""How many differing prompts, and runs with the same setting, are named."""
 
 LONGEST = 80
-"""How many characters of a setting are shown."""
 
 _NAMES = frozenset({"provider", "model"})
 """Settings that name a model, and so the run of a candidate."""
@@ -47,17 +43,12 @@ _MOVED = (
 )
 
 Mismatch = tuple[str, str]
-"""Its kind and a sentence."""
 
 
 def check_alike(
     first: FinishedRun, other: FinishedRun, despite: Collection[str]
 ) -> tuple[str, ...]:
-    """Refuse runs that are not comparable; returns warnings of the differences that are accepted.
-
-    Raises `ConfigError` for runs of different benchmarks, and for mismatches whose kind is not
-    among `despite`.
-    """
+    """Refuse runs that differ, by `ConfigError`; returns warnings of kinds in `despite`."""
     if first.spec.benchmark != other.spec.benchmark:
         raise ConfigError(
             f"{first.folder} is a run of {first.spec.benchmark}, "
@@ -179,8 +170,8 @@ def other_settings(*runs: FinishedRun) -> Iterator[str]:
         for value, run in zip(values, runs, strict=True):
             groups.setdefault(repr(value), (_shown(name, value), []))[1].append(run.label)
         *fewer, (most, labels) = sorted(groups.values(), key=lambda group: len(group[1]))
-        listed = [f"{value} in {_join(some)}" for value, some in fewer]
-        whose = f"the other {len(labels)}" if len(labels) > SHOWN else _join(labels)
+        listed = [f"{value} in {list_labels(some)}" for value, some in fewer]
+        whose = f"the other {len(labels)}" if len(labels) > SHOWN else list_labels(labels)
         yield f"{name}: {'; '.join([*listed, f'{most} in {whose}'])}."
 
 
@@ -191,7 +182,6 @@ def _facts(run: FinishedRun, name: str) -> dict[str, str]:
 
 
 def _other_data(first: FinishedRun, other: FinishedRun) -> str:
-    """The files that differ, by name, or by the paths of the data if these differ."""
     left, right = (_facts(run, "data") for run in (first, other))
     paths = [str(run.spec.options.get("data", "")) for run in (first, other)]
     if left.keys() != right.keys():
@@ -207,7 +197,6 @@ def _other_data(first: FinishedRun, other: FinishedRun) -> str:
 
 
 def _opponents(run: FinishedRun) -> dict[tuple[str, str], str]:
-    """Hashes of stored dialogues by opponent and sample; earlier manifests have none."""
     facts = run.manifest.provenance.get("opponents")
     return {
         (name, sample): str(digest)
@@ -218,7 +207,6 @@ def _opponents(run: FinishedRun) -> dict[tuple[str, str], str]:
 
 
 def _role(run: FinishedRun, role: str) -> tuple[Any, ...]:
-    """Everything about a role that can change its replies."""
     model = run.spec.models.get(role)
     return run.manifest.models.get(role), model and model.system, _sampling(run, role)
 
@@ -235,7 +223,6 @@ def _sampling(run: FinishedRun, role: str) -> dict[str, Any]:
 
 
 def _differing_role(runs: Sequence[FinishedRun], role: str) -> str:
-    """The settings of a model that both runs have and that differ."""
     if not all(role in run.spec.models for run in runs):
         return ""
     differing = _differing_models(runs, role)
@@ -262,7 +249,6 @@ def _differing_models(runs: Sequence[FinishedRun], role: str) -> dict[str, tuple
 
 
 def _model_settings(run: FinishedRun, role: str) -> dict[str, Any]:
-    """All settings of a role's model that can change its replies."""
     model = run.spec.models[role]
     options = {name: value for name, value in model.options.items() if name != "headers"}
     return {
@@ -276,7 +262,6 @@ def _model_settings(run: FinishedRun, role: str) -> dict[str, Any]:
 
 
 def _settings(run: FinishedRun) -> dict[str, Any]:
-    """All settings that can change scores and may differ, by the names that users know."""
     known = _description(run)
     refused = file_options(known.options if known else ImageOptions)
     refused |= known.judging if known else frozenset()
@@ -293,31 +278,17 @@ def _settings(run: FinishedRun) -> dict[str, Any]:
 
 
 def _judging(run: FinishedRun) -> dict[str, Any]:
-    """The options in force that change the judging."""
     known = _description(run)
-    if known is None:
-        return {}
-    options = _in_force(run, known)
-    return {
-        f"options.{name}": _adapter(known, name).validate_python(options[name])
-        for name in sorted(known.judging)
-    }
+    options = _in_force(run, known) if known else {}
+    return {f"options.{name}": options[name] for name in sorted(known.judging if known else ())}
 
 
 def _in_force(run: FinishedRun, known: Description) -> dict[str, Any]:
     """Every option except file names; options that the manifest lacks have today's defaults."""
-    options = run.manifest.options or run.spec.options
-    defaults = {
-        name: _adapter(known, name).dump_python(field.get_default(call_default_factory=True))
-        for name, field in known.options.model_fields.items()
-        if name not in options and name not in file_options(known.options)
-    }
-    return {**defaults, **options}
-
-
-def _adapter(known: Description, name: str) -> TypeAdapter[Any]:
-    annotation: Any = known.options.model_fields[name].annotation
-    return TypeAdapter(annotation)
+    defaults = known.options.model_construct().model_dump(
+        mode="json", exclude={*file_options(known.options)}
+    )
+    return {**defaults, **(run.manifest.options or run.spec.options)}
 
 
 def _description(run: FinishedRun) -> Description | None:
@@ -326,7 +297,6 @@ def _description(run: FinishedRun) -> Description | None:
 
 
 def _differing(*settings: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
-    """Name -> the values (None if there is none) of settings that are not the same in all."""
     names = dict.fromkeys(name for mapping in settings for name in mapping)
     values = {name: tuple(mapping.get(name) for mapping in settings) for name in names}
     return {name: row for name, row in values.items() if any(value != row[0] for value in row)}
@@ -337,11 +307,6 @@ def _shown(name: str, value: Any) -> str:
         return "the benchmark's own" if name.startswith(_SAMPLING) else "not set"
     text = " ".join(str(value).split())
     return text if len(text) <= LONGEST else f"{text[:LONGEST]} ..."
-
-
-def _join(labels: Sequence[str]) -> str:
-    *most, last = labels
-    return f"{', '.join(most)} and {last}" if most else last
 
 
 def finished_among(
@@ -416,5 +381,5 @@ def open_runs(folders: Sequence[Path]) -> tuple[FinishedRun, ...]:
 
 def quality_warnings(run: FinishedRun) -> Iterator[str]:
     """Warnings on a run of which much is missing, as the run itself reported them."""
-    for notable in read_notable(run):
-        yield f"WARNING: {run.label}: {notable.sentence}"
+    for sentence in read_notable(run):
+        yield f"WARNING: {run.label}: {sentence}"

@@ -31,10 +31,8 @@ from mmconv.run_folder.saved_run import FinishedRun, read_calls
 from mmconv.run_folder.transcripts import PARSED, CallRecord
 
 FAILED = {"vlmevalkit": "Failed to obtain answer via API.", "mt-bench": "$ERROR$"}
-"""The answer of a failed call, as the tools themselves write it."""
 
 IMAGE = "<ImageHere>"
-"""The mark of an image in a question of VLMEvalKit."""
 
 LONGEST_CELL = 32_767
 """How many characters a cell of an .xlsx file can have."""
@@ -55,10 +53,7 @@ class Dialogue:
     scores: Mapping[str, Score]
 
     def origin(self) -> dict[str, Any]:
-        """What other formats have no field for; `model_zoo.replay` reads it from a field `mmconv`.
-
-        A call without a text has the `problem` that it ended with.
-        """
+        """What other formats have no field for; `model_zoo.replay` reads it in a field `mmconv`."""
         fields = {"call", "finish", "input_tokens", "output_tokens", "reasoning", "problem"}
         calls = [call.model_dump(include=fields, exclude_none=True) for call in self.turns]
         return {"sample": self.sample, "condition": self.condition, "calls": calls}
@@ -188,10 +183,7 @@ def write_mt_bench(run: FinishedRun, out: Path) -> list[Path]:
 
 
 def _judgements(run: FinishedRun, dialogue: Dialogue) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The judgements of a dialogue, each with the name of its file: `gpt-4o_direct_single`.
-
-    Judgements of other kinds, and of whole dialogues, are in other files: FastChat averages a file.
-    """
+    """The judgements with the names of their files, one for each kind: FastChat averages a file."""
     models = run.spec.models
     for call in dialogue.judgements:
         name, further = split_call(call.call)
@@ -216,7 +208,6 @@ def _judgements(run: FinishedRun, dialogue: Dialogue) -> Iterator[tuple[str, dic
 
 
 def _question(call: CallRecord, image: str = "") -> str:
-    """The last message of a call as text, with the mark `image` for each image."""
     if not call.messages:  # a prompt file made them, or the call was not requested
         return ""
     parts = call.messages[-1].parts

@@ -167,7 +167,6 @@ def _files(run: FinishedRun) -> list[Path]:
 
 
 def _numbers(run: FinishedRun) -> Iterator[tuple[str, float]]:
-    """The headline numbers, by names of the characters that all trackers take."""
     for estimate in read_estimates(run):
         cell = estimate.cell
         name = re.sub(r"[^\w ./-]+", "_", estimate.name).strip(" _")
@@ -180,7 +179,6 @@ def _numbers(run: FinishedRun) -> Iterator[tuple[str, float]]:
 
 
 def _settings(run: FinishedRun) -> dict[str, str | float | bool]:
-    """The configuration: `models.candidate.model`, `options.grading`, `conditions`, ..."""
     spec = run.spec.model_dump(mode="json", exclude_unset=True)
     settings = {
         **spec,

@@ -100,10 +100,7 @@ class Log:
         return [self._samples[order] for order in sorted(self._samples)]
 
     def add(self, finished: Finished, sample: Any) -> None:
-        """Add a finished plan as a sample; its epoch is the trial, from 1.
-
-        Its id is the sample's, followed by the condition if the benchmark has several.
-        """
+        """Add a finished plan as a sample; its epoch is the trial, from 1."""
         condition = finished.plan.condition
         messages, output = self._conversation(finished)
         scores = self._score(finished, sample)
@@ -195,7 +192,6 @@ class Log:
         return [*self._messages(longest), *replies], output
 
     def _messages(self, request: ResolvedCall) -> list[ChatMessage]:
-        """The messages of a call as they were sent; assistant turns have their origin."""
         pairs = zip(request.messages, request.origins, strict=True)
         return [
             self._message(self._labels[request.call.model], place, message, origin)
@@ -275,7 +271,6 @@ class Log:
     def _explained(
         self, finished: Finished, sample: Any, scores: Sequence[Score]
     ) -> Iterator[tuple[str, InspectScore]]:
-        """The benchmark's scores, each with the rationales of the judgements that it needs."""
         judgements = self._judgements(finished, sample, scores)
         for score, name, calls in zip(scores, score_names(scores), judgements, strict=True):
             text = _rationales(finished, calls)
@@ -318,7 +313,6 @@ class Log:
 
 
 def _usages(finished: Finished, names: Mapping[str, str]) -> Iterator[dict[str, ModelUsage]]:
-    """The tokens of each call under its role's name, cached replies included."""
     for exchange in finished.exchanges():
         if usage := _usage(exchange.outcome):
             yield {names[exchange.call.model]: usage}
@@ -344,7 +338,6 @@ def _total(usages: Iterable[Mapping[str, ModelUsage]]) -> dict[str, ModelUsage]:
 
 
 def _rationales(finished: Finished, calls: Sequence[Call]) -> str | None:
-    """The rationales of the judgements; the whole reply if it has none, or could not be parsed."""
     texts = []
     for call in calls:
         reading = read_verdict(call, finished.outcomes)
@@ -356,7 +349,6 @@ def _rationales(finished: Finished, calls: Sequence[Call]) -> str | None:
 
 
 def _error(finished: Finished) -> EvalError | None:
-    """The first request of the candidate that failed."""
     for call in finished.plan.calls:
         outcome = finished.outcomes.get(call.id)
         if call.model == CANDIDATE and isinstance(outcome, Failure):
@@ -371,7 +363,6 @@ def _problem(outcome: Outcome) -> str | None:
 
 
 def _references(record: Mapping[str, Any]) -> str | list[str]:
-    """The reference answers, if the benchmark's samples have any."""
     value = record.get("references", record.get("reference"))
     if isinstance(value, list):
         return [text for text in value if isinstance(text, str)]
@@ -379,7 +370,6 @@ def _references(record: Mapping[str, Any]) -> str | list[str]:
 
 
 def _tags(scores: Iterable[Score]) -> dict[str, str]:
-    """The distinct values of each tag, joined."""
     values: dict[str, dict[str, None]] = {}
     for score in scores:
         for tag, value in score.tags.items():
@@ -388,7 +378,6 @@ def _tags(scores: Iterable[Score]) -> dict[str, str]:
 
 
 def _results(samples: Sequence[EvalSample]) -> EvalResults:
-    """The plain mean of every score under every condition."""
     values: dict[str, dict[str, list[float]]] = {}
     for sample in samples:
         for name, score in (sample.scores or {}).items():

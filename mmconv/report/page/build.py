@@ -41,7 +41,6 @@ BLOCK_BYTES = 4_300_000
 """The most that texts and images may take inside the page, which stays below 5 MB with them."""
 
 BLOCK = 16
-"""Samples in a block."""
 
 LARGER = 1_000_000
 """Added to a block's number: the file of its larger images."""
@@ -63,11 +62,7 @@ def write_page(
     *,
     block_bytes: int = BLOCK_BYTES,
 ) -> Path:
-    """Write `report.html` into a run's folder and return its path.
-
-    The page names images that cannot be read. Raises `InputError` if the folder has no finished
-    run.
-    """
+    """Write `report.html` into a run's folder and return its path; raises `InputError`."""
     return _write(folder / PAGE, run_content(folder, about), images, block_bytes)
 
 
@@ -230,7 +225,6 @@ def packed(document: object) -> str:
 
 
 SERVED_BLOCK = 64
-"""Samples in a block of the parts."""
 
 HEAD = "page.json.gz"
 """Title, findings and index, as gzipped JSON."""
@@ -244,10 +238,7 @@ def block_name(number: int) -> str:
 
 
 def write_parts(folder: Path, content: Content) -> None:
-    """Write the parts into a new folder, which appears complete or not at all.
-
-    Several processes may do so at once.
-    """
+    """Write the parts into a new folder, all or nothing; several processes may do so."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     draft = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}-"))
 

@@ -27,13 +27,11 @@ from mmconv.report.tables.text import fold_anywhere
 from mmconv.run_folder.saved_run import FinishedRun
 
 COLOURS = ("series-1", "series-2", "series-3", "series-4", "series-5")
-"""The style sheet's colours for series."""
 
 MOST_PLACES = 26
 """A longer picture cannot be read; its table can."""
 
 MOST_LINES = 12
-"""The most rows of a compact table."""
 
 MOST_CHARTS = 4
 
@@ -203,7 +201,6 @@ class Chart:
 
 
 def _spread(items: Sequence[Item], middle: float, step: float) -> Iterator[tuple[float, Item]]:
-    """Each item with its height, around a middle."""
     for number, item in enumerate(items):
         yield middle + (number - (len(items) - 1) / 2) * step, item
 
@@ -250,13 +247,11 @@ def comparison_charts(comparison: Comparison, display: Display) -> list[Chart]:
 
 
 def _first(tables: Sequence[Table], *, signed: bool) -> Table | None:
-    """The first printed table with estimates."""
     of_kind = (table for table in tables if is_signed(table) == signed and not table.detail)
     return next((table for table in of_kind if _columns(table)), None)
 
 
 def _columns(table: Table) -> list[str]:
-    """The columns of estimates: those with intervals, or else those of numbers that have an n."""
     for is_one in (has_interval, is_estimate):
         columns = [
             column
@@ -270,7 +265,6 @@ def _columns(table: Table) -> list[str]:
 
 
 def _table_charts(table: Table, display: Display, candidate: str) -> list[Chart]:
-    """A chart per column with a series per condition, or per unit with a series per column."""
     columns = _columns(table)
     if len(table.rows) == 1:
         [row] = table.rows.values()
@@ -315,7 +309,6 @@ def rows_of_runs(
 
 
 def _scores_of_runs(comparison: Comparison, display: Display) -> list[Chart]:
-    """A chart per column, with a series for each run; with many runs, a place for each."""
     first = _first(comparison.runs[0].tables, signed=False)
     if first is None:
         return []

@@ -91,10 +91,7 @@ class Content:
 
     @property
     def overview(self) -> Section:
-        """The pictures with their compact tables.
-
-        Of several runs only the first table of scores and the first of differences are open.
-        """
+        """The pictures with their compact tables; of several runs, only the first ones are open."""
         charts = [chart for chart in self.charts if chart.cells]
         firsts = {chart.table.name: chart for chart in reversed(charts)}
         is_open = [len(self.runs) == 1 or chart in firsts.values() for chart in charts]
@@ -200,7 +197,6 @@ def rating_sections(content: Content) -> Iterator[Section]:
 
 
 def _histograms(frame: ScoreFrame, scale: Ratings, display: Display) -> Iterator[Plot]:
-    """A plot for each turn, or one; a series for each condition. Fractions count downwards."""
     turns = [*display.turns.items()] if scale.by_turn else [(None, scale.metric)]
     table = Table(name="ratings", title="", columns=(), rows={})
     charts = []
@@ -228,7 +224,6 @@ def _histograms(frame: ScoreFrame, scale: Ratings, display: Display) -> Iterator
 
 
 def _map_sections(content: Content) -> Iterator[Section]:
-    """Tables by the values of a tag as heat maps, with links to the samples."""
     tables = {table.name: table for table in content.tables}
     maps = [
         heat_map(tables[name], tag, turn, content.display)
@@ -249,7 +244,6 @@ def _map_sections(content: Content) -> Iterator[Section]:
 
 
 def _all_tables(content: Content) -> Iterator[Section]:
-    """Every table, folded; notes that several of them share are printed once, at the end."""
     tables = sorted((table for table in content.tables if table.rows), key=lambda each: each.detail)
     shared = [note for note in shared_notes(tables) if note not in content.warnings]
     known = {*shared, *content.warnings}
@@ -293,7 +287,6 @@ COSTS: Mapping[str, Callable[[ModelSummary], float | str]] = {
     "tokens out": lambda role: float(role.total_output_tokens),
     "US dollars": lambda role: _dollars(role),
 }
-"""The columns of the table of costs."""
 
 
 def cost_table(roles: Mapping[str, ModelSummary], prefix: str = "") -> Table:

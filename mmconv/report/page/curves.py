@@ -40,14 +40,12 @@ RIGHT = WIDTH - 10.0
 """Units of the frame that curves are drawn in."""
 
 STEP = 11.0
-"""Units from one row of marks to the next."""
 
 MOST_LABELS = 12
 
 _NUMBER = re.compile(r"\d+(?:\.\d+)?$")
 
 Scale = Callable[[float], float]
-"""A number of the data -> units of the picture."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -129,7 +127,6 @@ class Curves:
         )
 
     def _frame(self, y: Scale) -> Iterator[str]:
-        """Lines across with their numbers; the line of the axis is dashed."""
         line, ticks = self.axis.line, dict(number_ticks(*self.reach))
         if line is not None:
             ticks = {at: text for at, text in ticks.items() if abs(y(at) - y(line)) > 1.5 * LINE}
@@ -140,7 +137,6 @@ class Curves:
             yield draw_text(LEFT - 5, y(tick) + 3.5, text, "end")
 
     def _words(self, series: str) -> str:
-        """The curve for screen readers."""
         mark = self.rows[series].get(self.axis.mark)
         points = self.points(series).items()
         numbers = [f"{place:g}: {value:.3g}" for place, (value, _, _) in points]
@@ -166,7 +162,6 @@ def _draw_curve(points: Mapping[float, Point], x: Scale, y: Scale, paint: str) -
 
 
 def _draw_mark(cell: Cell, x: Scale, ends: tuple[float, float], paint: str) -> Iterator[str]:
-    """The mark with its interval in a row below and a line from the curve, or a text if outside."""
     if not isinstance(cell.value, float):
         return
     start, row = ends
@@ -209,7 +204,6 @@ def curves_of_runs(runs: Sequence[FinishedRun], display: Display) -> list[Curves
 def _pictures(
     table: Table, rows: Iterable[tuple[str, str, Mapping[str, Cell]]], names: Sequence[str]
 ) -> list[Curves]:
-    """The pictures of a table that can be drawn, with one reach; rows by series and picture."""
     if table.axis is None:
         return []
     colours = colours_of(names)

@@ -143,7 +143,6 @@ def _written(message: Record) -> Record:
 
 
 def _answer(call: Record) -> Record:
-    """A call of the candidate as its answer; fields that would be empty are left out."""
     facts = []
     if call["output_tokens"] is not None:
         facts.append(f"{call['output_tokens']} tokens")
@@ -183,7 +182,6 @@ def _waits(call: Record) -> bool:
 
 
 def _verdict(name: str, attempts: list[Record], words: VerdictWords) -> Record:
-    """A judgement and its outcome; the first reply that could be read decides."""
     call = deciding_attempt(attempts)
     if call is None:
         first = attempts[0]

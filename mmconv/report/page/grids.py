@@ -14,7 +14,6 @@ from mmconv.run_folder.layout import TABLES
 from mmconv.stats import FEWEST_CLUSTERS
 
 STAR = "*"
-"""The mark of a significant difference."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +139,6 @@ def shown(cell: Cell | None, table: Table) -> Shown | None:
 
 
 def _same_size(lines: list[Line]) -> tuple[list[str], list[Line]]:
-    """If all numbers have the same n: a note that says so, and the rows without it."""
     counts = [cell.counts for line in lines for cell in line.cells if cell and cell.counts]
     if len(counts) < 2 or len({*counts}) > 1 or "missing" in counts[0]:
         return [], lines

@@ -153,7 +153,6 @@ def provenance(run: FinishedRun) -> Provenance:
 
 
 def _models(run: FinishedRun) -> Iterator[tuple[str, str]]:
-    """Each role's model, its provider's metadata, and the models that its server named."""
     manifest = run.manifest
     for role, model in run.spec.models.items():
         name = f"{model.label}: {model.provider}/{model.model}"
@@ -165,7 +164,6 @@ def _models(run: FinishedRun) -> Iterator[tuple[str, str]]:
 
 
 def _plain(value: Any) -> str:
-    """A value as a user types it, lists without brackets."""
     if isinstance(value, bool):
         return str(value).lower()
     if value is None:
@@ -174,7 +172,6 @@ def _plain(value: Any) -> str:
 
 
 def _facts_of_data(facts: Mapping[str, Any]) -> Iterator[tuple[str, Entries]]:
-    """The benchmark's facts: single ones, and a list for each mapping, such as names to hashes."""
     single = tuple(
         (name, str(value))
         for name, value in facts.items()

@@ -22,19 +22,16 @@ from mmconv.report.page.dialogues import VerdictWords, aligned, dialogue
 from mmconv.report.tables.cells import in_words
 
 Group: TypeAlias = tuple[int, str, str, int | None]
-"""Run, condition, metric and turn of a score."""
 
 HIDDEN_TAGS = frozenset({CLUSTER, "side", "model", "reading", "order"})
 """Tags that distinguish scores of one sample, and not samples."""
 
 TRIAL = "trial"
-"""The facet that selects one of several trials."""
 
 OWN = "the run's own"
 """The place of a compared run's label among the values of a tag."""
 
 SNIPPET = 110
-"""Characters of a sample's first question that the list shows."""
 
 
 class _Key(NamedTuple):
@@ -108,7 +105,6 @@ class Index:
                 tags.setdefault(name, set()).add(place)
 
     def _note_differing(self, keys: Mapping[_Key, None]) -> None:
-        """Note the tags in which scores of a sample and a group differ."""
         groups: dict[Group, list[_Key]] = {}
         for key in keys:
             groups.setdefault(key.group, []).append(key)
@@ -144,7 +140,6 @@ class Index:
         }
 
     def _column(self, key: _Key) -> tuple[Any, ...]:
-        """A score's group, and what distinguishes it within its group, in words."""
         run, _, metric, _ = key.group
         own = self.labels[run] if self.labels else None
         tags = {name: OWN if value == own else value for name, value in key.tags}
@@ -188,7 +183,6 @@ class Index:
 
 
 def _key(run: int, score: Record, known: Mapping[_Key, None]) -> _Key:
-    """A key for a score that is not among the known ones of its sample."""
     group = run, score["condition"], score["metric"], score["turn"]
     tags = frozenset((tag["name"], tag["value"]) for tag in score["tags"] if tag["name"] != CLUSTER)
     keys = (_Key(group, tags, number) for number in count(1))
@@ -196,7 +190,6 @@ def _key(run: int, score: Record, known: Mapping[_Key, None]) -> _Key:
 
 
 def _snippet(shown: Record) -> str:
-    """The first text of a user, in one line."""
     questions = (
         message["text"]
         for column in shown["columns"]
@@ -249,7 +242,7 @@ class Gathering:
         """Warnings before the numbers of the runs, if much is missing."""
         warnings: list[str] = []
         for run, (prefix, quality) in zip(self.content.runs, self.quality.items(), strict=True):
-            sentences = [notable.sentence for notable in find_notable(quality, run.tables)]
+            sentences = find_notable(quality, run.tables)
             warnings += [prefix + " ".join(sentences)] if prefix and sentences else sentences
         return warnings
 

@@ -35,13 +35,11 @@ _WORDS: tuple[tuple[str, str], ...] = (
 _OF_A_RUN = re.compile(rf"(.+): ((?:{'|'.join(pattern for pattern, _ in _WORDS)}))")
 
 NONE = "–"
-"""The sign for a missing value."""
 
 LONG = 300
 """Characters of notes on missing values; longer ones are shortened if the rest is elsewhere."""
 
 MOST_REASONS = 4
-"""The number of reasons in a short note."""
 
 # the longest float has 309 digits before the point
 _EXACT = Context(prec=400, rounding=ROUND_HALF_UP)
@@ -58,7 +56,6 @@ def in_words(reason: str) -> RunAndWords:
 
 
 def _known_words(reason: str) -> str | None:
-    """A reason of `mmconv.core.types` in words; None for any other."""
     for pattern, words in _WORDS:
         if match := re.fullmatch(pattern, reason):
             return match.expand(words)
@@ -73,7 +70,6 @@ def _count_words(missing: Mapping[str, int]) -> Counter[RunAndWords]:
 
 
 def _list_counts(counts: Iterable[tuple[RunAndWords, int]]) -> str:
-    """Counts with their words, grouped by run."""
     by_run: dict[str, list[str]] = {}
     for (run, words), count in counts:
         by_run.setdefault(run, []).append(f"{count} {words}")
@@ -174,10 +170,7 @@ def cell_parts(
 
 
 def show_counts_once(table: Table) -> Table:
-    """The table with n and missing counts in the first column only, if others have the same.
-
-    A column keeps its counts if they differ in any row. A note explains this.
-    """
+    """The table with counts in the first column only if others have the same, and a note."""
     counting = [
         column
         for column in table.columns

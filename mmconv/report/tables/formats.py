@@ -64,10 +64,7 @@ def in_markdown(text: str) -> str:
 
 
 def all_to_markdown(tables: Sequence[Table], folder: str) -> str:
-    """Several tables; notes of more than one are numbered at the end.
-
-    The files in `folder` have all reasons of missing values.
-    """
+    """Several tables, whose files are in `folder`; shared notes are numbered at the end."""
     numbers = {note: number for number, note in enumerate(shared_notes(tables), start=1)}
     texts = []
     for table in tables:
@@ -187,7 +184,6 @@ FORMATS: Mapping[str, Callable[[Table], str]] = {
     "md": to_markdown,
     "tex": to_latex,
 }
-"""The renderings by file name suffix."""
 
 
 def as_printed(tables: Iterable[Table], *, intervals: bool = False) -> dict[str, Any]:

@@ -111,7 +111,6 @@ def _columns(table: Table) -> str:
 
 
 def _row(table: Table, name: str, row: Mapping[str, Cell]) -> Iterator[str]:
-    """The lines of a row: the values, then intervals and counts if there are any."""
     parts = [cell_parts(row.get(column), table) for column in table.columns]
     values, *below = ([part[place] for part in parts] for place in range(3))
     lines = [[_in_text(name), *map(_in_cell, values)]]
@@ -129,7 +128,6 @@ def _notes(table: Table) -> Iterator[str]:
 
 
 def _in_text(text: str) -> str:
-    """Text in which ConvBench's quantities are mathematics."""
     line = one_line(text)
     leading = _LEADING.match(line)
     start = leading.end() if leading else 0
@@ -142,7 +140,6 @@ def _in_text(text: str) -> str:
 
 
 def _in_cell(text: str) -> str:
-    """A cell's text, its numbers with true signs."""
     return _SIGN.sub(lambda sign: f"${sign[0]}$", _in_text(text))
 
 

@@ -58,10 +58,7 @@ class _Column:
 
 
 def to_text(table: Table, width: float = math.inf, elsewhere: str | None = None) -> str:
-    """The table under its title, and its notes; `elsewhere` as in `missing_notes`.
-
-    A cell has the value, its interval, n and how many are missing.
-    """
+    """The table under its title, and its notes; `elsewhere` as in `missing_notes`."""
     check_table(table)
     names = _Column(title="", cells=[one_line(name) for name in table.rows], is_text=True)
     # as many columns next to each other as fit when they are folded, always with the names
@@ -82,10 +79,7 @@ def to_text(table: Table, width: float = math.inf, elsewhere: str | None = None)
 def all_to_text(
     tables: Sequence[Table], width: float = math.inf, elsewhere: Callable[[str], str] | None = None
 ) -> str:
-    """Several tables as plain text; notes of more than one are at the end, once.
-
-    `elsewhere` returns the file with all reasons of missing values, by a table's name.
-    """
+    """Several tables as plain text; shared notes once at the end, `elsewhere` by table name."""
     shared = shared_notes(tables)
     texts = [
         to_text(
@@ -116,10 +110,7 @@ def fold(text: str, width: float, indent: str = "") -> list[str]:
 
 
 def fold_anywhere(text: str, width: int) -> list[str]:
-    """The text in lines as `fold` makes them, but words longer than `width` are broken.
-
-    They are broken after a hyphen or the like, if there is one in the second half of the line.
-    """
+    """As `fold`, but a word longer than `width` is broken, after a hyphen if it can be."""
     line, *others = fold(text, width)
     if cell_len(line) > width:
         end = len(chop_cells(line, width)[0])
@@ -130,7 +121,6 @@ def fold_anywhere(text: str, width: int) -> list[str]:
 
 
 def _column(table: Table, title: str) -> _Column:
-    """A column of a table; the parts of numbers are aligned."""
     rows = [cell_parts(row.get(title), table) for row in table.rows.values()]
     if is_text(table, title):
         return _Column(title=one_line(title), cells=[value for value, _, _ in rows], is_text=True)
@@ -147,7 +137,6 @@ def _column(table: Table, title: str) -> _Column:
 
 
 def _block_lines(block: Sequence[_Column], width: float) -> Iterator[str]:
-    """The lines of a block: titles, a rule, rows."""
     widths = _widths(block, width)
 
     def side_by_side(cells: Sequence[Sequence[str]]) -> Iterator[str]:

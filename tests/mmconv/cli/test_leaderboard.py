@@ -75,7 +75,7 @@ async def test_what_is_amiss_is_told_first_and_once(tmp_path: Path) -> None:
     # one line for the run, however much is amiss with it
     warning, where, blank = told.splitlines()[:3]
     assert warning.startswith("WARNING: gamma: ")
-    assert "have no reply; R1, direct (1-10): " in warning
+    assert "have no reply: 17 failed, " in warning and "; R1, direct (1-10): " in warning
     assert where == "All of it: --format json, or the pages of these runs."
     assert not blank
     assert told.count("WARNING") == 1

@@ -153,37 +153,13 @@ def test_an_unknown_command_names_the_nearest() -> None:
 
 @pytest.mark.parametrize(
     ("words", "named"),
-    [
-        *(((name, option, "1", f"{option}=2"), option) for name, option in single_options()),
-        # an old name is the same option
-        (("run", "convbench", "--samples", "1", "--sample-id=2"), "--sample-id"),
-    ],
+    [((name, option, "1", f"{option}=2"), option) for name, option in single_options()],
 )
 def test_an_option_given_twice_is_refused(words: tuple[str, ...], named: str) -> None:
     result = CliRunner().invoke(commands, words)
     assert result.exit_code == 2
     assert f"Usage: commands {words[0]}" in result.output
     assert f"{named} is given twice, but takes one value." in result.output
-
-
-@pytest.mark.parametrize(
-    ("command", "old", "new"),
-    [
-        ("run", "--samples", "--sample-id"),
-        ("check", "--generate-only", "--no-judge"),
-        ("annotate", "--samples", "--sample-id"),
-        ("compare", "--despite", "--allow-mismatch"),
-        ("leaderboard", "--despite", "--allow-mismatch"),
-        ("demo", "--samples", "--limit"),
-    ],
-)
-def test_an_old_name_is_a_hidden_alias(command: str, old: str, new: str) -> None:
-    text = CliRunner().invoke(commands, [command, "--help"]).output
-    assert new in text
-    assert old not in text
-    module = commands.get_command(click.Context(commands), command)
-    assert module is not None
-    assert any({old, new} <= {*option.opts} for option in module.params)
 
 
 def test_a_file_that_cannot_be_opened_is_not_blamed_on_the_installation() -> None:

@@ -116,11 +116,6 @@ def with_option(path: Path) -> None:
     change(path, spec=spec | {"tempo": 3})
 
 
-def without_candidate(path: Path) -> None:
-    spec = orjson.loads(path.read_bytes())["spec"]
-    change(path, spec=spec | {"models": {}})
-
-
 def first_line(**fields: Any) -> Spoil:
     """Change the first record of a file."""
 
@@ -160,7 +155,6 @@ SPECS: list[tuple[Spoil, str]] = [
     (put("[1]"), "holds a list, not an object"),
     (with_option, "spec.tempo is not a field here"),
     (lambda path: drop(path, "spec"), "spec is needed and not set"),
-    (without_candidate, "spec: models.candidate is needed"),
 ]
 """How a `spec.json` is spoilt, and the message."""
 
@@ -217,21 +211,11 @@ def test_running_again_mends_a_spoilt_specification(typed: Type, run: Path) -> N
     done(typed("show", run, "1"))
 
 
-def drop_role(path: Path, role: str) -> dict[str, str]:
-    models: dict[str, str] = orjson.loads(path.read_bytes())["models"]
-    return {name: model for name, model in models.items() if name != role}
-
-
 FILES: list[tuple[str, Spoil, str]] = [
     ("manifest.json", cut, "cut short, or not JSON"),
     ("manifest.json", put("[]"), "holds a list"),
     ("manifest.json", lambda path: change(path, weather="fine"), "weather is not a field here"),
     ("manifest.json", lambda path: drop(path, "packages"), "packages is needed and not set"),
-    (
-        "manifest.json",
-        lambda path: change(path, models=drop_role(path, "judge")),
-        "models.judge is needed and not set",
-    ),
     ("tables/scores.json", cut, "cut short, or not JSON"),
     ("tables/index.json", put(""), "cut short, or not JSON"),
     ("scores.jsonl", put("[]\n"), "line 1: holds a list"),

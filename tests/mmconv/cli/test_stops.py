@@ -16,7 +16,7 @@ from mmconv.cli import commands
 from mmconv.cli.shared.costs import Budget
 from mmconv.core.config import ModelSpec, PriceSpec, RunSpec
 from mmconv.core.errors import ConfigError
-from mmconv.core.run_stats import ModelStats, RunStats
+from mmconv.core.run_stats import ModelStats, RunStats, Tokens
 from tests.drawn_data import write_scenes
 from tests.mock_server import mock_server
 
@@ -137,7 +137,8 @@ def test_a_model_that_counts_no_tokens_ends_a_budget_unless_it_is_free() -> None
         model = ModelSpec(provider="openai", model="m", price=price)
         spec = RunSpec(benchmark="riddles", models={"candidate": model})
         budget = Budget(5, spec)
-        budget.count(spec, RunStats(models={"candidate": ModelStats(requested=1, unmetered=1)}))
+        counts = ModelStats(requested=1, session=Tokens(unmetered=1))
+        budget.count(spec, RunStats(models={"candidate": counts}))
         return budget.spent()
 
     assert told_of(PriceSpec(input=0, output=0)) is None

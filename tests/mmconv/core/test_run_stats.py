@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mmconv.core.errors import Transient
-from mmconv.core.run_stats import MOST_NAMES, OTHERS, ModelStats, RunStats, Throughput
+from mmconv.core.run_stats import ModelStats, RunStats, Throughput
 from mmconv.core.types import Reply
 
 
@@ -44,7 +44,7 @@ def test_a_reply_without_either_number_of_tokens_is_unmetered(
 ) -> None:
     stats = ModelStats()
     stats.count(Reply(text="Yes.", input_tokens=tokens[0], output_tokens=tokens[1]), cached=False)
-    assert (stats.requested, stats.unmetered) == (1, unmetered)
+    assert (stats.requested, stats.session.unmetered) == (1, unmetered)
 
 
 def test_replies_are_counted_by_who_answered_as_far_as_that_is_told() -> None:
@@ -55,17 +55,9 @@ def test_replies_are_counted_by_who_answered_as_far_as_that_is_told() -> None:
     assert stats.answered_by == {"candidate": {"a": 2, "b": 1}}
 
 
-def test_a_server_with_a_name_for_each_reply_takes_no_memory_for_each() -> None:
-    role = ModelStats()
-    for number in range(3 * MOST_NAMES):
-        role.count(Reply(text="Yes.", answered_by=f"m{number}"), cached=False)
-    assert len(role.answered_by) == MOST_NAMES + 1
-    assert role.answered_by[OTHERS] == 2 * MOST_NAMES
-
-
 def test_a_reply_that_nobody_needs_is_unmetered_as_others_are_and_no_failed_attempt_is() -> None:
     stats = ModelStats()
     for told in (Reply(text="Yes."), Reply(text="Yes.", input_tokens=7, output_tokens=5)):
         stats.count_tokens(told)
     stats.count_unanswered(Transient("timeout", "no reply"))
-    assert (stats.unmetered, stats.total_unmetered, stats.total_input_tokens) == (1, 1, 7)
+    assert (stats.session.unmetered, stats.total.unmetered, stats.total.input) == (1, 1, 7)

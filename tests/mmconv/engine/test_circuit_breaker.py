@@ -192,7 +192,7 @@ async def test_a_row_of_calls_that_a_model_rejects_stops_nothing(
         assert (complete, stats.stop_reason, role.failed) == (True, None, row)
         doubts = len(backend.prompts) - role.requested - row
         assert doubts in (ASKED_AGAIN, 2 * ASKED_AGAIN)
-        assert role.input_tokens == 5 * (role.requested + doubts)
+        assert role.session.input == 5 * (role.requested + doubts)
     assert role.requested == 0
 
 

@@ -231,9 +231,9 @@ async def test_what_attempts_without_a_reply_took_is_counted() -> None:
         Refused("rejected", "held back", input_tokens=1000, output_tokens=7),
     )
     assert isinstance(await call, Failure)
-    assert (stats.input_tokens, stats.output_tokens) == (2000, 107)
-    assert (stats.total_input_tokens, stats.total_output_tokens) == (2000, 107)
-    assert (stats.timed_out, stats.unmetered) == (1, 0)
+    assert (stats.session.input, stats.session.output) == (2000, 107)
+    assert (stats.total.input, stats.total.output) == (2000, 107)
+    assert (stats.timed_out, stats.session.unmetered) == (1, 0)
 
 
 async def test_a_model_that_nobody_opened_before_the_end_stays_closed() -> None:

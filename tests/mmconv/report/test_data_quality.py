@@ -52,7 +52,7 @@ def counted(*samples: list[Record]) -> DataQuality:
 
 
 def sentences(quality: DataQuality, least: float = 0.01) -> list[str]:
-    return [notable.sentence for notable in quality.losses(least)]
+    return [*quality.losses(least)]
 
 
 EXAMPLES: dict[str, list[Record]] = {
@@ -162,7 +162,7 @@ def test_verdicts_that_were_cut_off_are_counted_by_status() -> None:
 
 def test_the_headline_s_gap_is_that_of_the_first_row() -> None:
     def gaps(*tables: Table) -> list[str]:
-        return [notable.sentence for notable in headline_gap(tables)]
+        return [*headline_gap(tables)]
 
     def table(**row: Cell) -> Table:
         rows = {"R1": row, "S1": {"direct": Cell(value=1.0, n=1, missing={"unparsed": 59})}}
@@ -189,21 +189,21 @@ def test_turns_that_were_cut_off_come_first_with_their_limit() -> None:
     samples += ended("turn_3", 8, condition="reasoning", **cut)
     samples += [verdict("unparsed: no")]
     cut_off, unread = find_notable(counted(*samples), [])
-    assert cut_off.sentence == (
+    assert cut_off == (
         "More than 5 % of a turn's answers were cut off; their scores measure the limit of 64 "
         "tokens, not the model: reasoning, turn 3 (8 of 8, 100.0 %); free, turn 3 (2 of 8, 25.0 "
         "%)."
     )
-    assert unread.short == "1 of 1 verdicts (100.0 %) could not be read"
+    assert unread.startswith("1 of 1 verdicts (100.0 %) could not be read: ")
     samples += ended("turn_1", 1, finish="length", output_tokens=None)
     [first, *_] = counted(*samples).endings()
-    assert "their scores measure the token limit, not the model: " in first.sentence
+    assert "their scores measure the token limit, not the model: " in first
 
 
 def test_filtered_empty_and_unknown_endings_are_warnings() -> None:
     samples = ended("turn_1", 6, well=4, finish="filter", text="I cannot")
     samples += ended("turn_2", 1, well=1, text=" ") + ended("turn_3", 1, well=1, finish="unknown")
-    filtered, empty, unknown = (notable.sentence for notable in counted(*samples).endings())
+    filtered, empty, unknown = counted(*samples).endings()
     assert filtered == (
         "More than 5 % of a turn's answers were held back by a content filter; their scores are "
         "missing or measure the filter, not the model: free, turn 1 (6 of 10, 60.0 %)."
@@ -221,15 +221,15 @@ def test_an_answer_that_a_filter_withheld_counts_as_filtered() -> None:
     samples += ended("turn_1", 2, well=1, problem="filter after 1 attempt: no", **nothing)
     samples += ended("turn_1", 5, problem="rejected after 1 attempt: a filter", **nothing)
     [notable] = counted(*samples).endings()
-    assert notable.sentence.endswith("free, turn 1 (3 of 4, 75.0 %).")
+    assert notable.endswith("free, turn 1 (3 of 4, 75.0 %).")
 
 
 def test_only_the_candidate_s_worst_turns_are_named() -> None:
     assert list(counted(*ended("turn_1", 9, finish="length", model="opponent")).endings()) == []
     many = [sample for turn in range(8) for sample in ended(f"turn_{turn}", 1, text="")]
     [notable] = counted(*many).endings()
-    assert notable.sentence.endswith("free, turn 5 (1 of 1, 100.0 %); and 2 more turns.")
-    assert notable.short == "More than 1 % of a turn's answers are empty"
+    assert notable.endswith("free, turn 5 (1 of 1, 100.0 %); and 2 more turns.")
+    assert notable.startswith("More than 1 % of a turn's answers are empty; ")
     assert list(counted(*ended("turn_1", 1, well=99, text="")).endings()) == []
     assert list(counted(*ended("turn_1", 2, well=98, text="\n")).endings())
 

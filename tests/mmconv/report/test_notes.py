@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from mmconv.core.config import ModelSpec, RunSpec
-from mmconv.core.run_stats import OTHERS
 from mmconv.report.notes import fake_model_notes, other_models, same_family
 
 
@@ -72,20 +71,13 @@ def test_another_model_than_the_one_that_was_asked_is_told(asked: str, answered:
 
 def test_several_models_that_answered_are_told_and_builds_of_one_are_not() -> None:
     counts = {"a, fingerprint 1": 3, "a, fingerprint 2": 4}
-    assert told_of("a", counts) == told_of("a", counts | {OTHERS: 900}) == []
+    assert told_of("a", counts) == []
     assert told_of("a", counts | {"a by X": 9}) == [
         "SEVERAL MODELS: the server of candidate (mine) reports replies by a by X (9 replies), a "
         "(7 replies). These numbers mix them."
     ]
     many = {f"m{number}": 1 for number in range(7)}
     assert "m4 (1 reply), and 2 more. These" in told_of("a", many)[0]
-
-
-def test_replies_that_were_not_counted_by_name_are_told_with_the_others() -> None:
-    more = "and 1,900 more replies by other names"
-    several = told_of("a", {"a": 3, "b": 2, OTHERS: 1900})[0]
-    assert f"by a (3 replies), b (2 replies), {more}. These" in several
-    assert told_of("a", {"b": 3, OTHERS: 1900})[0].endswith(f"b (3 replies), {more}.")
 
 
 @pytest.mark.parametrize(

@@ -125,11 +125,6 @@ def test_lines_of_equal_order_stay_as_they_came(tmp_path: Path) -> None:
     assert path.read_bytes() == b"a\nb\nc\nd\n\n"
 
 
-def test_a_record_of_two_lines_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="order 7"), ordered_lines(tmp_path / "r") as lines:
-        lines.append(7, b"{}\n{}")
-
-
 def test_lines_are_not_held_in_memory(tmp_path: Path) -> None:
     path = tmp_path / "records.jsonl"
     line = b"x" * 2000

@@ -218,7 +218,7 @@ def test_the_command_line_chooses_and_every_table_tells(tmp_path: Path) -> None:
     typed += ["--candidate", "fake/echo", "--judge", "fake/judge", "--out", str(tmp_path / "runs")]
     for chosen, told in (
         (("--limit", "2", "--shuffle", "7"), "2 of 6 samples, drawn at random (--shuffle 7)."),
-        (("--samples", "3, 5"), "2 of 6 samples, named (--sample-id)."),
+        (("--sample-id", "3, 5"), "2 of 6 samples, named (--sample-id)."),
     ):
         ended = CliRunner().invoke(commands, [*typed, *chosen])
         assert ended.exit_code == 0, ended.output

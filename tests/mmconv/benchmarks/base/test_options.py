@@ -64,7 +64,7 @@ def run(benchmark: str, folder: Path, **fields: Any) -> RunSpec:
 @pytest.mark.parametrize("benchmark", [name for name in TITLES if "judge" in describe(name).roles])
 def test_grading_needs_a_judge(benchmark: str, tmp_path: Path) -> None:
     alone = run(benchmark, tmp_path, models={"candidate": FAKE})
-    message = r"needs a judge: name one( \(.+\))?, or give --(no-judge|generate-only)$"
+    message = r"needs a judge: name one( \(.+\))?, or give --no-judge$"
     with pytest.raises(ConfigError, match=message):
         build_benchmark(alone, ImageStore())
 

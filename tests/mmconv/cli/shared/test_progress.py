@@ -11,7 +11,7 @@ import pytest
 from mmconv.cli.shared.costs import Budget
 from mmconv.cli.shared.progress import line, progress
 from mmconv.core.config import ModelSpec, PriceSpec, RunSpec
-from mmconv.core.run_stats import ModelStats, RunStats
+from mmconv.core.run_stats import ModelStats, RunStats, Tokens
 from mmconv.core.types import Failure
 
 MODEL = ModelSpec(provider="fake", model="echo")
@@ -48,13 +48,19 @@ def test_why_a_model_that_has_answered_nothing_is_asked_again_is_told_in_full() 
 @pytest.mark.parametrize(
     ("counts", "told"),
     [
-        (ModelStats(input_tokens=1000, output_tokens=100), "$0.002"),
+        (ModelStats(session=Tokens(input=1000, output=100)), "$0.002"),
         (
-            ModelStats(requested=1200, unmetered=1100),
+            ModelStats(requested=1200, session=Tokens(unmetered=1100)),
             "price unknown: 1,100 of 1,200 calls without token counts",
         ),
-        (ModelStats(input_tokens=1000, timed_out=1), "$0.001 without 1 attempt that timed out"),
-        (ModelStats(input_tokens=1000, timed_out=9), "$0.001 without 9 attempts that timed out"),
+        (
+            ModelStats(session=Tokens(input=1000), timed_out=1),
+            "$0.001 without 1 attempt that timed out",
+        ),
+        (
+            ModelStats(session=Tokens(input=1000), timed_out=9),
+            "$0.001 without 9 attempts that timed out",
+        ),
     ],
 )
 def test_the_price_is_told_as_far_as_it_is_known(counts: ModelStats, told: str) -> None:
@@ -62,7 +68,8 @@ def test_the_price_is_told_as_far_as_it_is_known(counts: ModelStats, told: str) 
     free = MODEL.model_copy(update={"price": PriceSpec(input=0, output=0)})
     spec = RunSpec(benchmark="riddles", models={"candidate": priced, "judge": free})
     # what is free costs nothing, however many tokens it takes
-    roles = {"candidate": counts, "judge": ModelStats(requested=3, unmetered=3, timed_out=3)}
+    judge = ModelStats(requested=3, session=Tokens(unmetered=3), timed_out=3)
+    roles = {"candidate": counts, "judge": judge}
     assert line(spec, RunStats(models=roles), 10.0).endswith(f"/s, {told}")
 
 
@@ -73,7 +80,7 @@ def test_the_price_is_told_as_far_as_it_is_known(counts: ModelStats, told: str) 
 def test_little_money_has_as_many_digits_as_it_takes(tokens: int, spent: str) -> None:
     model = MODEL.model_copy(update={"price": PriceSpec(input=0, output=1)})
     spec = RunSpec(benchmark="riddles", models={"candidate": model})
-    stats = RunStats(models={"candidate": ModelStats(requested=24, output_tokens=tokens)})
+    stats = RunStats(models={"candidate": ModelStats(requested=24, session=Tokens(output=tokens))})
     budget = Budget(0.000001, spec)
     budget.count(spec, stats)
     assert budget.spent() == f"--max-cost 1e-06: the calls of this session have cost {spent}"

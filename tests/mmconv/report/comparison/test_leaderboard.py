@@ -226,7 +226,7 @@ async def test_what_a_run_lacks_is_counted_and_the_run_is_marked(
     # runs from before the file read their calls
     (runs[-1] / WARNINGS).unlink()
     assert make_leaderboard(runs).warnings == board.warnings
-    (runs[-1] / WARNINGS).write_text('["cut off"]')
+    (runs[-1] / WARNINGS).write_text('[{"sentence": "cut off"}]')
     with pytest.raises(DataError, match="not a list of warnings"):
         make_leaderboard(runs)
 
