@@ -31,8 +31,9 @@ $(READY): pyproject.toml $(PINS)
 demo: $(READY) ## Evaluate a small model on drawn images, offline
 	@$(BIN)/mmconv demo
 
+# Four workers on two cores too: many tests wait for servers and browsers.
 test: $(READY) ## Run the tests
-	@$(BIN)/python -m pytest -q -n logical --maxprocesses 4 --dist loadfile
+	@$(BIN)/python -m pytest -q -n 4 --dist loadfile
 
 check: $(READY) ## Check format, lint, types, import direction, file sizes and words
 	$(BIN)/ruff format --check .

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import orjson
@@ -117,7 +118,8 @@ def test_killed_five_times_it_ends_with_the_same_tables(
         pid = start(zygote, sweep, out)
         while count_replies(out) < replies:
             time.sleep(0.002)
-        os.kill(pid, signal.SIGKILL)
-        assert end(zygote) == -signal.SIGKILL, Path(f"{out}.log").read_text()
+        with suppress(ProcessLookupError):  # it ended before it was seen to have so many replies
+            os.kill(pid, signal.SIGKILL)
+        assert end(zygote) in (-signal.SIGKILL, 0), Path(f"{out}.log").read_text()
     assert finish(zygote, sweep, out) == expected
     assert committed(out) == committed(whole)

@@ -65,6 +65,12 @@ class Answers(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
 
+class Server(ThreadingHTTPServer):
+    request_queue_size = (
+        256  # connections at once; with the default of 5 a busy machine resets some
+    )
+
+
 def main() -> None:
     if model == "broken":
         sys.stdout.writelines(f"line {number} of the log\n" for number in range(60))
@@ -72,7 +78,7 @@ def main() -> None:
     engine = subprocess.Popen([sys.executable, "-c", ENGINE])
     sys.stdout.write(json.dumps({"pids": [os.getpid(), engine.pid], "arguments": sys.argv}) + "\n")
     sys.stdout.flush()
-    ThreadingHTTPServer(("127.0.0.1", int(arguments["--port"])), Answers).serve_forever()
+    Server(("127.0.0.1", int(arguments["--port"])), Answers).serve_forever()
 
 
 if __name__ == "__main__":

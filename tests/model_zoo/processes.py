@@ -17,8 +17,9 @@ def alive(pids: Iterable[int]) -> list[int]:
 
 
 def children() -> set[int]:
-    """All processes below this one."""
-    return {child.pid for child in psutil.Process().children(recursive=True)}
+    """All processes below this one without those of a browser, which starts some at any time."""
+    below = psutil.Process().children(recursive=True)
+    return {child.pid for child in below if _name(child) != "chromium"}
 
 
 def wait_for_children(count: int, before: set[int]) -> set[int]:
@@ -46,6 +47,13 @@ def _named(pid: int) -> str:
         return f"{pid} {process.status()} below {process.ppid()}: {' '.join(process.cmdline())}"
     except psutil.NoSuchProcess:
         return f"{pid}, which has just ended"
+
+
+def _name(process: psutil.Process) -> str:
+    try:
+        return process.name()
+    except psutil.NoSuchProcess:
+        return ""
 
 
 def _runs(pid: int) -> bool:
