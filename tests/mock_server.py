@@ -111,6 +111,7 @@ class Ledger:
                 "peak": self.peak,
                 "seconds": self.last - self.first,
                 "refused": self.limited.refused if self.limited is not None else 0,
+                "tokens": self.limited.tokens if self.limited is not None else 0,
                 "cpu_seconds": time.process_time(),
             }
         )

@@ -84,6 +84,7 @@ class LimitedServer:
         self.limits = limits
         self.under_way = 0
         self.refused = 0
+        self.tokens = 0.0
         self._begun: float | None = None
         self._blocked_until = 0.0
         self._calls: Bucket | None = None
@@ -111,6 +112,7 @@ class LimitedServer:
         if self._tokens is not None:
             self._tokens.left -= tokens
         self.under_way += 1
+        self.tokens += tokens
         return True
 
     def finish(self) -> None:
