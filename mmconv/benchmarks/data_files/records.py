@@ -1,7 +1,7 @@
 """Records: what .xlsx, .csv, .tsv, .jsonl, .json and .parquet files hold, and where each is.
 
-Every benchmark reads its data through here, and decides which fields a record needs. What is said
-of records that a run leaves out (`--skip-bad-records`) is at the end.
+All benchmarks read their data here; each decides which fields a record needs. The note and the
+table on records that a run leaves out (`--skip-bad-records`) are at the end.
 """
 
 from __future__ import annotations
