@@ -6,13 +6,14 @@ A name is resolved once, its addresses are checked, and the connection goes to o
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv6Address, ip_address, ip_network
 from ssl import SSLContext
+from typing import Any
 
-from aiohttp import ThreadedResolver
-from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohttp import ClientSession, DummyCookieJar, TCPConnector, ThreadedResolver
+from aiohttp.abc import ResolveResult
 from yarl import URL
 
 _NAT64 = ip_network("64:ff9b::/96")
@@ -36,64 +37,64 @@ def is_public(address: str) -> bool:
     return ip.is_global and not ip.is_multicast
 
 
+class Forbidden(OSError):
+    """An address that a request may not go to."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
     """Where a request may go: addresses that `allowed` accepts, schemes, a port, trusted servers.
 
-    Without a `port` any is allowed.
+    Errors call the URL `what`. Without a `port` any is allowed.
     """
 
+    what: str
     allowed: Callable[[str], bool] = is_public
     schemes: tuple[str, ...] = ("https",)
     port: int | None = 443
     trust: SSLContext | bool = True
 
-
-class Forbidden(OSError):
-    """An address that a request may not go to."""
-
-
-def check_url(text: str | URL, rules: Rules, what: str) -> URL:
-    """The URL as the connection will read it; errors call it `what`.
-
-    Raises `Forbidden` or `ValueError`.
-    """
-    url = URL(text)
-    if url.scheme not in rules.schemes or url.user or url.password:
-        scheme = " or ".join(rules.schemes)
-        raise Forbidden(f"{what} must be {scheme}, without a password")
-    if rules.port not in (None, url.port):
-        raise Forbidden(f"{what} must be on port {rules.port}")
-    try:
-        # The resolver is not called for a host that is an address already.
-        address = str(ip_address(url.host or ""))
-    except ValueError:
-        # aiohttp takes 127.1 and 2130706433 for addresses too, and the system reads them as such
-        if not url.host or url.host.replace(".", "").isdigit():
-            raise Forbidden(f"{what} must name a host or a full IP address") from None
+    def check(self, text: str | URL) -> URL:
+        """The URL as the connection will read it. Raises `Forbidden` or `ValueError`."""
+        url = URL(text)
+        if url.scheme not in self.schemes or url.user or url.password:
+            scheme = " or ".join(self.schemes)
+            raise Forbidden(f"{self.what} must be {scheme}, without a password")
+        if self.port not in (None, url.port):
+            raise Forbidden(f"{self.what} must be on port {self.port}")
+        try:
+            # The resolver is not called for a host that is an address already.
+            self.require([str(ip_address(url.host or ""))])
+        except ValueError:
+            # aiohttp takes 127.1 and 2130706433 for addresses, and so does the system
+            if not url.host or url.host.replace(".", "").isdigit():
+                raise Forbidden(f"{self.what} must name a host or a full IP address") from None
         return url
-    if not rules.allowed(address):
-        raise Forbidden(f"{what} leads to an address that is not public")
-    return url
+
+    def require(self, addresses: Sequence[str]) -> None:
+        """Raise `Forbidden` if one of a host's addresses is not allowed, or none is known."""
+        if not addresses or not all(map(self.allowed, addresses)):
+            raise Forbidden(f"{self.what} leads to an address that is not public")
+
+    def open_session(self, **fields: Any) -> ClientSession:
+        """A session whose requests go where they may, without proxies and cookies."""
+        return ClientSession(
+            connector=TCPConnector(resolver=_Resolver(self), ssl=self.trust),
+            cookie_jar=DummyCookieJar(),
+            **fields,
+        )
 
 
-class Resolver(AbstractResolver):
+class _Resolver(ThreadedResolver):
     """Resolves names, and refuses those with any address that is not allowed."""
 
-    def __init__(self, rules: Rules, what: str) -> None:
+    def __init__(self, rules: Rules) -> None:
+        super().__init__()
         self._rules = rules
-        self._what = what
-        self._resolver = ThreadedResolver()
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
-        """See `AbstractResolver`. Raises `Forbidden`."""
-        results = await self._resolver.resolve(host, port, family)
-        if not results or not all(self._rules.allowed(result["host"]) for result in results):
-            raise Forbidden(f"{self._what} leads to an address that is not public")
+        results = await super().resolve(host, port, family)
+        self._rules.require([result["host"] for result in results])
         return results
-
-    async def close(self) -> None:
-        """See `AbstractResolver`."""
-        await self._resolver.close()

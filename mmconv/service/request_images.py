@@ -17,13 +17,13 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import ParamSpec, TypeVar
 
-from aiohttp import ClientError, ClientSession, DummyCookieJar, TCPConnector
+from aiohttp import ClientError, ClientSession
 from yarl import URL
 
 from images import Facts
 from mmconv.core.errors import ImageError
 from mmconv.core.types import Image
-from mmconv.service.addresses import Forbidden, Resolver, Rules, check_url
+from mmconv.service.addresses import Forbidden, Rules
 from mmconv.service.errors import Problem, presentable, too_large
 from mmconv.service.state import Service, Serving
 
@@ -147,8 +147,7 @@ def decode_uri(rest: str, limit: int, param: str) -> bytes:
         raise Problem(400, "the data URI is not base64", param=param) from None
 
 
-WHAT = "the image's URL"
-"""How messages call it."""
+PUBLIC = Rules(what="the image's URL")
 
 MOST_REDIRECTS = 3
 
@@ -158,27 +157,22 @@ SECONDS = 15.0
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
-async def fetch(url: str, limit: int, param: str, rules: Rules | None = None) -> bytes:
+async def fetch(url: str, limit: int, param: str, rules: Rules = PUBLIC) -> bytes:
     """At most `limit` bytes from a URL that a client sent in the field `param`.
 
     Raises `Problem` 400 or 413, which does not reveal what was found at a forbidden address.
     """
-    rules = rules or Rules()
+    headers = {"Accept": "image/*", "Accept-Encoding": "identity"}
     try:
         async with (
             asyncio.timeout(SECONDS),
-            ClientSession(
-                connector=TCPConnector(resolver=Resolver(rules, WHAT), ssl=rules.trust),
-                cookie_jar=DummyCookieJar(),
-                auto_decompress=False,
-                headers={"Accept": "image/*", "Accept-Encoding": "identity"},
-            ) as session,
+            rules.open_session(auto_decompress=False, headers=headers) as session,
         ):
-            return await _follow(session, check_url(url, rules, WHAT), limit, param, rules)
+            return await _follow(session, rules.check(url), limit, param, rules)
     except (ClientError, OSError, ValueError) as error:
-        message = "the image's URL cannot be fetched"
-        if isinstance(error, Forbidden):
-            message = str(error)
+        message = (
+            str(error) if isinstance(error, Forbidden) else "the image's URL cannot be fetched"
+        )
         raise Problem(400, message, param=param, code="invalid_image_url") from error
 
 
@@ -186,7 +180,7 @@ async def _follow(session: ClientSession, url: URL, limit: int, param: str, rule
     for _ in range(MOST_REDIRECTS + 1):
         async with session.get(url, allow_redirects=False) as response:
             if response.status in _REDIRECTS:
-                url = check_url(url.join(URL(response.headers.get("Location", ""))), rules, WHAT)
+                url = rules.check(url.join(URL(response.headers.get("Location", ""))))
                 continue
             response.raise_for_status()
             data = bytearray()

@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeAlias
 from uuid import uuid4
 
@@ -272,100 +271,84 @@ class ResponseObject(BaseModel):
     user: str | None
     metadata: dict[str, str]
 
+    @classmethod
+    def to(cls, asked: ResponseRequest) -> ResponseObject:
+        """The response to a request, in progress."""
+        same = ("instructions", "max_output_tokens", "model", "temperature", "top_p", "user")
+        chosen = asked.text and asked.text.format
+        return cls(
+            id=f"resp_{uuid4().hex}",
+            created_at=int(time.time()),
+            status="in_progress",
+            output=[],
+            reasoning={"effort": asked.reasoning and asked.reasoning.effort, "summary": None},
+            text={"format": chosen.model_dump(by_alias=True) if chosen else {"type": "text"}},
+            usage=None,
+            metadata=asked.metadata or {},
+            **{name: getattr(asked, name) for name in same},
+        )
 
-Event: TypeAlias = dict[str, Any]
-"""An event of a stream: its `type` and fields."""
+    def answered(self, reply: Reply) -> ResponseObject:
+        """The response with its answer."""
+        reason = CUT.get(reply.finish)
+        status = "incomplete" if reason else "completed"
+        output = [self.item("text", reply.text, status)]
+        if reply.reasoning is not None:
+            output.insert(0, self.item("reasoning", reply.reasoning, "completed"))
+        details = {"reason": reason} if reason else None
+        changed = {"status": status, "output": output, "usage": _usage(reply)}
+        return self.model_copy(update=changed | {"incomplete_details": details})
+
+    def item(self, channel: str, text: str | None, status: str) -> dict[str, Any]:
+        """The item of the reasoning or of the text; without text as it is when it begins."""
+        kind: dict[str, Any] = {"id": "msg", "type": "message", "role": "assistant"}
+        if channel == "reasoning":
+            kind = {"id": "rs", "type": "reasoning", "summary": []}
+        content = [] if text is None else [_part(channel, text)]
+        number = self.id.removeprefix("resp")
+        return kind | {"id": f"{kind['id']}{number}", "content": content, "status": status}
+
 
 CUT: Mapping[str, str] = {"length": "max_output_tokens", "filter": "content_filter"}
 """How a reply ended too early -> OpenAI's reason."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResponseHead:
-    """What is known of a response before its answer; `created` is seconds since 1970."""
-
-    id: str
-    created: int
-    request: ResponseRequest
-
-    def response(self, reply: Reply | None = None) -> ResponseObject:
-        """The response: whole, or in progress without a reply."""
-        asked = self.request
-        reason = CUT.get(reply.finish) if reply is not None else None
-        status: Literal["in_progress", "completed", "incomplete"] = "in_progress"
-        if reply is not None:
-            status = "incomplete" if reason else "completed"
-        chosen = asked.text and asked.text.format
-        return ResponseObject(
-            id=f"resp_{self.id}",
-            created_at=self.created,
-            status=status,
-            incomplete_details={"reason": reason} if reason else None,
-            instructions=asked.instructions,
-            max_output_tokens=asked.max_output_tokens,
-            model=asked.model,
-            output=[] if reply is None else self.output(reply),
-            reasoning={"effort": asked.reasoning and asked.reasoning.effort, "summary": None},
-            temperature=asked.temperature,
-            text={"format": chosen.model_dump(by_alias=True) if chosen else {"type": "text"}},
-            top_p=asked.top_p,
-            usage=None if reply is None else _usage(reply),
-            user=asked.user,
-            metadata=asked.metadata or {},
-        )
-
-    def output(self, reply: Reply) -> list[dict[str, Any]]:
-        """The items of an answer."""
-        message = self.item(
-            "text", reply.text, "incomplete" if reply.finish in CUT else "completed"
-        )
-        if reply.reasoning is None:
-            return [message]
-        return [self.item("reasoning", reply.reasoning, "completed"), message]
-
-    def item(self, channel: str, text: str | None, status: str) -> dict[str, Any]:
-        """The item of the reasoning or of the text; without text as it is when it begins."""
-        content = [] if text is None else [part(channel, text)]
-        if channel == "reasoning":
-            return {
-                "id": f"rs_{self.id}",
-                "type": "reasoning",
-                "summary": [],
-                "content": content,
-                "status": status,
-            }
-        return {
-            "id": f"msg_{self.id}",
-            "type": "message",
-            "role": "assistant",
-            "content": content,
-            "status": status,
-        }
-
-
-def part(channel: str, text: str) -> dict[str, Any]:
+def _part(channel: str, text: str) -> dict[str, Any]:
     """The one part of an item."""
     if channel == "reasoning":
         return {"type": "reasoning_text", "text": text}
     return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
 
 
+def _usage(reply: Reply) -> dict[str, Any] | None:
+    usage = usage_of([reply])
+    if usage is None:
+        return None
+    return {
+        "input_tokens": usage.prompt_tokens,
+        "input_tokens_details": {"cached_tokens": reply.cached_tokens or 0},
+        "output_tokens": usage.completion_tokens,
+        "output_tokens_details": {"reasoning_tokens": 0},
+        "total_tokens": usage.total_tokens,
+    }
+
+
 class Writer:
     """The events of a stream, in the protocol's order, with their numbers."""
 
-    def __init__(self, head: ResponseHead) -> None:
-        self._head = head
+    def __init__(self, response: ResponseObject) -> None:
+        self._response = response
         self._number = -1
         self._opened: list[str] = []
         self._text = ""
 
-    def begin(self) -> Iterator[Event]:
+    def begin(self) -> Iterator[bytes]:
         """The events before the answer."""
-        response = self._head.response().model_dump()
+        response = self._response.model_dump()
         yield self._event("response.created", response=response)
         yield self._event("response.in_progress", response=response)
 
-    def piece(self, channel: str, text: str) -> Iterator[Event]:
+    def piece(self, channel: str, text: str) -> Iterator[bytes]:
         """The events of a piece of the answer. Reasoning after the text is left to the end."""
         if channel not in self._opened:
             if "text" in self._opened:
@@ -373,70 +356,52 @@ class Writer:
             yield from self._close("completed")
             yield from self._open(channel)
         self._text += text
-        logprobs: Event = {"logprobs": []} if channel == "text" else {}
-        yield self._part_event(f"{_name(channel)}.delta", delta=text, **logprobs)
+        yield self._text_event("delta", delta=text)
 
-    def end(self, reply: Reply) -> Iterator[Event]:
+    def end(self, reply: Reply) -> Iterator[bytes]:
         """The events after the answer."""
         if "text" not in self._opened:
             yield from self._close("completed")
             yield from self._open("text")
-        response = self._head.response(reply)
+        response = self._response.answered(reply)
         yield from self._close(response.status)
         yield self._event(f"response.{response.status}", response=response.model_dump())
 
-    def fail(self, detail: Mapping[str, Any]) -> Event:
+    def fail(self, detail: Mapping[str, Any]) -> bytes:
         """The event of a failure, also in the form that clients of chat look for."""
         return self._event("error", **{**detail, "type": "error"}, error=detail)
 
-    def _open(self, channel: str) -> Iterator[Event]:
+    def _open(self, channel: str) -> Iterator[bytes]:
         self._opened.append(channel)
         self._text = ""
-        item = self._head.item(channel, None, "in_progress")
-        yield self._event("response.output_item.added", item=item, output_index=self._index)
-        yield self._part_event("response.content_part.added", part=part(channel, ""))
+        yield self._item_event("added", None, "in_progress")
+        yield self._part_event("response.content_part.added", part=_part(channel, ""))
 
-    def _close(self, status: str) -> Iterator[Event]:
-        if not self._opened:
-            return
-        channel = self._opened[-1]
-        logprobs: Event = {"logprobs": []} if channel == "text" else {}
-        yield self._part_event(f"{_name(channel)}.done", text=self._text, **logprobs)
-        yield self._part_event("response.content_part.done", part=part(channel, self._text))
-        item = self._head.item(channel, self._text, status)
-        yield self._event("response.output_item.done", item=item, output_index=self._index)
+    def _close(self, status: str) -> Iterator[bytes]:
+        if self._opened:
+            part = _part(self._opened[-1], self._text)
+            yield self._text_event("done", text=self._text)
+            yield self._part_event("response.content_part.done", part=part)
+            yield self._item_event("done", self._text, status)
 
-    @property
-    def _index(self) -> int:
-        return len(self._opened) - 1
+    def _item_event(self, step: str, text: str | None, status: str) -> bytes:
+        item = self._response.item(self._opened[-1], text, status)
+        kind = f"response.output_item.{step}"
+        return self._event(kind, item=item, output_index=len(self._opened) - 1)
 
-    def _part_event(self, kind: str, **fields: Any) -> Event:
-        item = self._head.item(self._opened[-1], None, "")["id"]
-        place = {"item_id": item, "output_index": self._index, "content_index": 0}
+    def _text_event(self, step: str, **fields: Any) -> bytes:
+        if self._opened[-1] == "reasoning":
+            return self._part_event(f"response.reasoning_text.{step}", **fields)
+        return self._part_event(f"response.output_text.{step}", **fields, logprobs=[])
+
+    def _part_event(self, kind: str, **fields: Any) -> bytes:
+        item = self._response.item(self._opened[-1], None, "")["id"]
+        place = {"item_id": item, "output_index": len(self._opened) - 1, "content_index": 0}
         return self._event(kind, **place, **fields)
 
-    def _event(self, kind: str, **fields: Any) -> Event:
+    def _event(self, kind: str, **fields: Any) -> bytes:
         self._number += 1
-        return {"sequence_number": self._number, **fields, "type": kind}
-
-
-def _name(channel: str) -> str:
-    return "response.output_text" if channel == "text" else "response.reasoning_text"
-
-
-def _usage(reply: Reply) -> dict[str, Any] | None:
-    usage = usage_of([reply])
-    return (
-        None
-        if usage is None
-        else {
-            "input_tokens": usage.prompt_tokens,
-            "input_tokens_details": {"cached_tokens": reply.cached_tokens or 0},
-            "output_tokens": usage.completion_tokens,
-            "output_tokens_details": {"reasoning_tokens": 0},
-            "total_tokens": usage.total_tokens,
-        }
-    )
+        return write_event({"sequence_number": self._number, **fields, "type": kind}, kind)
 
 
 @router.post(
@@ -452,7 +417,7 @@ async def create_response(
     If the model fails or the server ends during a stream, its last event is `error`.
     """
     check_bounds(asked, shared.settings.sizes)
-    head = ResponseHead(id=uuid4().hex, created=int(time.time()), request=asked)
+    response = ResponseObject.to(asked)
 
     async def answered(listener: Listener | None = None) -> list[Reply]:
         with _renamed():
@@ -461,25 +426,19 @@ async def create_response(
 
     if asked.stream:
         answers = Answers(answered)
-        return await open_stream(request, answers, _events(answers, Writer(head)))
+        return await open_stream(request, answers, _events(answers, Writer(response)))
     [reply] = await while_connected(request, answered())
-    return json_response(head.response(reply).model_dump())
+    return json_response(response.answered(reply).model_dump())
 
 
 async def _events(answers: Answers, writer: Writer) -> AsyncIterator[bytes]:
     try:
-        for event in writer.begin():
-            yield write_event(event, event["type"])
+        yield b"".join(writer.begin())
         async for piece in answers:
-            if piece is None:
-                yield AT_WORK
-                continue
-            for event in writer.piece(piece[1], piece[2]):
-                yield write_event(event, event["type"])
-        for event in writer.end(answers.replies[0]):
-            yield write_event(event, event["type"])
+            yield AT_WORK if piece is None else b"".join(writer.piece(*piece[1:]))
+        yield b"".join(writer.end(answers.replies[0]))
     except Problem as problem:
-        yield write_event(writer.fail(problem.body["error"]), "error")
+        yield writer.fail(problem.body["error"])
 
 
 @contextmanager

@@ -18,11 +18,11 @@ from ipaddress import ip_address
 from pathlib import Path
 
 import orjson
-from aiohttp import ClientError, ClientSession, ClientTimeout, DummyCookieJar, TCPConnector
+from aiohttp import ClientError
 
 from mmconv.core.atomic_writes import atomic_write
 from mmconv.core.errors import ConfigError
-from mmconv.service.addresses import Resolver, Rules, check_url, is_public
+from mmconv.service.addresses import Rules, is_public
 from mmconv.service.errors import Problem
 from mmconv.service.settings import Settings
 
@@ -39,8 +39,6 @@ FOLDER = "webhooks"
 
 SECONDS = 15.0
 """The total time of an attempt."""
-
-WHAT = "the webhook"
 
 
 def signing_key() -> bytes | None:
@@ -62,7 +60,7 @@ def check_webhook(settings: Settings, url: str) -> None:
         message = f"webhook: this server sends none; its operator can set {SECRET}"
         raise Problem(400, message, param="webhook", code="webhooks_off")
     try:
-        check_url(url, _rules(settings), WHAT)
+        _rules(settings).check(url)
     except (OSError, ValueError) as error:
         raise Problem(400, str(error), param="webhook", code="invalid_webhook") from error
 
@@ -90,23 +88,20 @@ async def send_left_behind(settings: Settings) -> None:
 async def _deliver(settings: Settings, path: Path) -> None:
     """Send the webhook in a file. The file stays if the process ends meanwhile."""
     url, body = orjson.loads(await asyncio.to_thread(path.read_bytes))
-    await _attempt(settings, url, path.stem, body.encode())
-    await asyncio.to_thread(path.unlink, missing_ok=True)
-
-
-async def _attempt(settings: Settings, url: str, message_id: str, body: bytes) -> None:
     for pause in (0.0, *PAUSES):
         await asyncio.sleep(pause)
         try:
-            status = await _post(settings, url, message_id, body)
+            status = await _post(settings, url, path.stem, body.encode())
         except (ClientError, OSError, ValueError) as error:
-            log.warning("the webhook of %s: %s", message_id, error.__cause__ or error)
+            log.warning("the webhook of %s: %s", path.stem, error.__cause__ or error)
             continue
         if 200 <= status < 300:
-            log.info("the webhook of %s: delivered", message_id)
-            return
-        log.warning("the webhook of %s: refused with status %d", message_id, status)
-    log.error("the webhook of %s: not delivered, no attempt is left", message_id)
+            log.info("the webhook of %s: delivered", path.stem)
+            break
+        log.warning("the webhook of %s: refused with status %d", path.stem, status)
+    else:
+        log.error("the webhook of %s: not delivered, no attempt is left", path.stem)
+    await asyncio.to_thread(path.unlink, missing_ok=True)
 
 
 async def _post(settings: Settings, url: str, message_id: str, body: bytes) -> int:
@@ -121,16 +116,11 @@ async def _post(settings: Settings, url: str, message_id: str, body: bytes) -> i
         "webhook-signature": f"v1,{base64.b64encode(digest).decode()}",
     }
     async with (
-        ClientSession(
-            connector=TCPConnector(resolver=Resolver(rules, WHAT)),
-            cookie_jar=DummyCookieJar(),
-            timeout=ClientTimeout(total=SECONDS),
-        ) as session,
-        session.post(
-            check_url(url, rules, WHAT), data=body, headers=headers, allow_redirects=False
-        ) as response,
+        asyncio.timeout(SECONDS),
+        rules.open_session() as session,
+        session.post(rules.check(url), data=body, headers=headers, allow_redirects=False) as answer,
     ):
-        return response.status
+        return answer.status
 
 
 def _rules(settings: Settings) -> Rules:
@@ -139,4 +129,5 @@ def _rules(settings: Settings) -> Rules:
     def allowed(address: str) -> bool:
         return is_public(address) or any(ip_address(address) in network for network in networks)
 
-    return Rules(allowed=allowed, schemes=("https", *(("http",) if networks else ())), port=None)
+    schemes = ("https", "http") if networks else ("https",)
+    return Rules(what="the webhook", allowed=allowed, schemes=schemes, port=None)

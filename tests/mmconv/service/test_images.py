@@ -8,7 +8,7 @@ import socket
 import ssl
 import threading
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from mmconv.core.keys import hash_bytes
 from mmconv.service import request_images
 from mmconv.service.addresses import Rules, is_public
 from mmconv.service.errors import Problem
-from mmconv.service.request_images import fetch
+from mmconv.service.request_images import PUBLIC, fetch
 from tests.mmconv.service.conftest import Serve, Served
 from tests.mmconv.service.hostile import show
 from tests.mmconv.service.run_settings import drawn, request, until
@@ -163,7 +163,8 @@ class World:
 
     @property
     def rules(self) -> Rules:
-        return Rules(
+        return replace(
+            PUBLIC,
             allowed=lambda address: address == OUTSIDE,
             port=self.port,
             trust=client_context(),
@@ -335,7 +336,7 @@ async def test_a_public_fetch_opens_no_connection_inside() -> None:
     port = server.sockets[0].getsockname()[1]
     for host in ("127.0.0.1", "localhost", "2130706433", "127.1", "[::ffff:127.0.0.1]", "0"):
         with pytest.raises(Problem):
-            await fetch(f"https://{host}:{port}/", 1000, "image", Rules(port=port))
+            await fetch(f"https://{host}:{port}/", 1000, "image", replace(PUBLIC, port=port))
     # Connections are accepted in order: the test's own is the last, and here the only one.
     _, own = await asyncio.open_connection("127.0.0.1", port)
     await until(lambda: str(own.get_extra_info("sockname")) in tried)
