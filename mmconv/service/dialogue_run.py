@@ -41,7 +41,7 @@ from mmconv.core.judges import JUDGE
 from mmconv.core.keys import hash_bytes
 from mmconv.core.plans import Finished, Plan
 from mmconv.core.types import Call, Failure, Image, Outcome, Reply, Skipped
-from mmconv.service.inline import presentable_outcomes, verdict_state
+from mmconv.service.models import presentable_outcomes, verdict_state
 from mmconv.service.requests import Words
 
 Condition: TypeAlias = (
@@ -300,7 +300,12 @@ def _judged(judgement: Judgement, call: Call, outcomes: Mapping[str, Outcome]) -
 
 
 def _scores(result: ConditionResult) -> Iterator[NamedScore]:
-    for (grading, turn), judged in _by_turn(result).items():
+    of_turns = ((turn.turn, turn.judgements) for turn in result.turns)
+    groups: dict[tuple[GradingName, int], list[JudgedTurn]] = {}
+    for number, judgements in [*of_turns, (OVERALL, result.overall)]:
+        for each in judgements:
+            groups.setdefault((each.grading, number), []).append(each)
+    for (grading, turn), judged in groups.items():
         why = next((each.why for each in judged if each.score is None), None)
         yield NamedScore(
             name=score_name(turn, result.given),
@@ -331,15 +336,6 @@ def _deltas(conditions: Sequence[ConditionResult], scores: Sequence[NamedScore])
                 value=(after.value or 0.0) - (before.value or 0.0) if why is None else None,
                 why=why,
             )
-
-
-def _by_turn(result: ConditionResult) -> Mapping[tuple[GradingName, int], Sequence[JudgedTurn]]:
-    turns: dict[tuple[GradingName, int], list[JudgedTurn]] = {}
-    judgements = ((turn.turn, turn.judgements) for turn in result.turns)
-    for number, judged in [*judgements, (OVERALL, result.overall)]:
-        for each in judged:
-            turns.setdefault((each.grading, number), []).append(each)
-    return turns
 
 
 def _usage(finished: Iterable[Finished]) -> CallUsage:

@@ -31,9 +31,8 @@ from mmconv.service.access import Asker, Caller, Chatter, Shared
 from mmconv.service.dialogue_run import DialogueRequest, DialogueRun, DialogueSettings
 from mmconv.service.errors import Problem, json_response
 from mmconv.service.images import keep_image
-from mmconv.service.inline import build_benchmark, check_answered
 from mmconv.service.jobs import Work, job_page, remove_job, submitted_job, wait
-from mmconv.service.models import run_plans
+from mmconv.service.models import check_answered, run_plans
 from mmconv.service.openapi import LOCATION, answers, documented, stopped
 from mmconv.service.request_images import RequestImages, request_images, work_on_image
 from mmconv.service.requests import (
@@ -45,6 +44,7 @@ from mmconv.service.requests import (
     while_connected,
 )
 from mmconv.service.run_requests import (
+    build_benchmark,
     convbench_only,
     decisive,
     is_offline,

@@ -100,12 +100,6 @@ def json_response(
     return Response(orjson.dumps(value), status, headers, media_type="application/json")
 
 
-def no_model(name: str, param: str) -> Problem:
-    """404 for a model that is not configured, named in the field `param`."""
-    message = f"no model {name!r} here; GET /v1/models lists them"
-    return Problem(404, message, param=param, code="model_not_found")
-
-
 def ending() -> Problem:
     """503 while the process shuts down."""
     return Problem(503, "the server is ending", code="draining", retry_after=10)

@@ -12,36 +12,35 @@ from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.responses import Response
 
 from judges import read_verdict
 from mmconv.api import JudgedCall, JudgedScore, Judgement, JudgeReply
-from mmconv.benchmarks.base import Sample
+from mmconv.benchmarks.base import Benchmark, Sample
+from mmconv.benchmarks.base.dataset import Choice, Dataset
 from mmconv.benchmarks.base.results import NOT_JUDGED
+from mmconv.benchmarks.base.sample import IMAGES, OpenImage
 from mmconv.benchmarks.registry import CLASSES, find_class
 from mmconv.core.config import CANDIDATE, ModelSpec
 from mmconv.core.errors import InputError, PlanError
 from mmconv.core.graph import check, dependencies
 from mmconv.core.judges import JUDGE
 from mmconv.core.plans import Plan
-from mmconv.core.types import Call, Failure, Outcome, Reply, Skipped
+from mmconv.core.types import Call, Failure, Image, Outcome, Reply, Skipped
 from mmconv.service.access import Caller, Chatter, Shared
-from mmconv.service.errors import Problem, json_response, presentable
-from mmconv.service.inline import (
-    NOT_SENT,
-    AnyBenchmark,
-    build_benchmark,
+from mmconv.service.errors import Problem, json_response, presentable, validation_problem
+from mmconv.service.models import (
     check_answered,
     presentable_outcomes,
-    read_sample,
+    run_plans,
     verdict_state,
 )
-from mmconv.service.models import run_plans
 from mmconv.service.openapi import documented
-from mmconv.service.request_images import request_images
+from mmconv.service.request_images import RequestImages, request_images
 from mmconv.service.requests import JsonRoute, Words, check_bounds, check_volume, while_connected
 from mmconv.service.run_requests import (
+    build_benchmark,
     build_problem,
     check_options,
     convbench_only,
@@ -60,6 +59,9 @@ REPLAYED = "replayed"
 
 NOT_MADE: Outcome = Skipped(because=NOT_JUDGED, reason="absent")
 """The outcome of calls of an ordinary run that are not made."""
+
+NOT_SENT = Image(sha256="0" * 64, media_type="", width=0, height=0)
+"""Stands for an image that the request leaves out. No call that is made may show it."""
 
 Role = Annotated[str, Field(pattern=r"^[\w-]{1,64}$")]
 
@@ -105,7 +107,7 @@ async def judge(shared: Service, caller: Caller, asked: JudgementRequest) -> Jud
     benchmark = _benchmark(shared, asked)
     condition = asked.condition or benchmark.conditions[0]
     with request_images(shared, caller.as_owner) as images:
-        sample = await read_sample(images, benchmark, asked.sample)
+        sample = await _read_sample(images, benchmark, asked.sample)
         texts = {f"replies.{call_id}": text for call_id, text in asked.replies.items()}
         length = check_bounds({"sample": sample, **texts}, shared.settings.sizes)
         check_volume(length, shared.settings.sizes.turns, "sample")
@@ -146,7 +148,7 @@ async def judge(shared: Service, caller: Caller, asked: JudgementRequest) -> Jud
     )
 
 
-def _benchmark(shared: Service, asked: JudgementRequest) -> AnyBenchmark:
+def _benchmark(shared: Service, asked: JudgementRequest) -> Benchmark[Any, Any]:
     """The benchmark as the request sets it up; raises `Problem`."""
     spec = named_model(shared.settings, asked.judge, JUDGE)
     if is_offline(spec) and spec.provider not in offline_judges(asked.benchmark):
@@ -161,7 +163,67 @@ def _benchmark(shared: Service, asked: JudgementRequest) -> AnyBenchmark:
     return build_benchmark(shared.settings, asked.benchmark, asked.options, {**models, JUDGE: spec})
 
 
-def _plan_calls(benchmark: AnyBenchmark, sample: Sample, condition: str) -> tuple[Call, ...]:
+async def _read_sample(
+    images: RequestImages, benchmark: Benchmark[Any, Any], fields: Mapping[str, Any]
+) -> Sample:
+    """The sample in the field `sample` of a request, as the only one of the benchmark's dataset.
+
+    Images are named as in all requests. The id and a single image may be left out. Raises
+    `Problem`, naming the field.
+    """
+    kind = benchmark.sample_type
+    document = dict(fields)
+    for name, field in kind.model_fields.items():
+        alias = field.validation_alias
+        if name in fields or alias in fields:
+            continue
+        if name == "id" or (field.annotation is Image and field.is_required()):
+            document[alias if isinstance(alias, str) else name] = (
+                "request" if name == "id" else NOT_SENT
+            )
+    names: set[str] = set()
+
+    def note(name: str) -> Image:
+        names.add(name)
+        return NOT_SENT
+
+    sample = _validate(kind, document, note)
+    opened = {
+        text: await images.image(text, param)
+        for param, text in _texts("sample", fields if names else {})
+        if text in names
+    }
+    for name in names:
+        if name not in opened:
+            message = f"sample: {name} is not an image; name one by image:<id> or a data URI"
+            raise Problem(400, message, param="sample")
+    sample = _validate(kind, document, opened.__getitem__) if names else sample
+    benchmark.dataset = Dataset(samples=(sample,), choice=Choice(), bad={})
+    return sample
+
+
+def _validate(kind: type[Sample], document: Mapping[str, Any], open_image: OpenImage) -> Sample:
+    try:
+        return kind.model_validate(document, extra="forbid", context={IMAGES: open_image})
+    except ValidationError as error:
+        details = error.errors(include_url=False)
+        errors = [{**detail, "loc": ("body", "sample", *detail["loc"])} for detail in details]
+        raise validation_problem(errors, {"sample": document}) from error
+
+
+def _texts(param: str, value: Any) -> Iterator[tuple[str, str]]:
+    """Every text in a JSON value, with its place."""
+    if isinstance(value, str):
+        yield param, value
+    elif isinstance(value, list):
+        for place, item in enumerate(value):
+            yield from _texts(f"{param}[{place}]", item)
+    elif isinstance(value, Mapping):
+        for name, item in value.items():
+            yield from _texts(f"{param}.{name}", item)
+
+
+def _plan_calls(benchmark: Benchmark[Any, Any], sample: Sample, condition: str) -> tuple[Call, ...]:
     """The calls of an ordinary run, each after what it needs; raises `Problem`."""
     try:
         return check(benchmark.calls(sample, condition))

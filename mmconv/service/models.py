@@ -13,11 +13,12 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final, cast
 
+from mmconv.api import VerdictState
 from mmconv.core.errors import ConfigError, FailureKind
 from mmconv.core.plans import Finished, Plan
 from mmconv.core.protocols import Listen
 from mmconv.core.run_stats import RunStats
-from mmconv.core.types import Failure, Message, Reply, Sampling
+from mmconv.core.types import Failure, Message, Outcome, Reply, Sampling, Skipped
 from mmconv.engine import RoleModel, Runner
 from mmconv.service.access import Caller
 from mmconv.service.errors import Problem, presentable, without_runs
@@ -108,6 +109,21 @@ async def run_plans(
     return finished
 
 
+def check_answered(finished: list[Finished]) -> None:
+    """Raise the first failure as a `Problem` if no call that was made has a reply."""
+    outcomes = [
+        outcome
+        for each in finished
+        for call_id, outcome in each.outcomes.items()
+        if call_id not in each.plan.replies
+    ]
+    if any(isinstance(outcome, Reply) for outcome in outcomes):
+        return
+    for outcome in outcomes:
+        if isinstance(outcome, Failure):
+            raise problem_of_failure(outcome)
+
+
 @contextmanager
 def _loadable(*models: str) -> Iterator[None]:
     """Raise `Problem` 503 if one of the models called within cannot be loaded."""
@@ -167,3 +183,25 @@ def _log_failure(model: str, kind: str, message: str) -> None:
     """Log a failure whose message the client does not get: the request did not cause it."""
     if FAILED[cast("FailureKind", kind)][0] >= 500:
         log.warning("%s: the model %s failed (%s): %s", traced(), model, kind, message)
+
+
+def presentable_outcomes(finished: Finished) -> dict[str, Outcome]:
+    """The outcomes by call id, with the messages of failures as clients may see them."""
+    return {
+        call_id: replace(
+            outcome, message=without_runs(words_of_failure(outcome.kind, outcome.message))
+        )
+        if isinstance(outcome, Failure)
+        else outcome
+        for call_id, outcome in finished.outcomes.items()
+    }
+
+
+def verdict_state(outcome: Outcome, *, is_read: bool) -> VerdictState:
+    """The state of a judgement whose request ended like this."""
+    match outcome:
+        case Failure():
+            return "failed"
+        case Skipped():
+            return "skipped"
+    return "parsed" if is_read else "unparsed"

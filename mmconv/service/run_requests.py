@@ -18,17 +18,24 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, ValidationError, model_validator
 
-from mmconv.benchmarks.options import Description, describe, file_options, without_idle_judge
+from mmconv.benchmarks.base import Benchmark
+from mmconv.benchmarks.options import (
+    Description,
+    as_new,
+    describe,
+    file_options,
+    without_idle_judge,
+)
 from mmconv.benchmarks.registry import CLASSES, TITLES, find_class
 from mmconv.core.config import ModelSpec, RunSpec, SamplingSpec, accept_seats
 from mmconv.core.documents import describe_problems
 from mmconv.core.errors import ConfigError, DataError, InputError
+from mmconv.core.judges import JUDGE
 from mmconv.core.keys import hash_json
 from mmconv.engine.identity import OPERATIONAL
 from mmconv.engine.setup import check_key, check_keys, find_benchmark
 from mmconv.service.errors import (
     Problem,
-    no_model,
     plainly,
     presentable,
     validation_problem,
@@ -115,12 +122,6 @@ def resolve(settings: Settings, request: RunRequest, own: DataSpec | None = None
     return without_idle_judge(spec)
 
 
-def require_keys(request: RunRequest, spec: RunSpec) -> None:
-    """Raise `Problem` 409 for a model whose key is not set here."""
-    for role, model in spec.models.items():
-        require_key(model, request.models[role], f"models.{role}")
-
-
 def name_run(request: RunRequest, spec: RunSpec) -> str:
     """The run's id: dataset, candidate, and a hash of all that it depends on. Safe in a URL."""
     digest = hash_json([request.data, decisive(spec)])[:12]
@@ -139,7 +140,8 @@ def named_model(settings: Settings, name: str, param: str) -> ModelSpec:
     Raises `Problem` 404; `param` is the field of the request that named it.
     """
     if name not in settings.models:
-        raise no_model(name, param)
+        message = f"no model {name!r} here; GET /v1/models lists them"
+        raise Problem(404, message, param=param, code="model_not_found")
     model = settings.models[name]
     return model if model.name else model.model_copy(update={"name": name})
 
@@ -249,6 +251,9 @@ def convbench_only(judge: str, param: str) -> Problem:
 
 CODE = "invalid_run"
 
+NO_FILE = "unused"
+"""The value of options that locate data if the sample comes with the request."""
+
 UNTOLD = "the benchmark cannot be built with these options, or from this data"
 """The message if the benchmark's own exposes this machine."""
 
@@ -282,6 +287,30 @@ def build_problem(error: InputError, spec: RunSpec) -> Problem:
         message = f"the data cannot be read on the server; its owner can fix that: {detail}"
         return Problem(409, message, param="data", code="data_unusable")
     return Problem(400, presentable(message, UNTOLD), param=param, code=CODE)
+
+
+def build_benchmark(
+    settings: Settings, name: str, options: Mapping[str, Any], models: Mapping[str, ModelSpec]
+) -> Benchmark[Any, Any]:
+    """The benchmark without data, with the operator's prompts; `models` are by role.
+
+    Raises `Problem` 400, naming the option.
+    """
+    kind = find_class(name)
+    fields = kind.options_type.model_fields
+    files = {option for option in file_options(kind.options_type) if fields[option].is_required()}
+    is_offline = JUDGE in models and models[JUDGE].provider in kind.offline_judges
+    spec = RunSpec(
+        benchmark=name,
+        options={**dict.fromkeys(files, NO_FILE), **options},
+        models=models,
+        prompts=None if is_offline else settings.prompt_folder(name),
+    )
+    try:
+        benchmark: Benchmark[Any, Any] = kind(as_new(spec))
+    except InputError as error:
+        raise build_problem(error, spec) from error
+    return benchmark
 
 
 @contextmanager

@@ -41,7 +41,7 @@ from mmconv.service.run_requests import (
     build_problem,
     name_run,
     reading_data,
-    require_keys,
+    require_key,
     resolve,
 )
 from mmconv.service.settings import OWN_DATA
@@ -125,7 +125,8 @@ async def submit_run(
         run, spec = name_run(asked, new), new
         known = await shared.queue.get(run)
     if known is None or not known.is_current:
-        require_keys(asked, spec)
+        for role, model in spec.models.items():
+            require_key(model, asked.models[role], f"models.{role}")
     if known is None:
         try:
             await shared.benchmark(spec)

@@ -30,9 +30,16 @@ from mmconv.engine.run import Evaluation
 from mmconv.engine.setup import build_benchmark, build_models, model_identity
 from mmconv.run_folder.layout import SPEC
 from mmconv.service.datasets import Datasets, OwnDataset
-from mmconv.service.errors import Problem, no_model
+from mmconv.service.errors import Problem
 from mmconv.service.metrics import Meter, Metrics
-from mmconv.service.run_requests import CUSTOM, RunRequest, description, name_run, resolve
+from mmconv.service.run_requests import (
+    CUSTOM,
+    RunRequest,
+    description,
+    name_run,
+    named_model,
+    resolve,
+)
 from mmconv.service.settings import DataSpec, Settings
 from mmconv.store import Store
 from mmconv.store.connections import require_folder
@@ -268,8 +275,7 @@ class Service(Readable):
 
         Raises `Problem` 404; `param` is the field of the request that named it.
         """
-        if name not in self.models.roles:
-            raise no_model(name, param)
+        named_model(self.settings, name, param)
         return self.models.roles[name]
 
     async def benchmark(self, spec: RunSpec) -> Benchmark[Any, Any]:
