@@ -22,6 +22,7 @@ from mmconv.core.keys import content_key
 from mmconv.core.types import Message, Part, Reply, Sampling, Text
 from mmconv.service.access import Asker, Caller, Chatter, Shared
 from mmconv.service.chat_protocol import (
+    FINISHES,
     NEUTRAL,
     ChatCompletion,
     ChatMessage,
@@ -31,6 +32,7 @@ from mmconv.service.chat_protocol import (
     ModelCard,
     ModelList,
     SystemMessage,
+    usage_of,
 )
 from mmconv.service.errors import Problem, json_response
 from mmconv.service.models import ask
@@ -146,6 +148,8 @@ async def answer(
 
 def _chosen(shared: Service, asked: ChatRequest) -> dict[str, Any]:
     """The fields of the sampling that the client sets. Raises `Problem` 400."""
+    spec = shared.settings.models[asked.model]
+    provider = provider_of(spec)
     chosen: dict[str, Any] = {
         "temperature": asked.temperature,
         "top_p": asked.top_p,
@@ -158,25 +162,17 @@ def _chosen(shared: Service, asked: ChatRequest) -> dict[str, Any]:
     if asked.stop is not None:
         chosen["stop"] = (asked.stop,) if isinstance(asked.stop, str) else tuple(asked.stop)
     if asked.output_schema is not None:
-        spec = shared.settings.models[asked.model]
-        if not provider_of(spec).guides_output(spec):
+        if not provider.guides_output(spec):
             raise Problem(400, "this model cannot be held to a schema", param="response_format")
         chosen["schema"] = orjson.dumps(asked.output_schema).decode()
-    if extra := _extra(shared, asked):
-        chosen["extra"] = extra
-    return {name: value for name, value in chosen.items() if value is not None}
-
-
-def _extra(shared: Service, asked: ChatRequest) -> dict[str, Any]:
-    """The fields that go to the model as they are. Raises `Problem` 400 if it does not take one."""
-    spec = shared.settings.models[asked.model]
-    extra, known = asked.extra(), provider_of(spec).extra_fields(spec)
+    extra, known = asked.extra(), provider.extra_fields(spec)
     for name, value in extra.items():
         if name not in known and value not in NEUTRAL[name]:
             raise Problem(400, f"{name}: this model does not take it; leave it out", param=name)
     length = {"chat_template_kwargs": orjson.dumps(extra.get("chat_template_kwargs")).decode()}
     check_bounds(length, shared.settings.sizes)
-    return {name: value for name, value in extra.items() if name in known}
+    chosen["extra"] = {name: value for name, value in extra.items() if name in known} or None
+    return {name: value for name, value in chosen.items() if value is not None}
 
 
 async def _message(message: ChatMessage, param: str, images: RequestImages) -> Message:
@@ -196,13 +192,23 @@ async def _message(message: ChatMessage, param: str, images: RequestImages) -> M
 
 async def _events(answers: Answers, head: CompletionHead, with_usage: bool) -> AsyncIterator[bytes]:
     for index in range(head.choices):
-        yield write_event(head.first_chunk(index))
+        yield write_event(head.chunk(index, {"role": "assistant", "content": ""}))
     async for piece in answers:
-        yield AT_WORK if piece is None else write_event(head.piece_chunk(*piece))
+        if piece is None:
+            yield AT_WORK
+            continue
+        index, channel, text = piece
+        field = "content" if channel == "text" else "reasoning_content"
+        yield write_event(head.chunk(index, {field: text}))
     for index, reply in enumerate(answers.replies):
-        yield write_event(head.last_chunk(index, reply))
+        finish = FINISHES[reply.finish]
+        last = head.chunk(index, {}, finish_reason=finish, logprobs=reply.logprobs)
+        yield write_event(last | {"mmconv": head.beyond(reply).model_dump()})
     if with_usage:
-        yield write_event(head.usage_chunk(answers.replies))
+        usage = usage_of(answers.replies)
+        yield write_event(
+            head.chunk(0, {}) | {"choices": [], "usage": usage and usage.model_dump()}
+        )
 
 
 def _card(shared: Service, name: str) -> ModelCard:

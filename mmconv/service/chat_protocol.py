@@ -21,7 +21,6 @@ from pydantic import (
     model_validator,
 )
 
-from mmconv.core.protocols import Channel
 from mmconv.core.types import ANY_OBJECT, Finish, Reply
 from mmconv.service.requests import HOTTEST, Word
 
@@ -365,48 +364,26 @@ class CompletionHead:
             choices=choices,
             usage=usage_of(replies),
             system_fingerprint=self.fingerprint[:16],
-            mmconv=self._beyond(replies[0]),
+            mmconv=self.beyond(replies[0]),
         )
 
-    def first_chunk(self, index: int) -> dict[str, Any]:
-        """The first chunk of an answer, without text."""
-        return self._chunk(index, {"role": "assistant", "content": ""})
-
-    def piece_chunk(self, index: int, channel: Channel, text: str) -> dict[str, Any]:
-        """A chunk with a piece of an answer."""
-        return self._chunk(index, {"content" if channel == "text" else "reasoning_content": text})
-
-    def last_chunk(self, index: int, reply: Reply) -> dict[str, Any]:
-        """The chunk that ends an answer. It has the fields beyond OpenAI's protocol."""
-        last = self._chunk(index, {}, FINISHES[reply.finish], reply.logprobs)
-        return last | {"mmconv": self._beyond(reply).model_dump()}
-
-    def usage_chunk(self, replies: Sequence[Reply]) -> dict[str, Any]:
-        """The chunk with the tokens of all answers, without one itself."""
-        usage = usage_of(replies)
-        return self._chunk(0, {}) | {"choices": [], "usage": usage and usage.model_dump()}
-
-    def _beyond(self, reply: Reply) -> Beyond:
+    def beyond(self, reply: Reply) -> Beyond:
+        """The fields beyond OpenAI's protocol."""
         images = [
             Seen(id=image.sha256, width=image.width, height=image.height) for image in reply.seen
         ]
         return Beyond(images=images, seconds=reply.seconds, fingerprint=self.fingerprint)
 
-    def _chunk(
-        self,
-        index: int,
-        delta: Mapping[str, str],
-        finish: str | None = None,
-        logprobs: Mapping[str, Any] | None = None,
-    ) -> dict[str, Any]:
-        choice = {"index": index, "delta": delta, "logprobs": logprobs, "finish_reason": finish}
+    def chunk(self, index: int, delta: Mapping[str, str], **ended: Any) -> dict[str, Any]:
+        """A chunk of the answer `index`; the last one of an answer says how it `ended`."""
+        choice = {"index": index, "delta": delta, "logprobs": None, "finish_reason": None}
         return {
             "id": self.id,
             "object": "chat.completion.chunk",
             "created": self.created,
             "model": self.model,
             "system_fingerprint": self.fingerprint[:16],
-            "choices": [choice],
+            "choices": [choice | ended],
         }
 
 

@@ -71,7 +71,9 @@ class Gate:
             if not shared.draining.is_set() or (answer.begun and not answer.streams):
                 raise
             if answer.begun:
-                await answer.end_stream(ending())
+                # as OpenAI's protocol does
+                last = b"data: " + orjson.dumps(ending().body) + b"\n\ndata: [DONE]\n\n"
+                await answer.send({"type": "http.response.body", "body": last})
             else:
                 await ending().response()(scope, receive, answer.send)
         except Exception:
@@ -187,11 +189,6 @@ class Answer:
         elif self.begun and (self._method == "HEAD" or self.status == 304):
             self._ended = True
             await self._send({"type": "http.response.body", "body": b"", "more_body": False})
-
-    async def end_stream(self, problem: Problem) -> None:
-        """End a stream of events with the problem, as OpenAI's protocol does."""
-        last = b"data: " + orjson.dumps(problem.body) + b"\n\ndata: [DONE]\n\n"
-        await self.send({"type": "http.response.body", "body": last, "more_body": False})
 
     def _is_current(self, status: int, headers: Headers) -> bool:
         """Whether the client already has what would be sent."""

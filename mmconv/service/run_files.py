@@ -124,20 +124,17 @@ def score_page(
     """
     page: list[Any] = []
     path = folder / SCORES
-    if after and not _ends_line(path, after - 1):
-        raise unknown_page()
+    if after:
+        with _needed(), path.open("rb") as file:
+            file.seek(min(after - 1, path.stat().st_size))
+            if file.read(1) != b"\n":
+                raise unknown_page()
     for line in read_lines(path, after):
         if len(page) == limit:
             return page, line.begin
         if _is_chosen(line.record, chosen):
             page.append(line.record)
     return page, None
-
-
-def _ends_line(path: Path, at: int) -> bool:
-    with _needed(), path.open("rb") as file:
-        file.seek(min(at, path.stat().st_size))
-        return file.read(1) == b"\n"
 
 
 def _is_chosen(score: Mapping[str, Any], chosen: Mapping[str, Any]) -> bool:

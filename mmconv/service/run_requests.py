@@ -77,10 +77,6 @@ class RunRequest(BaseModel):
     def _accept_seats(cls, value: Any) -> Any:
         return accept_seats(value)
 
-    def canonical(self) -> str:
-        """The request as JSON, without fields that were not set."""
-        return self.model_dump_json(exclude_unset=True)
-
     def unnamed(self) -> dict[str, Any]:
         """The fields that name nothing of the operator's. `RunSpec` has them too."""
         named = ("data", "models", "options", "webhook")

@@ -138,7 +138,7 @@ async def submit_run(
             id=run,
             kind=RUN,
             owner=caller.name,
-            spec=asked.canonical(),
+            spec=asked.model_dump_json(exclude_unset=True),
             benchmark=spec.benchmark,
             model=asked.models["candidate"],
         ),

@@ -368,7 +368,7 @@ async def test_jobs_of_earlier_settings_fail_and_say_so(serve: Serve, tmp_path: 
     """Others' results would depend on other models than their ids stand for."""
     served = await serve()
     queue = served.shared.queue
-    gone = RunRequest(data="gone", models={"candidate": "echo"}).canonical()
+    gone = RunRequest(data="gone", models={"candidate": "echo"}).model_dump_json()
     talk = DialogueRequest.model_validate({**TALK, "model": "echo"}).model_dump_json()
     await queue.submit(NewJob(id="x", kind="run", owner="local", spec=gone))
     await queue.submit(
