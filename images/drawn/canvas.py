@@ -17,7 +17,8 @@ from typing import Final, Literal, TypeAlias
 
 from PIL import Image, ImageDraw, ImageFont
 
-Colour: TypeAlias = tuple[int, int, int]
+from images.drawn.words import Colour, load_table
+
 Point: TypeAlias = tuple[float, float]
 Face: TypeAlias = Literal["sans", "bold", "serif", "mono"]
 
@@ -36,19 +37,7 @@ _FILES: Final[dict[Face, str]] = {
     "serif": "DejaVuSerif.ttf",
     "mono": "DejaVuSansMono.ttf",
 }
-
-
-_CORNERS: Final[dict[str, list[tuple[float, float]]]] = {
-    "square": [(45 + 90 * turn, 1.13) for turn in range(4)],
-    "triangle": [(120 * turn, 1.2) for turn in range(3)],
-    "diamond": [(0, 1.25), (90, 0.85), (180, 1.25), (270, 0.85)],
-    "star": [(36 * turn, 1.25 if turn % 2 == 0 else 0.52) for turn in range(10)],
-    "cross": [
-        (90 * turn + corner, far)
-        for turn in range(4)
-        for corner, far in ((-17, 1.15), (17, 1.15), (45, 0.48))
-    ],
-}
+_CORNERS: Final[dict[str, list[Point]]] = load_table("outlines")["marks"]
 
 
 class Canvas:
@@ -101,7 +90,7 @@ class Canvas:
     def mark(
         self, shape: str, centre: Point, radius: float, fill: Colour, outline: Colour | None = None
     ) -> None:
-        """A circle or a shape of `_CORNERS`; those of one radius have about equal areas."""
+        """A circle or a shape of `outlines.toml`; those of one radius have about equal areas."""
         if shape == "circle":
             self.disc(centre, radius * 0.95, fill, outline=outline, width=1.5)
             return

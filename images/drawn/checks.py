@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from images.drawn.reading import gives_answer, plain, statements
-from images.drawn.truth import Check, Fact, Value, find_terms
-from images.drawn.words import Slot, Term, Text, joined, text
+from images.drawn.truth import Check, Fact, Value
+from images.drawn.words import TEXTS, Slot, Term, Text, find_terms, joined
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +79,27 @@ def json_object(keys: Sequence[str]) -> Rule:
     return Rule("JSON", holds, {"keys": ", ".join(f'"{key}"' for key in keys)})
 
 
+def write_rules(
+    picked: Sequence[Fact],
+    answer: Value,
+    facts: Sequence[Fact],
+    length: int,
+    level: int,
+    avoided: Text,
+) -> list[Rule]:
+    """More sentences and rules at higher levels; no `length` means a JSON object."""
+    subjects = [fact.subject for fact in picked]
+    rules = [states(picked, answer), gives(answer, facts)]
+    if not length:
+        return [*rules, json_object([*(subject.en for subject in subjects), "answer"])]
+    rules.append(sentences(length))
+    if level >= 4:
+        rules.append(avoids(avoided))
+    if level >= 6 and len(picked) > 1:
+        rules.append(ordered(subjects))
+    return rules
+
+
 def check_note(reply: str, rules: Sequence[Rule]) -> Check:
     """Check a creation; all rules but those of its content are its format."""
     missed = tuple(rule.name for rule in rules if not rule.holds(reply))
@@ -88,9 +109,10 @@ def check_note(reply: str, rules: Sequence[Rule]) -> Check:
 
 def wording(rules: Sequence[Rule]) -> Text:
     """All rules as one sentence, which names subjects, never their values or the answer."""
-    worded = [text("rules", rule.name).fill(**rule.slots) for rule in rules]
+    worded = [TEXTS["rules"][rule.name].fill(**rule.slots) for rule in rules]
     both = Text("; ".join(rule.en for rule in worded), "；".join(rule.zh for rule in worded))
-    return text("rules", "all").fill(rules=both)
+    all_rules: Text = TEXTS["rules"]["all"].fill(rules=both)
+    return all_rules
 
 
 def count_sentences(reply: str) -> int:

@@ -6,26 +6,18 @@ three conditions of ConvBench are nested.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from random import Random
+from typing import Any
 
 from images.drawn import boards, charts, clocks, crowds, maps, receipts, shapes, stacks
-from images.drawn.checks import (
-    Rule,
-    avoids,
-    check_note,
-    gives,
-    json_object,
-    ordered,
-    sentences,
-    states,
-    wording,
-)
+from images.drawn.checks import check_note, wording, write_rules
 from images.drawn.reading import check_answer, check_facts
 from images.drawn.truth import NO_UNIT, Dialogue, Draft, Drawing, Fact, Turn, Value, another
-from images.drawn.words import Language, Text, listed, text, texts
+from images.drawn.words import TEXTS, Language, Text, joined
 
 FAMILIES: dict[str, Callable[[Draft], Drawing]] = {
     module.__name__.rpartition(".")[2]: module.draw
@@ -33,6 +25,7 @@ FAMILIES: dict[str, Callable[[Draft], Drawing]] = {
 }
 """What makes a drawing of a draft."""
 LEVELS = range(1, 11)
+_WORDS: dict[str, Any] = TEXTS["dialogue"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,24 +49,26 @@ def draw_sample(family: str, level: int, seed: int, number: int, language: Langu
         stream = f"scenes/{'scenes' if seed else 'demo'}/{seed}/{number}"
     random = Random(stream)
     drawing = draw(family, level, random)
-    dialogue = drawing.script
-    if dialogue is None or language != "en":
-        dialogue = _write_dialogue(drawing, level, random, language)
-    return Sample(dialogue.turns, dialogue.caption, dialogue.answer, dialogue.demands, drawing)
+    if drawing.script and language == "en":
+        script = drawing.script
+        return Sample(script.turns, script.caption, script.answer, script.demands, drawing)
+    return _write_dialogue(drawing, level, random, language)
 
 
-def _write_dialogue(drawing: Drawing, level: int, random: Random, language: Language) -> Dialogue:
+def _write_dialogue(drawing: Drawing, level: int, random: Random, language: Language) -> Sample:
     facts, problem = drawing.facts, drawing.problem
     answer = problem.answer
     picked = tuple(random.sample(facts, min(len(facts), 1 + level // 3)))
     is_json = level >= 3 and random.random() < 0.25
     length = 0 if is_json else 2 + level // 3
-    rules = _rules(drawing, level, picked, length, random.choice(texts("dialogue", "avoided")))
-    style, reason = random.choice(STYLES), random.choice(texts("dialogue", "reasoned"))
-    ask = random.choice(texts("dialogue", "creations")).fill(what=wording(rules))
+    avoided = random.choice(_WORDS["avoided"])
+    style, reason = random.choice(STYLES), random.choice(_WORDS["reasoned"])
+    ask = random.choice(_WORDS["creations"])
+    rules = write_rules(picked, answer, facts, length, level, avoided)
 
     def conclude(value: Value) -> str:
-        return reason.fill(steps=problem.steps, answer=value)[language]
+        said: str = reason.fill(steps=problem.steps, answer=value)[language]
+        return said
 
     seen = Turn(
         "facts",
@@ -86,7 +81,7 @@ def _write_dialogue(drawing: Drawing, level: int, random: Random, language: Lang
     )
     reasoned = Turn(
         problem.task,
-        f"{problem.question[language]} {text('dialogue', 'end')[language]}",
+        f"{problem.question[language]} {_WORDS['end'][language]}",
         answer[language],
         conclude(answer),
         conclude(another(answer, random)),
@@ -95,18 +90,14 @@ def _write_dialogue(drawing: Drawing, level: int, random: Random, language: Lang
     )
     note = Turn(
         "note",
-        ask[language],
+        ask.fill(what=wording(rules))[language],
         f"{STYLES[0](picked, language)}\n{answer[language]}",
         _note(picked, answer, length, language),
         _note(_with_mistake(picked, random), answer, length, language),
         partial(check_note, rules=rules),
     )
-    return Dialogue(
-        turns=(seen, reasoned, note),
-        caption=STYLES[0](facts, language),
-        answer=answer[language],
-        demands=tuple(wording((rule,))[language] for rule in rules),
-    )
+    demands = tuple(wording([rule])[language] for rule in rules)
+    return Sample((seen, reasoned, note), seen.truth, answer[language], demands, drawing)
 
 
 def _with_mistake(facts: Sequence[Fact], random: Random) -> tuple[Fact, ...]:
@@ -117,33 +108,14 @@ def _with_mistake(facts: Sequence[Fact], random: Random) -> tuple[Fact, ...]:
     return tuple(changed)
 
 
-def _rules(
-    drawing: Drawing, level: int, picked: Sequence[Fact], length: int, avoided: Text
-) -> list[Rule]:
-    """More sentences and rules at higher levels; no `length` means a JSON object."""
-    answer = drawing.problem.answer
-    rules = [states(picked, answer), gives(answer, drawing.facts)]
-    if not length:
-        return [*rules, json_object([*(fact.subject.en for fact in picked), "answer"])]
-    rules.append(sentences(length))
-    if level >= 4:
-        rules.append(avoids(avoided))
-    if level >= 6 and len(picked) > 1:
-        rules.append(ordered([fact.subject for fact in picked]))
-    return rules
-
-
 def _note(facts: Sequence[Fact], value: Value, length: int, language: Language) -> str:
     """A note of `length` sentences, or a JSON object."""
-    answer = value[language]
     if not length:
-        pairs = [f'"{fact.subject.en}": "{fact.value[language]}"' for fact in facts]
-        return "{" + ", ".join([*pairs, f'"answer": "{answer}"']) + "}"
-    fact_text = text("dialogue", "fact")
-    stated = [fact_text.fill(name=fact.subject, value=fact.value)[language] for fact in facts]
-    slots = {"facts": listed(stated, language), "answer": answer}
-    written = [each.fill(**slots)[language] for each in texts("dialogue", "note")[:length]]
-    return ("" if language == "zh" else " ").join(written)
+        members = {fact.subject.en: fact.value[language] for fact in facts}
+        return json.dumps({**members, "answer": value[language]}, ensure_ascii=False)
+    said = [_WORDS["fact"].fill(name=fact.subject, value=fact.value) for fact in facts]
+    note = [each.fill(facts=joined(said), answer=value) for each in _WORDS["note"][:length]]
+    return ("" if language == "zh" else " ").join(sentence[language] for sentence in note)
 
 
 def _rows(facts: Sequence[Fact], language: Language, row: str, head: Text = NO_UNIT) -> str:
@@ -154,6 +126,6 @@ def _rows(facts: Sequence[Fact], language: Language, row: str, head: Text = NO_U
 STYLES: tuple[Callable[[Sequence[Fact], Language], str], ...] = (
     partial(_rows, row="{}: {}"),
     partial(_rows, row="- **{}**: {}"),
-    partial(_rows, row="{}: {}", head=text("dialogue", "head")),
+    partial(_rows, row="{}: {}", head=_WORDS["head"]),
 )
 """How references state facts."""

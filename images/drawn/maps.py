@@ -9,8 +9,8 @@ from itertools import combinations
 from random import Random
 
 from images.drawn.canvas import INK, WHITE, Canvas, Point, text_width
-from images.drawn.truth import Draft, Drawing, Fact, Name, Number, Problem, Step
-from images.drawn.words import PLACES, Term, joined, road, text
+from images.drawn.truth import Draft, Drawing, Fact, Name, Number, Problem
+from images.drawn.words import PLACES, TEXTS, Term, joined, road
 
 Road = tuple[int, int]
 
@@ -19,22 +19,15 @@ def draw(draft: Draft) -> Drawing:
     """Places with roads; the facts are the lengths of the roads."""
     random, plan = draft.random, draft.plan
     names = random.sample(PLACES, plan.places)
-    width, height = random.choice(((640, 520), (760, 600), (820, 560)))
-    points = _points(random, plan.places, width, height)
-    roads = _roads(random, points, plan)
+    size = random.choice(((640, 520), (760, 600), (820, 560)))
+    points = _points(random, plan.places, *size)
+    roads = _roads(random, points, plan.more)
     lengths = dict(zip(roads, random.sample(range(3, 60), len(roads)), strict=True))
-    image = _paint(draft, names, points, lengths, (width, height))
-    terms = {each: road(names[each[0]], names[each[1]]) for each in roads}
-    facts = tuple(Fact(terms[each], Number(lengths[each])) for each in roads)
-    every = combinations(range(plan.places), 2)
-    return Drawing(
-        png=image,
-        question=draft.question(),
-        facts=facts,
-        problem=_problem(draft, names, lengths),
-        guess=1 / 57,
-        others=tuple(road(names[a], names[b]) for a, b in every if (a, b) not in lengths),
-    )
+    png = _paint(draft, names, points, lengths, size)
+    facts = tuple(Fact(road(names[a], names[b]), Number(n)) for (a, b), n in lengths.items())
+    pool = [road(*ends) for ends in combinations(names, 2)]
+    question, problem = draft.question(), _problem(draft, names, lengths)
+    return Drawing(png, question, facts, problem, 1 / 57, pool)
 
 
 def _points(random: Random, count: int, width: int, height: int) -> list[Point]:
@@ -54,29 +47,28 @@ def _points(random: Random, count: int, width: int, height: int) -> list[Point]:
             return points
 
 
-def _roads(random: Random, points: Sequence[Point], plan: Step) -> list[Road]:
-    """Roads that join all places and do not cross: the shortest ones, and some more."""
-    ends = sorted(
-        combinations(range(len(points)), 2),
-        key=lambda each: math.dist(points[each[0]], points[each[1]]),
-    )
-    free = [each for each in ends if _is_free(points, each)]
+def _roads(random: Random, points: Sequence[Point], more: int) -> list[Road]:
+    """Roads that join all places: the shortest ones, and some more.
+
+    No other place is in the circle over a road, so that roads never cross (Gabriel's graph).
+    """
+
+    def is_free(a: Point, b: Point) -> bool:
+        middle, radius = ((a[0] + b[0]) / 2, (a[1] + b[1]) / 2), math.dist(a, b) / 2
+        others = (point for point in points if point not in (a, b))
+        return all(math.dist(middle, other) > radius for other in others)
+
+    every = combinations(range(len(points)), 2)
+    free = [(a, b) for a, b in every if is_free(points[a], points[b])]
+    free.sort(key=lambda ends: math.dist(points[ends[0]], points[ends[1]]))
     group = list(range(len(points)))
     roads: list[Road] = []
     for one, other in free:
         if group[one] != group[other]:
             roads.append((one, other))
             group = [group[one] if each == group[other] else each for each in group]
-    more = [each for each in free if each not in roads]
-    return sorted([*roads, *random.sample(more, min(plan.more, len(more)))])
-
-
-def _is_free(points: Sequence[Point], ends: Road) -> bool:
-    """Whether no other place is in the circle over a road (Gabriel's graph: roads never cross)."""
-    a, b = points[ends[0]], points[ends[1]]
-    middle, radius = ((a[0] + b[0]) / 2, (a[1] + b[1]) / 2), math.dist(a, b) / 2
-    others = (point for place, point in enumerate(points) if place not in ends)
-    return all(math.dist(middle, other) > radius for other in others)
+    rest = [each for each in free if each not in roads]
+    return sorted([*roads, *random.sample(rest, min(more, len(rest)))])
 
 
 def _paint(
@@ -97,21 +89,14 @@ def _paint(
         far = math.dist(start, end)
         swing = random.uniform(-plan.bend, plan.bend)
         across = (end[1] - start[1]) / far * swing, (start[0] - end[0]) / far * swing
-        middle = (start[0] + end[0]) / 2 + across[0], (start[1] + end[1]) / 2 + across[1]
-        canvas.line([start, middle, end], paint, 5)
-        half = text_width(str(length), plan.size, "bold") / 2 + 4
-        canvas.box(
-            (middle[0] - half, middle[1] - plan.size * 0.65),
-            (middle[0] + half, middle[1] + plan.size * 0.65),
-            WHITE,
-            outline=paint,
-            radius=4,
-        )
-        canvas.text(middle, str(length), plan.size, face="bold")
+        x, y = (start[0] + end[0]) / 2 + across[0], (start[1] + end[1]) / 2 + across[1]
+        canvas.line([start, (x, y), end], paint, 5)
+        half, high = text_width(str(length), plan.size, "bold") / 2 + 4, plan.size * 0.65
+        canvas.box((x - half, y - high), (x + half, y + high), WHITE, outline=paint, radius=4)
+        canvas.text((x, y), str(length), plan.size, face="bold")
     for name, (x, y) in zip(names, points, strict=True):
         canvas.disc((x, y), 9, WHITE, outline=INK, width=3)
-        half = text_width(name.en, plan.size, "bold") / 2 + 3
-        top = y + 12
+        half, top = text_width(name.en, plan.size, "bold") / 2 + 3, y + 12
         canvas.box((x - half, top), (x + half, top + plan.size * 1.35), ground, radius=4)
         canvas.text((x, top + plan.size * 0.68), name.en, plan.size, face="bold")
     return canvas.finish()
@@ -121,39 +106,30 @@ def _problem(draft: Draft, names: Sequence[Term], lengths: Mapping[Road, int]) -
     random = draft.random
     task = random.choice(("route", "route", "degree", "reach"))
     degrees = [sum(place in ends for ends in lengths) for place in range(len(names))]
-    if task == "degree" and sorted(degrees)[-1] > sorted(degrees)[-2]:
-        best = degrees.index(max(degrees))
-        answer = Name(names[best], tuple(names))
-        return draft.problem(task, answer, place=names[best], count=degrees[best])
+    if task == "degree" and degrees.count(max(degrees)) == 1:
+        best = names[degrees.index(max(degrees))]
+        return draft.problem(task, Name(best, tuple(names)), place=best, count=max(degrees))
     start, end = random.sample(range(len(names)), 2)
     if task == "reach":
         limit = random.choice((20, 30, 40, 50, 60))
-        near = [
-            names[place]
-            for place in range(len(names))
-            if place != start and _route(lengths, start, place)[0] <= limit
-        ]
-        listing = joined(near) if near else text("maps", task, "none")
-        number = Number(len(near))
-        return draft.problem(task, number, start=names[start], limit=limit, near=listing)
+        ways = {place: _route(lengths, start, place)[0] for place in range(len(names))}
+        near = [names[place] for place, way in ways.items() if place != start and way <= limit]
+        listing = joined(near) if near else TEXTS["maps"]["reach"]["none"]
+        answer = Number(len(near))
+        return draft.problem(task, answer, start=names[start], limit=limit, near=listing)
     length, places = _route(lengths, start, end)
     way = ", ".join(names[place].en for place in places)
-    ends = {"start": names[start], "end": names[end]}
-    return draft.problem("route", Number(length), way=way, **ends)
+    return draft.problem("route", Number(length), way=way, start=names[start], end=names[end])
 
 
 def _route(lengths: Mapping[Road, int], start: int, end: int) -> tuple[int, list[int]]:
     """The length of the shortest way and its places (Dijkstra)."""
     ahead, seen = [(0, [start])], set[int]()
-    while ahead:
+    while ahead[0][1][-1] != end:
         length, places = heappop(ahead)
-        here = places[-1]
-        if here == end:
-            return length, places
-        if here in seen:
-            continue
-        seen.add(here)
-        for ends, more in lengths.items():
-            if here in ends:
-                heappush(ahead, (length + more, [*places, sum(ends) - here]))
-    raise ValueError("the places are not joined")
+        if (here := places[-1]) not in seen:
+            seen.add(here)
+            for ends, more in lengths.items():
+                if here in ends:
+                    heappush(ahead, (length + more, [*places, sum(ends) - here]))
+    return ahead[0]

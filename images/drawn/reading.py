@@ -11,10 +11,10 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any
 
-from images.drawn.truth import Check, Fact, Mention, Name, Outcome, Plain, Value, find_terms
-from images.drawn.words import PATTERNS, Term, load_table
+from images.drawn.truth import Check, Fact, Name, Outcome, Plain, Value
+from images.drawn.words import PATTERNS, READING, Mention, Term, find_terms
 
 HEDGED = "hedged"
 """The plain form of a value that a reply leaves open."""
@@ -342,9 +342,8 @@ def _links(
     return links
 
 
-_READING: Final = load_table("reading")
-_MARKUP = [(re.compile(pattern, re.MULTILINE), plainer) for pattern, plainer in _READING["markup"]]
-_ONES, _TENS = _READING["ones"], dict(zip(_READING["tens"], range(20, 100, 10), strict=True))
+_MARKUP = [(re.compile(pattern, re.MULTILINE), plainer) for pattern, plainer in READING["markup"]]
+_ONES, _TENS = READING["ones"], dict(zip(READING["tens"], range(20, 100, 10), strict=True))
 _ENGLISH = {word: number for number, word in enumerate(_ONES)} | _TENS
 _ENGLISH |= {f"{ten}-{one}": _TENS[ten] + _ENGLISH[one] for ten in _TENS for one in _ONES[1:10]}
 _WORD = re.compile(

@@ -2,7 +2,7 @@
 
 Perception asks what only the image answers. Its answer names things, in one order or in two groups.
 Reasoning asks about just these things: a verdict on each, then a number. Creation asks for a short
-text that names all of them and the number. The sentences are in `texts.toml`.
+text that names all of them and the number. The sentences are in `script.toml`.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from random import Random
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from images.drawn.reading import bindings, masked, plain
-from images.drawn.truth import Check, Dialogue, Name, Number, Outcome, Turn, find_terms
-from images.drawn.words import COLOURED, HALVES, SIZES, TEXTS, latin, listed
+from images.drawn.truth import Check, Dialogue, Name, Number, Outcome, Turn
+from images.drawn.words import COLOURED, HALVES, SIZES, find_terms, latin, listed, load_table
 
 if TYPE_CHECKING:
     from images.drawn.shapes import Scene, Thing
@@ -28,7 +28,7 @@ _YES, _TIMES = ("yes", "no"), ("2", "1")
 _ALIASES = {
     term.en: term for term in (*SIZES, *HALVES, latin("no", "not"), latin("others", "rest"))
 }
-_SCRIPT: Final[dict[str, dict[str, dict[str, Any]]]] = TEXTS["script"]
+_SCRIPT: Final[dict[str, dict[str, dict[str, Any]]]] = load_table("script")
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,10 +16,20 @@ from typing import Final
 from PIL import Image, ImageDraw
 
 from images.drawn import words
-from images.drawn.canvas import Colour, Point, png
+from images.drawn.canvas import Point, png
 from images.drawn.script import GUESS, write_script
 from images.drawn.truth import Draft, Drawing, Fact, Name, Number, Problem, Step
-from images.drawn.words import COLOURED, GROUNDS, HALVES, SIZES, TONES, named, text
+from images.drawn.words import (
+    COLOURED,
+    GROUNDS,
+    HALVES,
+    SIZES,
+    TEXTS,
+    TONES,
+    Colour,
+    load_table,
+    named,
+)
 
 SHAPES: Final = ("circle", "square", "triangle", "star", "diamond", "cross")
 COLOURS: Final = tuple(TONES)
@@ -92,7 +102,7 @@ def draw(draft: Draft) -> Drawing:
         facts=facts,
         problem=_problem(draft, scene.things, facts),
         guess=GUESS,
-        others=tuple(term for term in COLOURED if term not in [fact.subject for fact in facts]),
+        pool=COLOURED,
         script=script,
     )
 
@@ -125,7 +135,7 @@ def _problem(draft: Draft, things: Sequence[Thing], facts: Sequence[Fact]) -> Pr
         listing=draft.items(facts),
         colour=named(words.COLOURS, colour),
         shape=named(words.SHAPES, shape),
-        group=text("shapes", group),
+        group=TEXTS["shapes"][group],
     )
 
 
@@ -254,18 +264,4 @@ def _star() -> list[Point]:
     ]
 
 
-_ARM = 0.34
-_QUARTER = [(-_ARM, -1.0), (_ARM, -1.0), (_ARM, -_ARM)]
-_OUTLINES: dict[str, list[Point]] = {
-    "square": [(-0.88, -0.88), (0.88, -0.88), (0.88, 0.88), (-0.88, 0.88)],
-    "triangle": [(0.0, -1.05), (1.0, 0.85), (-1.0, 0.85)],
-    "diamond": [(0.0, -1.15), (0.8, 0.0), (0.0, 1.15), (-0.8, 0.0)],
-    "cross": [
-        *_QUARTER,
-        *((-y, x) for x, y in _QUARTER),
-        *((-x, -y) for x, y in _QUARTER),
-        *((y, -x) for x, y in _QUARTER),
-    ],
-    "star": _star(),
-}
-"""Corners in units of the radius, y downwards."""
+_OUTLINES: dict[str, list[Point]] = {**load_table("outlines")["things"], "star": _star()}

@@ -7,37 +7,25 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 from types import SimpleNamespace
-from typing import Any, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 from images.drawn.words import (
     LOOKS,
     PATTERNS,
     TEXTS,
     Language,
+    Mention,
     Slot,
     Term,
     Text,
+    find_kind,
     joined,
     load_table,
-    text,
-    texts,
-    vocabulary_of,
 )
 
 Plain: TypeAlias = float | str
 """A value in plain form, by which values of a kind are compared."""
-
-NO_UNIT = Text("", "")
-IN_MINUTES = Text(" minutes", "分钟")
-
-
-@dataclass(frozen=True, slots=True)
-class Mention:
-    """Where a text mentions a value of some kind, and which."""
-
-    start: int
-    end: int
-    value: Plain
+NO_UNIT, _MINUTES = Text("", ""), Text(" minutes", "分钟")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,58 +36,70 @@ class Number:
     digits: int = 0
     within: float = 0.0
     unit: Text = NO_UNIT
+    pattern: ClassVar[str] = "number"
+    turn: ClassVar[float] = float("inf")
+    """After how much the values begin again: a dial does so after twelve hours."""
 
     def __getitem__(self, language: Language) -> str:
         """The number with its unit."""
         return f"{self.value:.{self.digits}f}{self.unit[language]}"
 
     def find(self, text: str) -> Iterator[Mention]:
-        """Every number of the text; of money only amounts with decimals, if there are any."""
-        matches = [*PATTERNS["number"].finditer(text)]
+        """Every such value of the text; of money only amounts with decimals, if there are any."""
+        matches = [*PATTERNS[self.pattern].finditer(text)]
         if self.digits and any("." in match[0] for match in matches):
             matches = [match for match in matches if "." in match[0]]
         for match in matches:
-            yield Mention(match.start(), match.end(), float(match[0]))
+            if (value := self._read(match)) is not None:
+                yield Mention(*match.span(), value)
 
     def accepts(self, value: Plain) -> bool:
-        """Whether a number of a reply is this one."""
-        return isinstance(value, float) and abs(value - self.value) <= self.within + 1e-9
+        """Whether a value of a reply is this one."""
+        if not isinstance(value, float):
+            return False
+        apart = abs(value - self.value) % self.turn
+        return min(apart, self.turn - apart) <= self.within + 1e-9
+
+    def _read(self, match: re.Match[str]) -> float | None:
+        return float(match[0])
 
 
 @dataclass(frozen=True, slots=True)
 class Duration(Number):
     """A number of minutes, which a reply may write with hours."""
 
-    unit: Text = IN_MINUTES
+    unit: Text = _MINUTES
+    pattern: ClassVar[str] = "duration"
 
-    def find(self, text: str) -> Iterator[Mention]:
-        """Every duration of the text, in minutes; a number without a unit is one too."""
-        for match in PATTERNS["duration"].finditer(text):
-            hours, minutes = match["hours"] or 0, match["minutes"] or match["rest"] or 0
-            yield Mention(match.start(), match.end(), 60 * float(hours) + float(minutes))
+    def _read(self, match: re.Match[str]) -> float:
+        return 60 * float(match["hours"] or 0) + float(match["minutes"] or match["rest"] or 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Time(Number):
-    """A time on a dial of twelve hours, in minutes after twelve."""
+    """A time on a dial of twelve hours, in minutes after twelve, morning or afternoon."""
+
+    pattern: ClassVar[str] = "time"
+    turn: ClassVar[float] = 720
 
     def __getitem__(self, language: Language) -> str:
         """The time in digits, the same in both languages."""
         hour, minute = divmod(int(self.value), 60)
         return f"{hour or 12}:{minute:02}"
 
-    def find(self, text: str) -> Iterator[Mention]:
-        """Every time of the text, in digits or words."""
-        for match in PATTERNS["time"].finditer(text):
-            if (minutes := _minutes(match)) is not None:
-                yield Mention(match.start(), match.end(), float(minutes % 720))
-
-    def accepts(self, value: Plain) -> bool:
-        """Whether a time of a reply is this one, morning or afternoon."""
-        if not isinstance(value, float):
-            return False
-        apart = abs(value - self.value) % 720
-        return min(apart, 720 - apart) <= self.within
+    def _read(self, match: re.Match[str]) -> float | None:
+        """The minutes of a time in digits or words; None for one like 25:00."""
+        hour = int(match["hour"] or match["whole"] or match["of"])
+        if match["way"]:
+            minute = {"quarter": 15, "half": 30}.get(match["past"].lower()) or int(match["past"])
+            if match["way"].lower() in ("to", "before"):
+                hour, minute = hour - 1, 60 - minute
+        elif match["quarters"]:
+            minute = 15 * int(match["quarters"][0])
+        else:
+            minute = 30 if match["half"] else int(match["minute"] or 0)
+        is_time = -1 <= hour <= 24 and minute < 60
+        return (60.0 * hour + minute) % self.turn if is_time else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,11 +136,14 @@ class Square:
         """Every square of the text: "C4", "c-4", "(C, 4)", "column C, row 4"."""
         for match in PATTERNS["square"].finditer(text):
             column, row = sorted(filter(None, match.groups()), reverse=True)
-            yield Mention(match.start(), match.end(), f"{column.upper()}{row}")
+            yield Mention(*match.span(), f"{column.upper()}{row}")
 
     def accepts(self, value: Plain) -> bool:
         """Whether the square is this one."""
         return value == self.square
+
+
+Value: TypeAlias = Number | Name | Square
 
 
 def another(value: Value, random: Random) -> Value:
@@ -154,9 +157,6 @@ def another(value: Value, random: Random) -> Value:
     return replace(value, square=random.choice([each for each in "ABCD" if each != file]) + rank)
 
 
-Value: TypeAlias = Number | Name | Square
-
-
 @dataclass(frozen=True, slots=True)
 class Fact:
     """What the image shows about a subject."""
@@ -165,25 +165,23 @@ class Fact:
     value: Value
 
     @property
-    def number(self) -> int:
-        """The number or the time, whole."""
+    def number(self) -> float:
+        """The number or the time."""
         assert isinstance(self.value, Number)
-        return int(self.value.value)
+        return self.value.value
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """A question about facts.
+Facts: TypeAlias = tuple[Fact, ...]
 
-    `guess` is the chance that a blind answer of the right kind is right: one in the number of
-    names, or how often another drawing's answer to the task is right at this level.
-    """
 
-    task: str
-    question: Text
-    steps: Text
-    answer: Value
-    guess: float
+def ranked(facts: Sequence[Fact]) -> list[Fact]:
+    """The facts from the greatest number to the least."""
+    return sorted(facts, key=lambda fact: -fact.number)
+
+
+def one_of(fact: Fact, facts: Sequence[Fact]) -> Name:
+    """The name of one fact's subject, out of those of all."""
+    return Name(fact.subject, tuple(each.subject for each in facts))
 
 
 Outcome: TypeAlias = Literal["right", "wrong", "unread"]
@@ -229,22 +227,43 @@ class Dialogue:
     demands: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A question about facts.
+
+    `guess` is the chance that a blind answer of the right kind is right: one in the number of
+    names, or how often another drawing's answer to the task is right at this level.
+    """
+
+    task: str
+    question: Text
+    steps: Text
+    answer: Value
+    guess: float
+
+
+@dataclass(frozen=True, slots=True)
 class Drawing:
     """An image, what is asked about it, and what is true.
 
-    `question` asks for all `facts`, whose values are of one kind. `others` are subjects that a
-    reply might name by mistake. `guess` is the chance to guess one fact. `script` is an English
-    dialogue that is written already.
+    `question` asks for all `facts`, whose values are of one kind. `guess` is the chance to guess
+    one fact. `pool` has the subjects and those that a reply might name by mistake. `script` is an
+    English dialogue that is written already.
     """
 
     png: bytes
     question: Text
-    facts: tuple[Fact, ...]
+    facts: Facts
     problem: Problem
     guess: float
-    others: tuple[Term, ...] = ()
+    pool: Sequence[Term]
     script: Dialogue | None = None
+
+    @property
+    def others(self) -> tuple[Term, ...]:
+        """The subjects that the image does not show."""
+        shown = {fact.subject for fact in self.facts}
+        return tuple(term for term in self.pool if term not in shown)
 
 
 Step: TypeAlias = SimpleNamespace
@@ -270,21 +289,17 @@ class Draft:
         """One of the family's looks of a kind, such as a colour of the ground."""
         return self.random.choice(LOOKS[self.family][look])
 
-    def question(self, key: str = "questions", **slots: Text) -> Text:
+    def question(self, key: str = "questions", **slots: Slot) -> Text:
         """One of the questions of the first turn."""
-        return self.random.choice(texts(self.family, key)).fill(**slots)
+        question: Text = self.random.choice(TEXTS[self.family][key])
+        return question.fill(**slots)
 
     def problem(self, task: str, answer: Value, **slots: Slot) -> Problem:
         """A task; the slots are those of its question and its steps."""
-        words = TEXTS[self.family]
-        steps = words[task]["steps"] if "steps" in words[task] else words["steps"]
-        return Problem(
-            task=task,
-            question=Text(*words[task]["question"]).fill(**slots),
-            steps=Text(*steps).fill(**slots),
-            answer=answer,
-            guess=1 / len(answer.among) if isinstance(answer, Name) else self.guess_rate(task),
-        )
+        words = TEXTS[self.family] | TEXTS[self.family][task]
+        guess = 1 / len(answer.among) if isinstance(answer, Name) else self.guess_rate(task)
+        question, steps = (words[key].fill(**slots) for key in ("question", "steps"))
+        return Problem(task, question, steps, answer, guess)
 
     def guess_rate(self, task: str) -> float:
         """How often another drawing's number is right, as `tests.bench.scenes blind` measured."""
@@ -292,44 +307,5 @@ class Draft:
 
     def items(self, facts: Sequence[Fact]) -> Text:
         """Facts as a list in a sentence."""
-        item = text(self.family, "item")
+        item = TEXTS[self.family]["item"]
         return joined([item.fill(name=fact.subject, value=fact.value) for fact in facts])
-
-
-def ranked(facts: Sequence[Fact]) -> list[Fact]:
-    """The facts from the greatest number to the least."""
-    return sorted(facts, key=lambda fact: -fact.number)
-
-
-def one_of(fact: Fact, facts: Sequence[Fact]) -> Name:
-    """The name of one fact's subject, out of those of all."""
-    return Name(fact.subject, tuple(each.subject for each in facts))
-
-
-def find_terms(terms: Sequence[Term], text: str) -> Iterator[Mention]:
-    """Every mention of a term, by its English name; the longest alias counts."""
-    wanted = {term.en for term in terms}
-    return (each for each in find_kind(terms, text) if each.value in wanted)
-
-
-def find_kind(terms: Sequence[Term], text: str) -> Iterator[Mention]:
-    """Every mention of a term of the same kind."""
-    vocabulary = vocabulary_of(terms)
-    for match in vocabulary.pattern.finditer(text):
-        yield Mention(match.start(), match.end(), vocabulary.name(match))
-
-
-def _minutes(match: re.Match[str]) -> int | None:
-    """The minutes after twelve of a time in a text; None for one like 25:00."""
-    if match["hour"]:
-        hour, minute = int(match["hour"]), int(match["minute"])
-    elif match["whole"]:
-        hour, minute = int(match["whole"]), 30 if match["half"] else 0
-        minute = 15 * int(match["quarters"][0]) if match["quarters"] else minute
-    else:
-        named = {"quarter": 15, "half": 30}
-        past = named.get(match["past"].lower()) or int(match["past"])
-        hour, minute = int(match["of"]), past
-        if match["way"].lower() in ("to", "before"):
-            hour, minute = hour - 1, 60 - past
-    return 60 * hour + minute if -1 <= hour <= 24 and minute < 60 else None

@@ -1,20 +1,19 @@
-"""Words that families draw and ask about, in English and Chinese."""
+"""Words that families draw and ask about, in English and Chinese, and how they are found."""
 
 from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
 from pathlib import Path
-from typing import Any, Final, Literal, Protocol, TypeAlias, get_args
-
-from images.drawn.canvas import Colour
+from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias, get_args
 
 Language: TypeAlias = Literal["en", "zh"]
 LANGUAGES: tuple[Language, ...] = get_args(Language)
+Colour: TypeAlias = tuple[int, int, int]
 
 
 class InBoth(Protocol):
@@ -38,14 +37,13 @@ class Text:
 
     def fill(self, **values: Slot) -> Text:
         """The sentence with its slots filled, each in its language."""
-        return Text(*(self._filled(language, values) for language in LANGUAGES))
 
-    def _filled(self, language: Language, values: Mapping[str, Slot]) -> str:
-        words = {
-            name: value if isinstance(value, str | float | int) else value[language]
-            for name, value in values.items()
-        }
-        return self[language].format(**words)
+        def filled(language: Language) -> str:
+            plain = str | float | int
+            words = {k: v if isinstance(v, plain) else v[language] for k, v in values.items()}
+            return self[language].format(**words)
+
+        return Text(*map(filled, LANGUAGES))
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,72 +52,39 @@ class Term(Text):
 
     also: tuple[str, ...] = ()
 
-    @property
-    def aliases(self) -> tuple[str, ...]:
-        """Every spelling, whatever the language."""
-        return tuple(dict.fromkeys((self.en, self.zh, *self.also)))
+
+def load_table(name: str, make: Callable[[list[Any]], Any] = tuple) -> dict[str, Any]:
+    """A TOML file of this folder, with what `make` makes of each list of plain values."""
+
+    def convert(entry: Any) -> Any:
+        if isinstance(entry, dict):
+            return {key: convert(value) for key, value in entry.items()}
+        if not isinstance(entry, list):
+            return entry
+        return [*map(convert, entry)] if entry and isinstance(entry[0], list) else make(entry)
+
+    path = Path(__file__).with_name(f"{name}.toml")
+    table: dict[str, Any] = convert(tomllib.loads(path.read_text("utf-8")))
+    return table
 
 
-def named(terms: Iterable[Term], name: str) -> Term:
-    """The term of an English name."""
-    return next(term for term in terms if term.en == name)
-
-
-def latin(name: str, *also: str) -> Term:
-    """A name that is the same in both languages, since the image shows it."""
-    return Term(name, name, also)
-
-
-def listed(names: Sequence[str], language: Language) -> str:
-    """Names as a list in a sentence."""
-    if language == "zh":
-        return "、".join(names[:-1]) + ("和" if len(names) > 1 else "") + names[-1]
-    return ", ".join(names[:-1]) + (" and " if len(names) > 1 else "") + names[-1]
-
-
-def load_table(name: str) -> dict[str, Any]:
-    """A TOML file of this folder."""
-    return tomllib.loads(Path(__file__).with_name(f"{name}.toml").read_text("utf-8"))
-
-
-def _frozen(entry: Any) -> Any:
-    """The entry with tuples for lists: colours are tuples."""
-    if isinstance(entry, dict):
-        return {name: _frozen(value) for name, value in entry.items()}
-    return tuple(map(_frozen, entry)) if isinstance(entry, list) else entry
-
-
-_WORDS: Final = _frozen(load_table("words"))
-TEXTS: Final = load_table("texts")
+_WORDS: Final = load_table("words")
+TEXTS: Final = load_table("texts", lambda pair: Text(*pair))
+"""Family -> what it asks: a `Text`, or several of which one is drawn."""
+READING: Final = load_table("reading")
 PATTERNS: Final = {
-    name: re.compile("|".join([pattern] if isinstance(pattern, str) else pattern))
-    for name, pattern in load_table("reading")["patterns"].items()
+    name: re.compile(pattern if isinstance(pattern, str) else "|".join(pattern))
+    for name, pattern in READING["patterns"].items()
 }
 """What is looked for in replies."""
 
 
-def text(*keys: str | int) -> Text:
-    """A sentence of `texts.toml`."""
-    return Text(*_entry(keys))
-
-
-def texts(*keys: str) -> list[Text]:
-    """Sentences of `texts.toml`, one of which is drawn."""
-    return [Text(*each) for each in _entry(keys)]
-
-
-def _entry(keys: Sequence[str | int]) -> Any:
-    entry: Any = TEXTS
-    for key in keys:
-        entry = entry[key]
-    return entry
-
-
 def _terms(kind: str) -> tuple[Term, ...]:
-    return tuple(Term(en, zh, tuple(also)) for en, (zh, *also) in _WORDS[kind].items())
+    spellings = {en: others or (en,) for en, others in _WORDS[kind].items()}
+    return tuple(Term(en, zh, tuple(also)) for en, (zh, *also) in spellings.items())
 
 
-LOOKS: Final[dict[str, dict[str, tuple[Any, ...]]]] = _WORDS["looks"]
+LOOKS: Final[dict[str, dict[str, Sequence[Any]]]] = _WORDS["looks"]
 """Family -> kind -> colours and captions, one of which is drawn."""
 TONES: Final[dict[str, Colour]] = _WORDS["tones"]
 GROUNDS: Final[dict[str, Colour]] = _WORDS["grounds"]
@@ -127,12 +92,8 @@ COLOURS: Final[dict[Term, Colour]] = {term: _WORDS["paints"][term.en] for term i
 """Colours that people name alike on a light ground."""
 CLEAR_COLOURS: Final = [term for term in COLOURS if term.en not in ("brown", "grey", "pink")]
 """Those that small marks can have."""
-SHAPES: Final = _terms("shapes")
-"""The marks that a canvas draws."""
-MONTHS: Final = _terms("months")
-GOODS: Final = _terms("goods")
-SIZES: Final = _terms("sizes")
-HALVES: Final = _terms("halves")
+SHAPES, MONTHS, GOODS, SIZES, HALVES = map(_terms, ("shapes", "months", "goods", "sizes", "halves"))
+PLACES, PEOPLE, PUMPS, TOWERS = map(_terms, ("places", "people", "pumps", "towers"))
 
 
 def coloured(colour: Term, shape: Term) -> Term:
@@ -143,83 +104,97 @@ def coloured(colour: Term, shape: Term) -> Term:
 COLOURED = tuple(coloured(colour, shape) for colour in COLOURS for shape in SHAPES)
 
 
+def latin(name: str, *also: str) -> Term:
+    """A name that is the same in both languages."""
+    return Term(name, name, also)
+
+
 def road(one: Term, other: Term) -> Term:
     """The road between two places, in either direction."""
     return latin("-".join(sorted((one.en, other.en))))
 
 
-_PLACES = "Oslo Lima Cairo Delhi Quito Paris Milan Kyoto Tunis Accra Perth Dakar"
-_PEOPLE = "Anna Boris Chloe David Emma Felix Grace Henry Irene Jonas Karin Leo"
-PLACES = tuple(latin(name) for name in _PLACES.split())
-PEOPLE = tuple(latin(name) for name in _PEOPLE.split())
-PUMPS = tuple(latin(f"P{number}", f"pump {number}", f"P-{number}") for number in range(1, 10))
-
-TOWERS = tuple(Term(f"Tower {name}", f"{name}塔", (f"塔{name}", name)) for name in "ABCDEFGHK")
+def named(terms: Sequence[Term], name: str) -> Term:
+    """The term of an English name."""
+    return next(term for term in terms if term.en == name)
 
 
-@dataclass(frozen=True, slots=True)
+def listed(names: Sequence[str], language: Language) -> str:
+    """Names as a list in a sentence."""
+    comma, last = ("、", "和") if language == "zh" else (", ", " and ")
+    return comma.join(names[:-1]) + (last if len(names) > 1 else "") + names[-1]
+
+
+def joined(terms: Sequence[InBoth]) -> Text:
+    """Terms as a list in a sentence of either language."""
+    return Text(*(listed([term[language] for term in terms], language) for language in LANGUAGES))
+
+
+class Mention(NamedTuple):
+    """Where a text mentions a value of some kind, and which."""
+
+    start: int
+    end: int
+    value: float | str
+
+
 class Vocabulary:
-    """All terms of a kind, which one pattern finds; `spellings` give the place and the name."""
+    """All terms of one kind, or of pairs whose names `sign` joins, as one pattern finds them."""
 
-    names: frozenset[str]
-    pattern: re.Pattern[str]
-    spellings: Mapping[str, tuple[int, str]]
-    sign: str = ""
+    def __init__(
+        self, *kinds: Sequence[Term], between: str = "", reverse: str = "", sign: str = ""
+    ) -> None:
+        parts = [_any(terms) for terms in kinds]
+        pattern = between.join(parts) + (f"|{reverse.join(parts[::-1])}" if reverse else "")
+        self._pattern, self._sign = re.compile(pattern, re.IGNORECASE), sign
+        self._spellings = {
+            name.casefold(): (place, term.en)
+            for place, terms in enumerate(kinds)
+            for term in terms
+            for name in (term.en, term.zh, *term.also)
+        }
+        self.names = {sign.join(term.en for term in terms) for terms in product(*kinds)}
 
-    def name(self, match: re.Match[str]) -> str:
-        """The English name of what the pattern found."""
-        return self.sign.join(
-            name
-            for _, name in sorted(
-                self.spellings[part.casefold()] for part in match.groups() if part
-            )
-        )
-
-
-@cache
-def _vocabulary(
-    kinds: tuple[tuple[Term, ...], ...], between: str = "", reverse: str = "", sign: str = ""
-) -> Vocabulary:
-    """Terms of one name, or of two; `between` is found between these, `reverse` in reverse."""
-    parts = [_any(terms) for terms in kinds]
-    pattern = between.join(parts)
-    if reverse:
-        pattern += f"|{reverse.join(reversed(parts))}"
-    spellings = {
-        name.casefold(): (place, term.en)
-        for place, terms in enumerate(kinds)
-        for term in terms
-        for name in term.aliases
-    }
-    names = frozenset(sign.join(term.en for term in terms) for terms in product(*kinds))
-    return Vocabulary(names, re.compile(pattern, re.IGNORECASE), spellings, sign)
+    def find(self, text: str) -> Iterator[Mention]:
+        """Every mention of a term, by its English name; the longest alias counts."""
+        for match in self._pattern.finditer(text):
+            parts = sorted(self._spellings[part.casefold()] for part in match.groups() if part)
+            yield Mention(*match.span(), self._sign.join(name for _, name in parts))
 
 
 @cache
 def _vocabularies() -> list[Vocabulary]:
-    marks, between_marks = (tuple(COLOURS), SHAPES), PATTERNS["between_marks"].pattern
+    marks, roads = (PATTERNS[f"between_{kind}"].pattern for kind in ("marks", "places"))
     return [
-        *(_vocabulary((terms,)) for terms in (MONTHS, PLACES, PEOPLE, GOODS, PUMPS, TOWERS)),
-        _vocabulary(marks, between_marks, r"(?:\s*[|(]\s*)", " "),
-        _vocabulary((PLACES, PLACES), PATTERNS["between_places"].pattern, "", "-"),
+        *map(Vocabulary, (MONTHS, PLACES, PEOPLE, GOODS, PUMPS, TOWERS)),
+        Vocabulary([*COLOURS], SHAPES, between=marks, reverse=r"(?:\s*[|(]\s*)", sign=" "),
+        Vocabulary(PLACES, PLACES, between=roads, sign="-"),
     ]
 
 
-def vocabulary_of(terms: Sequence[Term]) -> Vocabulary:
-    """That of the kind of these terms, or one of these alone."""
+_vocabulary = cache(Vocabulary)
+
+
+def find_kind(terms: Sequence[Term], text: str) -> Iterator[Mention]:
+    """Every mention of a term of the same kind, also of one that is not among `terms`."""
     names = {term.en for term in terms}
     known = next((each for each in _vocabularies() if each.names >= names), None)
-    return known or _vocabulary((tuple(terms),))
+    return (known or _vocabulary(tuple(terms))).find(text)
+
+
+def find_terms(terms: Sequence[Term], text: str) -> Iterator[Mention]:
+    """Every mention of a term."""
+    wanted = {term.en for term in terms}
+    return (each for each in find_kind(terms, text) if each.value in wanted)
 
 
 def _any(terms: Sequence[Term]) -> str:
     """A pattern for each spelling of each term, the longest first, and Latin plurals."""
-    names = sorted({name for term in terms for name in term.aliases}, key=len, reverse=True)
+    every = {name for term in terms for name in (term.en, term.zh, *term.also)}
+    names = sorted(every, key=len, reverse=True)
     latin_ = "|".join(_latin(name) for name in names if name.isascii())
-    han = "|".join(re.escape(name) for name in names if not name.isascii())
-    return (
-        rf"(?:(?<![A-Za-z\d])({latin_})(?:(?<=\w\w\w)e?s)?(?![A-Za-z\d])|(?<!\d)({han or '(?!)'}))"
-    )
+    han = "|".join(re.escape(name) for name in names if not name.isascii()) or "(?!)"
+    return rf"(?:(?<![A-Za-z\d])({latin_})(?:(?<=\w\w\w)e?s)?(?![A-Za-z\d])|(?<!\d)({han}))"
 
 
 def _latin(name: str) -> str:
@@ -229,8 +204,3 @@ def _latin(name: str) -> str:
     if len(name) > 1:
         return re.escape(name)
     return rf"(?-i:{name.upper()})(?! +(?:tower|block|total|single|few|stack|short|brief))"
-
-
-def joined(terms: Sequence[InBoth]) -> Text:
-    """Terms as a list in a sentence of either language."""
-    return Text(*(listed([term[language] for term in terms], language) for language in LANGUAGES))
