@@ -22,13 +22,15 @@ if TYPE_CHECKING:
     from images.drawn.shapes import Scene, Thing
 
 Things: TypeAlias = "tuple[Thing, ...]"
+Ask: TypeAlias = tuple[str, list[str], str, int]
+"""A question of reasoning, the verdict on each thing, the end of the answer, and its number."""
 GUESS: Final = 1 / (2 * len(COLOURED))
 """The chance to guess a thing and its size or half."""
 _YES, _TIMES = ("yes", "no"), ("2", "1")
 _ALIASES = {
     term.en: term for term in (*SIZES, *HALVES, latin("no", "not"), latin("others", "rest"))
 }
-_SCRIPT: Final[dict[str, dict[str, dict[str, Any]]]] = load_table("script")
+_SCRIPT: Final = load_table("script")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,24 +55,26 @@ class Line:
         named = [*find_terms(COLOURED, text)]
         names = [str(each.value) for each in named]
         rest = re.sub(r"\b1 (?=\x00)", "", masked(text, named))  # "one red circle" does not count
-        facts = [f"{mention.value:g}" for mention in Number(0).find(rest)]
+        facts = [*Number(0).find(rest)]
         pairs: list[tuple[str, str]] = []
         if self.verdicts:
             terms = tuple(_ALIASES.get(word) or latin(word) for word in self.verdicts)
             kind = Number(0) if self.verdicts == _TIMES else Name(terms[0], terms)
-            values = bindings(text, COLOURED, kind)
-            pairs = [(name, f"{v:g}" if isinstance(v, float) else v) for name, v in values]
-            if isinstance(kind, Name):
-                facts += [str(mention.value) for mention in kind.find(rest)]
+            pairs = [(name, _written(value)) for name, value in bindings(text, COLOURED, kind)]
+            facts += kind.find(rest) if isinstance(kind, Name) else ()
         said = Counter(f"{name}: {value}" for name, value in pairs)
         said += Counter(names) - Counter(name for name, _ in pairs)
-        said += Counter(facts) - Counter(value for _, value in pairs)
+        said += Counter(_written(fact.value) for fact in facts) - Counter(v for _, v in pairs)
         if "from left to right" in self.instruction and names:
             said[f"order: {', '.join(names)}"] += 1
         lines = [each for each in reply.splitlines() if each.strip()]
         if "\n" in self.reference and lines:
             said[f"{len(lines)} lines"] += 1
         return said
+
+
+def _written(value: float | str) -> str:
+    return value if isinstance(value, str) else f"{value:g}"
 
 
 class _Group(NamedTuple):
@@ -88,15 +92,16 @@ def write_script(scene: Scene, random: Random) -> Dialogue:
     first = _turn(scene, "perception", task, line, things)
     task, line, number = _reason(things, groups, random)
     second = _turn(scene, "reasoning", task, line, things)
-    task = random.choice(tuple(_SCRIPT["creation"]))
+    task = random.choice([*_SCRIPT["creation"]])
     words = _SCRIPT["creation"][task]
     text = words["answer"].format(all=_all(things), number=number)
     third = _turn(scene, "creation", task, Line(words["question"], text), things)
     each, *others = words["demands"]
     demands = [each.format(thing=f"the {thing.name}") for thing in things]
+    seen = [f"{_a(thing)} ({thing.size}, in the {thing.half} half)" for thing in scene.things]
     return Dialogue(
         turns=(first, second, third),
-        caption=_describe(scene),
+        caption=f"On a plain {scene.ground} ground there is, from left to right, {_listed(seen)}.",
         answer=second.reference.rpartition(": ")[2].rstrip("."),
         demands=(*demands, *(demand.format(number=number) for demand in others)),
     )
@@ -104,11 +109,9 @@ def write_script(scene: Scene, random: Random) -> Dialogue:
 
 def _turn(scene: Scene, level: str, task: str, line: Line, things: Things) -> Turn:
     """A turn about `things`; its mistake calls the first one by another shape's name."""
-    names = {thing.name for thing in scene.things}
-    name, colour = things[0].name, things[0].colour
-    wrong = next(
-        term.en for term in COLOURED if term.en.startswith(f"{colour} ") and term.en not in names
-    )
+    names, first = {thing.name for thing in scene.things}, things[0]
+    others = (term.en for term in COLOURED if term.en not in names)
+    wrong = next(name for name in others if name.startswith(f"{first.colour} "))
     chances = {
         "perception": GUESS ** len(scene.things),
         "reasoning": 0.5 ** len(things),  # a verdict on each; the number follows from them
@@ -119,11 +122,7 @@ def _turn(scene: Scene, level: str, task: str, line: Line, things: Things) -> Tu
         instruction=line.instruction,
         truth=line.reference,
         reference=line.reference,
-        mistake=re.sub(
-            rf"(?i)\b{name}\b",
-            lambda match: _capital(wrong) if match[0][0].isupper() else wrong,
-            line.reference,
-        ),
+        mistake=line.reference.replace(first.name, wrong),
         check=line.check,
         chance=chances.get(level),
     )
@@ -133,21 +132,20 @@ def _look(things: Things, random: Random) -> tuple[str, Line, Things, list[_Grou
     """A task of perception, the things that its answer names, and their groups, if any."""
     splits: list[tuple[str, Things, Things]] = []
     while not splits:
-        task = random.choice(tuple(_SCRIPT["perception"]))
+        task = random.choice([*_SCRIPT["perception"]])
         splits = _splits(task, things)
     words = _SCRIPT["perception"][task]
     questions = [(question, split) for split in splits for question in words["questions"]]
-    question, (which, one, other) = random.choice(questions)
-    answer = words["answer"].format(
-        which=which, one=_all(one), other=_all(other), ones=_number(one), others=_number(other)
-    )
+    question, (which, *parts) = random.choice(questions)
+    slots = dict(zip(("one", "other"), map(_all, parts), strict=True), which=which)
+    slots |= dict(zip(("ones", "others"), map(_number, parts), strict=True))
+    answer = _capital(words["answer"].format(**slots))
     groups = [
-        _Group(word.format(which=which), called.format(which=which), gone.format(which=which), part)
-        for (word, called, gone), part in zip(words.get("groups", ()), (one, other), strict=False)
+        _Group(*(word.format(which=which) for word in said), part)
+        for said, part in zip(words.get("groups", ()), parts, strict=False)
     ]
-    verdicts = tuple(group.word for group in groups)
-    line = Line(question.format(which=which), _capital(answer), verdicts)
-    return task, line, one + other, groups
+    line = Line(question.format(which=which), answer, tuple(group.word for group in groups))
+    return task, line, parts[0] + parts[1], groups
 
 
 def _splits(task: str, things: Things) -> list[tuple[str, Things, Things]]:
@@ -162,81 +160,67 @@ def _splits(task: str, things: Things) -> list[tuple[str, Things, Things]]:
         "count": ("size", ["large"]),
         "position": ("half", ["upper"]),
     }[task]
+    parts = [_having(things, key, value) for value in values]
     return [
-        (value, _having(things, key, value), _having(things, key, value, lack=True))
-        for value in values
+        (value, part, _without(things, part)) for value, part in zip(values, parts, strict=True)
     ]
 
 
 def _reason(things: Things, groups: list[_Group], random: Random) -> tuple[str, Line, int]:
     """A task of reasoning about the things of an answer, and the number that it finds."""
-    questions: list[tuple[str, list[str], str, int]] = []
-    while not questions:
-        task = random.choice(tuple(_SCRIPT["reasoning"]))
-        words, kinds = _SCRIPT["reasoning"][task], _TIMES if task == "arithmetic" else _YES
-        if task != "compare":
-            picks = _picks(task, words, things, groups)
-            questions = [(ask, *_verdicts(kinds, things, picked)) for ask, picked in picks]
-        elif groups:
-            kinds = groups[0].word, groups[1].word
-            questions = [_compare(words["groups"], things, *groups)]
-    question, verdicts, end, number = random.choice(questions)
+    asks: list[Ask] = []
+    while not asks:
+        task = random.choice([*_SCRIPT["reasoning"]])
+        asks = _compare(groups, things) if task == "compare" else _picks(task, things, groups)
+    question, verdicts, end, number = random.choice(asks)
+    kinds = {"compare": tuple(group.word for group in groups), "arithmetic": _TIMES}
     parts = [f"the {thing.name} {word}" for thing, word in zip(things, verdicts, strict=True)]
-    return task, Line(question, f"{_capital(_listed(parts))}: {end}.", kinds), number
+    answer = f"{_capital(_listed(parts))}: {end}."
+    return task, Line(question, answer, kinds.get(task, _YES)), number
 
 
-def _compare(
-    question: str, things: Things, one: _Group, other: _Group
-) -> tuple[str, list[str], str, int]:
-    """The question, the verdict on each thing, the end of the answer, and its number."""
-    more, less = (one, other) if len(one.things) > len(other.things) else (other, one)
+def _compare(groups: list[_Group], things: Things) -> list[Ask]:
+    """Which of two groups has more things, and by how many."""
+    if not groups:
+        return []
+    one, other = groups
+    less, more = sorted(groups, key=lambda group: len(group.things))
     by = len(more.things) - len(less.things)
+    question = _SCRIPT["reasoning"]["compare"]["groups"].format(one=one.called, other=other.called)
     verdicts = [one.word if thing in one.things else other.word for thing in things]
-    end = f"more {more.word}, by {by}" if by else "equal, by 0"
-    return question.format(one=one.called, other=other.called), verdicts, end, by
+    return [(question, verdicts, f"more {more.word}, by {by}" if by else "equal, by 0", by)]
 
 
-def _verdicts(kinds: Sequence[str], things: Things, picked: Things) -> tuple[list[str], str, int]:
-    """The verdict on each thing, the end of the answer, and its number."""
-    yes, no = kinds
-    number = len(picked) + (len(things) if kinds == _TIMES else 0)
-    return [yes if thing in picked else no for thing in things], str(number), number
-
-
-def _picks(
-    task: str, words: dict[str, Any], things: Things, groups: list[_Group]
-) -> list[tuple[str, Things]]:
-    """Each question of a task with the things that it is about."""
+def _picks(task: str, things: Things, groups: list[_Group]) -> list[Ask]:
+    """The questions of a task that pick some of the things, which are counted."""
+    words: dict[str, Any] = _SCRIPT["reasoning"][task]
     if task == "odd one out":
         odd = tuple(thing for thing in things if _stands_out(things, thing))
         is_one = len(things) >= 3 and len(odd) == 1
-        return [(question, odd) for question in words["questions"]] if is_one else []
-    shared = [
-        (
-            words[key].format(
-                value=value, plural=f"{value}es" if value[-1] == "s" else f"{value}s"
-            ),
-            _having(things, key, value),
-        )
-        for key, value in _properties(things)
-    ]
-    if task != "what if some are removed":
-        return shared
-    gone = [(words["groups"].format(gone=group.gone), group.things) for group in groups]
-    removed = [*(pick for pick in gone if pick[1]), *shared]
+        picks = [(question, odd) for question in words["questions"]] if is_one else []
+    else:
+        picks = []
+        for key, value in _properties(things):
+            plural = f"{value}es" if value[-1] == "s" else f"{value}s"
+            question = words[key].format(value=value, plural=plural)
+            picks.append((question, _having(things, key, value)))
+    if task == "what if some are removed":
+        gone = [(words["groups"].format(gone=group.gone), group.things) for group in groups]
+        removed = [*(pick for pick in gone if pick[1]), *picks]
+        picks = [(question, _without(things, taken)) for question, taken in removed]
+    (yes, no), more = (_TIMES, len(things)) if task == "arithmetic" else (_YES, 0)
     return [
-        (question, tuple(thing for thing in things if thing not in taken))
-        for question, taken in removed
+        (question, [yes if thing in picked else no for thing in things], str(number), number)
+        for question, picked in picks
+        for number in (len(picked) + more,)
     ]
 
 
 def _stands_out(things: Things, odd: Thing) -> bool:
     """Whether all things but `odd` share a property that it lacks."""
-    rest = tuple(thing for thing in things if thing is not odd)
-    return any(
-        _having(rest, *shared) == rest and not _having((odd,), *shared)
-        for shared in _properties(rest[:1])
-    )
+    rest = _without(things, (odd,))
+    shared = [each for each in _properties(rest[:1]) if _having(rest, *each) == rest]
+    return any(not _having((odd,), *each) for each in shared)
 
 
 def _properties(things: Things) -> list[tuple[str, str]]:
@@ -244,21 +228,19 @@ def _properties(things: Things) -> list[tuple[str, str]]:
     return [(key, getattr(thing, key)) for key in ("colour", "shape") for thing in things]
 
 
-def _having(things: Things, key: str, value: str, *, lack: bool = False) -> Things:
-    return tuple(thing for thing in things if (getattr(thing, key) == value) is not lack)
+def _having(things: Things, key: str, value: str) -> Things:
+    return tuple(thing for thing in things if getattr(thing, key) == value)
 
 
-def _describe(scene: Scene) -> str:
-    """All things of an image, in one sentence."""
-    names = [f"{_a(thing)} ({thing.size}, in the {thing.half} half)" for thing in scene.things]
-    return f"On a plain {scene.ground} ground there is, from left to right, {_listed(names)}."
+def _without(things: Things, taken: Things) -> Things:
+    return tuple(thing for thing in things if thing not in taken)
 
 
 def _a(thing: Thing) -> str:
     return f"{'an' if thing.name[0] in 'aeio' else 'a'} {thing.name}"
 
 
-def _all(things: Sequence[Thing]) -> str:
+def _all(things: Things) -> str:
     return _listed([_a(thing) for thing in things])
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
-from math import cos, pi, sin
+from math import cos, dist, pi, sin
 from random import Random
 from typing import Final
 
@@ -18,7 +18,7 @@ from PIL import Image, ImageDraw
 from images.drawn import words
 from images.drawn.canvas import Point, png
 from images.drawn.script import GUESS, write_script
-from images.drawn.truth import Draft, Drawing, Fact, Name, Number, Problem, Step
+from images.drawn.truth import Draft, Drawing, Fact, Facts, Name, Number, Problem, Step
 from images.drawn.words import (
     COLOURED,
     GROUNDS,
@@ -91,49 +91,37 @@ class Scene:
 
 def draw(draft: Draft) -> Drawing:
     """Things whose colours and shapes differ; the facts are the half or the size of each."""
-    random = draft.random
-    scene = sample_scene(random, draft.level)
-    script = write_script(scene, random) if draft.level == 1 else None
-    asked = random.choice(("sizes", "halves"))
-    facts = tuple(_fact(thing, asked) for thing in scene.things)
-    return Drawing(
-        png=png(paint(scene) if draft.level == 1 else paint(scene, 4 * SIDE).reduce(2)),
-        question=draft.question(asked),
-        facts=facts,
-        problem=_problem(draft, scene.things, facts),
-        guess=GUESS,
-        pool=COLOURED,
-        script=script,
+    scene = sample_scene(draft.random, draft.level)
+    script = write_script(scene, draft.random) if draft.level == 1 else None
+    asked, key, among = draft.random.choice((("sizes", "size", SIZES), ("halves", "half", HALVES)))
+    facts = tuple(
+        Fact(named(COLOURED, thing.name), Name(named(among, getattr(thing, key)), among))
+        for thing in scene.things
     )
+    image = paint(scene) if draft.level == 1 else paint(scene, 4 * SIDE).reduce(2)
+    problem = draft.question(asked), facts, _problem(draft, scene.things, facts)
+    return Drawing(png(image), *problem, GUESS, COLOURED, script)
 
 
-def _fact(thing: Thing, asked: str) -> Fact:
-    value, among = (thing.size, SIZES) if asked == "sizes" else (thing.half, HALVES)
-    return Fact(named(COLOURED, thing.name), Name(named(among, value), among))
-
-
-def _problem(draft: Draft, things: Sequence[Thing], facts: Sequence[Fact]) -> Problem:
+def _problem(draft: Draft, things: Sequence[Thing], facts: Facts) -> Problem:
     """A number of things that are left, added, compared or paid."""
     random = draft.random
     values = [fact.value["en"] for fact in facts]
     colour, shape = random.choice(things).colour, random.choice(things).shape
     group = random.choice(values)
-    inside = [value == group for value in values]
+    inside = [thing for thing, value in zip(things, values, strict=True) if value == group]
     numbers = {
-        "gap": abs(2 * sum(inside) - len(things)),
+        "gap": abs(2 * len(inside) - len(things)),
         "twice": len(things) + sum(thing.shape == shape for thing in things),
-        "left": sum(
-            is_inside and thing.colour != colour and thing.shape != shape
-            for thing, is_inside in zip(things, inside, strict=True)
-        ),
-        "price": 2 * len(things) + sum(inside) + sum(thing.colour == colour for thing in things),
+        "left": sum(thing.colour != colour and thing.shape != shape for thing in inside),
+        "price": 2 * len(things) + len(inside) + sum(thing.colour == colour for thing in things),
     }
     task = random.choice(("gap", "twice") if draft.level <= 3 else ("twice", "left", "price"))
     return draft.problem(
         task,
         Number(numbers[task]),
         listing=draft.items(facts),
-        colour=named(words.COLOURS, colour),
+        colour=named([*words.COLOURS], colour),
         shape=named(words.SHAPES, shape),
         group=TEXTS["shapes"][group],
     )
@@ -145,7 +133,7 @@ def sample_scene(random: Random, level: int = 1) -> Scene:
     count = random.randint(*plan.things)
     things: list[Thing] = []
     for place, look in enumerate(_looks(random, count)):
-        things.append(_place(random, plan, look, (place, count), things))
+        things.append(_place(random, plan, look, (place + 0.5, count), things))
     front = list(range(count))
     random.shuffle(front)
     return Scene(
@@ -157,59 +145,61 @@ def sample_scene(random: Random, level: int = 1) -> Scene:
     )
 
 
-def _looks(random: Random, count: int) -> list[tuple[str, str]]:
+def _looks(random: Random, count: int) -> list[tuple[str, ...]]:
     """Distinct pairs of colour and shape; few of either, so that there is something to count."""
     if 3 <= count <= len(SHAPES) and random.random() < _THEMED:
-        return _with_odd_one(random, count)
+        # all things share a shape (or a colour), but for one
+        step = 1 if random.random() < 0.5 else -1
+        varied, shared = (COLOURS, SHAPES)[::step]
+        common, other = random.sample(shared, 2)
+        looks = random.sample(varied, count)
+        odd = random.randrange(count)
+        pairs = [(look, other if n == odd else common) for n, look in enumerate(looks)]
+        return [pair[::step] for pair in pairs]
     colours = random.sample(COLOURS, random.randint(2, 4))
     shapes = random.sample(SHAPES, random.randint(2, 4))
-    pairs = [*product(colours, shapes)]
+    few = [*product(colours, shapes)]
     # the rest is for the places that a small palette cannot fill
-    rest = [pair for pair in product(COLOURS, SHAPES) if pair not in pairs]
-    picked = random.sample(pairs, min(count, len(pairs)))
-    return picked + random.sample(rest, max(count - len(pairs), 0))
-
-
-def _with_odd_one(random: Random, count: int) -> list[tuple[str, str]]:
-    """All things share a shape (or a colour), but for one."""
-    by_shape = random.random() < 0.5
-    common, other = random.sample(SHAPES if by_shape else COLOURS, 2)
-    varied = random.sample(COLOURS if by_shape else SHAPES, count)
-    odd = random.randrange(count)
-    kinds = [other if place == odd else common for place in range(count)]
-    return [*zip(varied, kinds, strict=True)] if by_shape else [*zip(kinds, varied, strict=True)]
+    rest = [pair for pair in product(COLOURS, SHAPES) if pair not in few]
+    picked = random.sample(few, min(count, len(few)))
+    return picked + random.sample(rest, max(count - len(few), 0))
 
 
 def _place(
-    random: Random, plan: Step, look: tuple[str, str], column: tuple[int, int], others: list[Thing]
+    random: Random,
+    plan: Step,
+    look: tuple[str, ...],
+    column: tuple[float, int],
+    others: Sequence[Thing],
 ) -> Thing:
-    """A thing in its column (number, of how many), clear of the others as far as tries go."""
+    """A thing near the middle of its column (of how many), clear of the others as far as tries go."""
     tried: list[tuple[float, Thing]] = []
     for _ in range(_TRIES):
         size = random.choice(tuple(_RADII))
         radius = random.uniform(*_RADII[size]) * plan.scale
-        middle = (column[0] + 0.5) / column[1] + random.uniform(-0.22, 0.22) / column[1]
+        x = column[0] / column[1] + random.uniform(-0.22, 0.22) / column[1]
         y = random.uniform(radius + 0.01, 0.42)
         thing = Thing(
             shape=look[1],
             colour=look[0],
             size=size,
-            x=min(max(middle, radius + 0.01), 0.99 - radius),
+            x=min(max(x, radius + 0.01), 0.99 - radius),
             y=y if random.random() < 0.5 else 1 - y,
             radius=radius,
             shade=random.uniform(-plan.shade, plan.shade),
             turn=random.uniform(-plan.turn, plan.turn),
         )
-        clear = min((_clearance(thing, other) for other in others), default=9.0)
+        clear = min(
+            (
+                dist((thing.x, thing.y), (other.x, other.y)) / (thing.radius + other.radius)
+                for other in others
+            ),
+            default=9.0,
+        )
         if clear >= plan.apart:
             return thing
         tried.append((clear, thing))
     return max(tried, key=lambda each: each[0])[1]
-
-
-def _clearance(one: Thing, other: Thing) -> float:
-    distance = ((one.x - other.x) ** 2 + (one.y - other.y) ** 2) ** 0.5
-    return float(distance / (one.radius + other.radius))
 
 
 def paint(scene: Scene, side: int = SIDE) -> Image.Image:
@@ -247,21 +237,13 @@ def _stamp(pen: ImageDraw.ImageDraw, thing: Thing, side: int, ink: int | Colour)
         pen.ellipse((x - radius, y - radius, x + radius, y + radius), fill=ink)
         return
     angle = thing.turn * pi / 180
-    corners = [
-        (
-            x + radius * (u * cos(angle) - v * sin(angle)),
-            y + radius * (u * sin(angle) + v * cos(angle)),
-        )
-        for u, v in _OUTLINES[thing.shape]
-    ]
-    pen.polygon(corners, fill=ink)
+    across, down = radius * cos(angle), radius * sin(angle)
+    outline = _OUTLINES[thing.shape]
+    pen.polygon([(x + u * across - v * down, y + u * down + v * across) for u, v in outline], ink)
 
 
-def _star() -> list[Point]:
-    reaches = [1.15 if tip % 2 == 0 else 0.46 for tip in range(10)]
-    return [
-        (reach * sin(tip * pi / 5), -reach * cos(tip * pi / 5)) for tip, reach in enumerate(reaches)
-    ]
-
-
-_OUTLINES: dict[str, list[Point]] = {**load_table("outlines")["things"], "star": _star()}
+_STAR = ((turn * pi / 5, 0.46 if turn % 2 else 1.15) for turn in range(10))
+_OUTLINES: dict[str, list[Point]] = load_table("outlines")["things"] | {
+    "star": [(reach * sin(angle), -reach * cos(angle)) for angle, reach in _STAR]
+}
+"""Corners in units of the radius, y downwards."""
