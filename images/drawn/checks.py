@@ -79,27 +79,6 @@ def json_object(keys: Sequence[str]) -> Rule:
     return Rule("JSON", holds, {"keys": ", ".join(f'"{key}"' for key in keys)})
 
 
-def write_rules(
-    picked: Sequence[Fact],
-    answer: Value,
-    facts: Sequence[Fact],
-    length: int,
-    level: int,
-    avoided: Text,
-) -> list[Rule]:
-    """More sentences and rules at higher levels; no `length` means a JSON object."""
-    subjects = [fact.subject for fact in picked]
-    rules = [states(picked, answer), gives(answer, facts)]
-    if not length:
-        return [*rules, json_object([*(subject.en for subject in subjects), "answer"])]
-    rules.append(sentences(length))
-    if level >= 4:
-        rules.append(avoids(avoided))
-    if level >= 6 and len(picked) > 1:
-        rules.append(ordered(subjects))
-    return rules
-
-
 def check_note(reply: str, rules: Sequence[Rule]) -> Check:
     """Check a creation; all rules but those of its content are its format."""
     missed = tuple(rule.name for rule in rules if not rule.holds(reply))

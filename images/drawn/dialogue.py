@@ -13,8 +13,8 @@ from functools import lru_cache, partial
 from random import Random
 from typing import Any
 
-from images.drawn import boards, charts, clocks, crowds, maps, receipts, shapes, stacks
-from images.drawn.checks import check_note, wording, write_rules
+from images.drawn import boards, charts, checks, clocks, crowds, maps, receipts, shapes, stacks
+from images.drawn.checks import check_note, wording
 from images.drawn.reading import check_answer, check_facts
 from images.drawn.truth import NO_UNIT, Dialogue, Draft, Drawing, Fact, Turn, Value, another
 from images.drawn.words import TEXTS, Language, Text, joined
@@ -64,7 +64,16 @@ def _write_dialogue(drawing: Drawing, level: int, random: Random, language: Lang
     avoided = random.choice(_WORDS["avoided"])
     style, reason = random.choice(STYLES), random.choice(_WORDS["reasoned"])
     ask = random.choice(_WORDS["creations"])
-    rules = write_rules(picked, answer, facts, length, level, avoided)
+    subjects = [fact.subject for fact in picked]
+    rules = [checks.states(picked, answer), checks.gives(answer, facts)]
+    if is_json:
+        rules.append(checks.json_object([*(subject.en for subject in subjects), "answer"]))
+    else:
+        rules.append(checks.sentences(length))
+    if level >= 4 and not is_json:
+        rules.append(checks.avoids(avoided))
+    if level >= 6 and not is_json and len(picked) > 1:
+        rules.append(checks.ordered(subjects))
 
     def conclude(value: Value) -> str:
         said: str = reason.fill(steps=problem.steps, answer=value)[language]

@@ -11,11 +11,12 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeAlias
 
 from images.drawn.truth import Check, Fact, Name, Outcome, Plain, Value
 from images.drawn.words import PATTERNS, READING, Mention, Term, find_terms
 
+Pair: TypeAlias = tuple[Mention, Mention]
 HEDGED = "hedged"
 """The plain form of a value that a reply leaves open."""
 
@@ -99,26 +100,23 @@ def _read_marked(text: str, answer: Value) -> Outcome | None:
 def bindings(text: str, subjects: Sequence[Term], kind: Value) -> Iterator[tuple[str, Plain]]:
     """Each statement of a plain text: the English name of its subject, and the value."""
     waiting: list[Mention] = []
+    pairs: list[Pair] = []
     for line in _clauses(text):
         named = [*find_terms(subjects, line)]
         values = _settled(masked(line, named), kind)
         if named and values:
-            waiting = []
-            yield from _bind_parts(line, named, values)
-        elif named:
-            waiting = named
-        elif values and waiting:
-            if len(values) == len(waiting):
-                yield from zip(_names(waiting), [each.value for each in values], strict=True)
-            elif len(waiting) == 1:
-                yield _names(waiting)[0], values[0].value
-            waiting = []
+            pairs += _bind_parts(line, named, values)
+        elif len(values) == len(waiting) or len(waiting) == 1:
+            pairs += zip(waiting, values, strict=False)
+        if named or values:
+            waiting = [] if values else named
+    return ((str(subject.value), value.value) for subject, value in pairs)
 
 
 def plain(reply: str) -> str:
     """The reply without markup, with digits for number words, and without sums before "="."""
     reply = reply.rpartition("</think>")[2].replace("，", ", ")
-    text = unfolded(unicodedata.normalize("NFKC", reply))
+    text = _unfolded(unicodedata.normalize("NFKC", reply))
     for pattern, plainer in _MARKUP:
         text = pattern.sub(plainer, text)
     text = PATTERNS["row"].sub(lambda row: row[0].replace(",", " | "), text)
@@ -129,7 +127,7 @@ def plain(reply: str) -> str:
     return PATTERNS["product"].sub(" ", PATTERNS["sum"].sub(" ", text))
 
 
-def unfolded(text: str) -> str:
+def _unfolded(text: str) -> str:
     """The text with a line for each member of a JSON object or each record of a JSON list."""
     place = 0
     while match := re.compile(r"[{\[]").search(text, place):
@@ -148,17 +146,13 @@ def unfolded(text: str) -> str:
 def _members(value: Any, of: str = "") -> Iterator[str]:
     if isinstance(value, dict):
         for key, member in value.items():
-            if isinstance(member, dict | list):
-                yield from _members(member, f"{of}{key} " if isinstance(member, dict) else of)
-            else:
-                yield f"{of}{key}: {member}"
+            before = {dict: f"{of}{key} ", list: of}.get(type(member), f"{of}{key}: ")
+            yield from _members(member, before)
     elif isinstance(value, list):
         for record in value:
-            cells = record.values() if isinstance(record, dict) and len(record) > 1 else None
-            if cells and not any(isinstance(cell, dict | list) for cell in cells):
-                yield of + " | ".join(map(str, cells))
-            else:
-                yield from _members(record, of)
+            cells = [*record.values()] if isinstance(record, dict) else []
+            is_row = len(cells) > 1 and not any(isinstance(cell, dict | list) for cell in cells)
+            yield from _members(" | ".join(map(str, cells)) if is_row else record, of)
     else:
         yield f"{of}{value}"
 
@@ -171,26 +165,24 @@ def _headed(match: re.Match[str]) -> str:
 
 def _worded(text: str) -> str:
     """The text with digits for number words that are not pronouns."""
-    text = _WORD.sub(lambda match: str(_ENGLISH[match[0].lower().replace(" ", "-")]), text)
-    text = PATTERNS["one"].sub("1", text)
-    return PATTERNS["chinese"].sub(lambda match: str(_chinese(match[0])), text)
+    for name, digits in (("english", _english), ("one", "1"), ("chinese", _chinese)):
+        text = PATTERNS[name].sub(digits, text)
+    return text
 
 
-def _chinese(word: str) -> int:
-    """The value of a Chinese number below 100."""
-    tens, ten, ones = word.rpartition("十")
-    if not ten:
-        return _DIGITS.index(word[0].replace("两", "二"))
-    return 10 * (_DIGITS.index(tens) if tens else 1) + (_DIGITS.index(ones) if ones else 0)
+def _english(match: re.Match[str]) -> str:
+    return str(sum(_WORDS[word] for word in re.split("[- ]", match[0].lower())))
+
+
+def _chinese(match: re.Match[str]) -> str:
+    """The digits of a Chinese number below 100."""
+    tens, ten, ones = match[0].rpartition("十")
+    return str((10 * _WORDS.get(tens, 1) if ten else 0) + _WORDS.get(ones, 0))
 
 
 def _clauses(text: str) -> Iterator[str]:
     for line in text.splitlines():
         yield from (part for part in PATTERNS["sentence"].split(line) if part.strip())
-
-
-def _names(mentions: Sequence[Mention]) -> list[str]:
-    return [str(mention.value) for mention in mentions]
 
 
 def masked(line: str, mentions: Sequence[Mention]) -> str:
@@ -258,9 +250,7 @@ def _outcome(values: Sequence[Mention], answer: Value) -> Outcome:
     return "right" if all(answer.accepts(each.value) for each in values) else "wrong"
 
 
-def _bind_parts(
-    line: str, named: list[Mention], values: list[Mention]
-) -> Iterator[tuple[str, Plain]]:
+def _bind_parts(line: str, named: list[Mention], values: list[Mention]) -> list[Pair]:
     """Bind each part of a line on its own if all of them have as many subjects as values."""
     cuts = [0, *(match.start() for match in PATTERNS["part"].finditer(line)), len(line)]
     parts = [
@@ -268,37 +258,25 @@ def _bind_parts(
         for start, end in pairwise(cuts)
     ]
     if all(len(some) == len(numbers) or _share(line, some, numbers) for some, numbers in parts):
-        for some, numbers in parts:
-            if some:
-                yield from _bind(line, some, numbers)
-    else:
-        yield from _bind(line, named, values)
+        return [pair for some, numbers in parts if some for pair in _bind(line, some, numbers)]
+    return _bind(line, named, values)
 
 
-def _bind(line: str, named: list[Mention], values: list[Mention]) -> Iterator[tuple[str, Plain]]:
+def _bind(line: str, named: list[Mention], values: list[Mention]) -> list[Pair]:
     """Give each subject of a line its value: respectively, behind it, or before it."""
     if len(named) == 1 and (value := _only(line, named[0], values)):
-        yield str(named[0].value), value.value
-        return
+        return [(named[0], value)]
     if _share(line, named, values):
-        yield from ((name, values[0].value) for name in _names(named))
-        return
-    together = len(named) > 1 and named[-1].end <= values[0].start
-    if together and len(values) == len(named):
-        yield from zip(_names(named), [each.value for each in values], strict=True)
-        return
-    behind, before = (
-        _links(line, named, values, PATTERNS["behind"]),
-        _links(line, values, named, PATTERNS["before"]),
-    )
+        return [(each, values[0]) for each in named]
+    if len(values) == len(named) > 1 and named[-1].end <= values[0].start:
+        return [*zip(named, values, strict=True)]
+    behind = _links(line, named, values, PATTERNS["behind"])
+    before = [pair[::-1] for pair in _links(line, values, named, PATTERNS["before"])]
     is_signed = any(PATTERNS["sign"].search(line[one.end : other.start]) for one, other in behind)
     starts = values[0].end <= named[0].start and not is_signed
     if len(before) > len(behind) or (len(before) == len(behind) and starts):
-        for value, subject in before:
-            yield str(subject.value), value.value
-        return
-    for subject, value in _links(line, named, values, None):
-        yield str(subject.value), value.value
+        return before
+    return _links(line, named, values, None)
 
 
 def _share(line: str, named: list[Mention], values: list[Mention]) -> bool:
@@ -312,26 +290,23 @@ def _share(line: str, named: list[Mention], values: list[Mention]) -> bool:
 
 def _only(line: str, subject: Mention, values: list[Mention]) -> Mention | None:
     """The value of the only subject of a line, if a cell or a total sets it apart."""
-    cells = [
-        each
-        for each in values
-        if PATTERNS["cell"].search(line[: each.start])
-        and PATTERNS["cell_end"].match(line, each.end)
-    ]
-    totals = [
-        each
-        for each in values
-        if PATTERNS["total_end"].match(line, each.end)
-        or PATTERNS["total"].search(line[: each.start])
-    ]
-    before = [each for each in values if each.end <= subject.start]
-    chosen = (cells if "|" in line else []) or totals or (before if before == values else [])
+
+    def after(name: str, each: Mention) -> bool:
+        return bool(PATTERNS[name].search(line[: each.start]))
+
+    def until(name: str, each: Mention) -> bool:
+        return bool(PATTERNS[f"{name}_end"].match(line, each.end))
+
+    cells = [each for each in values if after("cell", each) and until("cell", each)]
+    totals = [each for each in values if after("total", each) or until("total", each)]
+    is_first = values[-1].end <= subject.start
+    chosen = (cells if "|" in line else []) or totals or (values if is_first else [])
     return chosen[-1] if chosen else None
 
 
 def _links(
     line: str, first: list[Mention], second: list[Mention], gap: re.Pattern[str] | None
-) -> list[tuple[Mention, Mention]]:
+) -> list[Pair]:
     """Each of `first` with the next of `second`, if no other of `first` is between them."""
     links = []
     for each, after in zip(first, [*first[1:], None], strict=True):
@@ -343,12 +318,4 @@ def _links(
 
 
 _MARKUP = [(re.compile(pattern, re.MULTILINE), plainer) for pattern, plainer in READING["markup"]]
-_ONES, _TENS = READING["ones"], dict(zip(READING["tens"], range(20, 100, 10), strict=True))
-_ENGLISH = {word: number for number, word in enumerate(_ONES)} | _TENS
-_ENGLISH |= {f"{ten}-{one}": _TENS[ten] + _ENGLISH[one] for ten in _TENS for one in _ONES[1:10]}
-_WORD = re.compile(
-    rf"\b(?:(?:{'|'.join(_TENS)})[- ](?:{'|'.join(_ONES[1:10])})"
-    rf"|{'|'.join(word for word in _ENGLISH if word != 'one')})\b",
-    re.IGNORECASE,
-)
-_DIGITS = "零一二三四五六七八九"
+_WORDS: dict[str, int] = READING["words"]

@@ -172,7 +172,7 @@ def _place(
     column: tuple[float, int],
     others: Sequence[Thing],
 ) -> Thing:
-    """A thing near the middle of its column (of how many), clear of the others as far as tries go."""
+    """A thing in its column (middle, of how many), clear of the others as far as tries go."""
     tried: list[tuple[float, Thing]] = []
     for _ in range(_TRIES):
         size = random.choice(tuple(_RADII))

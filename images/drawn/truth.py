@@ -41,7 +41,6 @@ class Number:
     """After how much the values begin again: a dial does so after twelve hours."""
 
     def __getitem__(self, language: Language) -> str:
-        """The number with its unit."""
         return f"{self.value:.{self.digits}f}{self.unit[language]}"
 
     def find(self, text: str) -> Iterator[Mention]:
@@ -83,7 +82,6 @@ class Time(Number):
     turn: ClassVar[float] = 720
 
     def __getitem__(self, language: Language) -> str:
-        """The time in digits, the same in both languages."""
         hour, minute = divmod(int(self.value), 60)
         return f"{hour or 12}:{minute:02}"
 
@@ -110,7 +108,6 @@ class Name:
     among: tuple[Term, ...]
 
     def __getitem__(self, language: Language) -> str:
-        """The name."""
         return self.term[language]
 
     def find(self, text: str) -> Iterator[Mention]:
@@ -129,7 +126,6 @@ class Square:
     square: str
 
     def __getitem__(self, language: Language) -> str:
-        """The square, the same in both languages."""
         return self.square
 
     def find(self, text: str) -> Iterator[Mention]:
