@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import product
 
-from images.drawn.canvas import INK, Canvas
+from images.drawn.canvas import Canvas
 from images.drawn.truth import Draft, Drawing, Fact, Facts, Number, Problem, Square, one_of
 from images.drawn.words import CLEAR_COLOURS, COLOURS, SHAPES, TEXTS, coloured, joined
 
@@ -16,12 +16,12 @@ def draw(draft: Draft) -> Drawing:
     colours = random.sample(CLEAR_COLOURS, plan.colours)
     kinds = [*product(colours, random.sample(SHAPES, plan.shapes))]
     random.shuffle(kinds)
-    squares = random.sample([*product(range(plan.side), repeat=2)], plan.pieces)
+    squares = random.sample([*product(range(plan.side), range(plan.side))], plan.pieces)
     canvas = _board(draft)
     cell = (canvas.width - 80) / plan.side
     for (column, row), (colour, shape) in zip(squares, kinds, strict=False):
         centre = 40 + cell * (column + 0.5), canvas.height - 40 - cell * (row + 0.5)
-        canvas.mark(shape.en, centre, cell * 0.3, COLOURS[colour], INK)
+        canvas.mark(shape.en, centre, cell * 0.3, COLOURS[colour])
     pieces = [coloured(*kind) for kind in kinds]
     facts = tuple(map(Fact, pieces, map(Square, map(_name, squares))))
     problem = (draft.question(), facts, _problem(draft, squares, facts))
@@ -42,10 +42,10 @@ def _board(draft: Draft) -> Canvas:
     for column, row in product(range(plan.side), range(plan.side)):
         left, top = 40 + cell * column, size - 40 - cell * (row + 1)
         fill = dark if checkered and (column + row) % 2 == 0 else light
-        canvas.box((left, top), (left + cell, top + cell), fill, outline=dark)
+        canvas.box((left, top), (left + cell, top + cell), fill, (dark, 1))
         if plan.in_squares:
             canvas.text((left + 6, top + 10), _name((column, row)), 11, colour=frame, anchor="lm")
-    canvas.box((38, 38), (size - 38, size - 38), outline=frame, width=2)
+    canvas.box((38, 38), (size - 38, size - 38), edge=(frame, 2))
     for place in range(plan.side):
         middle = 40 + cell * (place + 0.5)
         for edge in (size - 20, 20) if plan.all_sides else (size - 20,):

@@ -20,22 +20,26 @@ from PIL import Image, ImageDraw, ImageFont
 from images.drawn.words import Colour, load_table
 
 Point: TypeAlias = tuple[float, float]
+Ink: TypeAlias = Colour | None
+Edge: TypeAlias = tuple[Ink, float]
+"""The colour of an outline and its width in pixels."""
 Face: TypeAlias = Literal["sans", "bold", "serif", "mono"]
 
 INK: Final[Colour] = (38, 40, 46)
 PALE: Final[Colour] = (205, 208, 214)
 WHITE: Final[Colour] = (255, 255, 255)
 
+BARE: Final[Edge] = (None, 0)
+
 FINGERPRINT: Final = "a55fa631c14a4dad"
 """That of the machine on which the shipped tests pass."""
 
 _SCALE = 2
-_FONTS = Path(__file__).with_name("fonts")
-_FILES: Final[dict[Face, str]] = {
-    "sans": "DejaVuSans.ttf",
-    "bold": "DejaVuSans-Bold.ttf",
-    "serif": "DejaVuSerif.ttf",
-    "mono": "DejaVuSansMono.ttf",
+_FONTS: Final[dict[Face, str]] = {
+    "sans": "Sans",
+    "bold": "Sans-Bold",
+    "serif": "Serif",
+    "mono": "SansMono",
 }
 _CORNERS: Final[dict[str, list[Point]]] = load_table("outlines")["marks"]
 
@@ -49,33 +53,18 @@ class Canvas:
         self._draw = ImageDraw.Draw(self._image)
 
     def box(
-        self,
-        corner: Point,
-        opposite: Point,
-        fill: Colour | None = None,
-        *,
-        outline: Colour | None = None,
-        width: float = 1,
-        radius: float = 0,
+        self, corner: Point, opposite: Point, fill: Ink = None, edge: Edge = BARE, radius: float = 0
     ) -> None:
         """An upright rectangle from its upper left corner to the opposite one."""
         left, top, right, bottom = *_scaled(corner), *_scaled(opposite)
         place = (left, top, max(left, right - 1), max(top, bottom - 1))
-        corners, thick = round(radius * _SCALE), round(width * _SCALE)
-        self._draw.rounded_rectangle(place, corners, fill, outline, thick)
+        rounding, thick = round(radius * _SCALE), round(edge[1] * _SCALE)
+        self._draw.rounded_rectangle(place, rounding, fill, edge[0], thick)
 
-    def disc(
-        self,
-        centre: Point,
-        radius: float,
-        fill: Colour | None = None,
-        *,
-        outline: Colour | None = None,
-        width: float = 1,
-    ) -> None:
+    def disc(self, centre: Point, radius: float, fill: Ink = None, edge: Edge = BARE) -> None:
         """A circle, filled or not."""
-        (x, y), r = _scaled(centre), round(radius * _SCALE)
-        self._draw.ellipse((x - r, y - r, x + r, y + r), fill, outline, round(width * _SCALE))
+        (x, y), r, thick = _scaled(centre), round(radius * _SCALE), round(edge[1] * _SCALE)
+        self._draw.ellipse((x - r, y - r, x + r, y + r), fill, edge[0], thick)
 
     def sector(self, centre: Point, radius: float, start: float, end: float, fill: Colour) -> None:
         """A slice of a pie between two directions."""
@@ -87,17 +76,14 @@ class Canvas:
         """A filled polygon."""
         self._draw.polygon([_scaled(point) for point in points], fill)
 
-    def mark(
-        self, shape: str, centre: Point, radius: float, fill: Colour, outline: Colour | None = None
-    ) -> None:
+    def mark(self, shape: str, centre: Point, radius: float, fill: Colour) -> None:
         """A circle or a shape of `outlines.toml`; those of one radius have about equal areas."""
         if shape == "circle":
-            self.disc(centre, radius * 0.95, fill, outline=outline, width=1.5)
-            return
-        points = [polar(centre, radius * far, turn) for turn, far in _CORNERS[shape]]
-        self.polygon(points, fill)
-        if outline is not None:
-            self.line([*points, points[0]], outline, 1.5)
+            self.disc(centre, radius * 0.95, fill, (INK, 1.5))
+        else:
+            points = [polar(centre, radius * far, turn) for turn, far in _CORNERS[shape]]
+            self.polygon(points, fill)
+            self.line([*points, points[0]], INK, 1.5)
 
     def line(self, points: Sequence[Point], colour: Colour = INK, width: float = 1) -> None:
         """A line through points, with round ends if it is thick."""
@@ -110,11 +96,11 @@ class Canvas:
 
     def dashes(self, start: Point, end: Point, colour: Colour = INK, width: float = 1) -> None:
         """A dashed line."""
-        length = math.dist(start, end)
-        count = max(1, round(length / 10))
+        count = max(1, round(math.dist(start, end) / 10))
         for step in range(count):
-            one, other = step / count, (step + 0.55) / count
-            self.line([_between(start, end, one), _between(start, end, other)], colour, width)
+            shares = step / count, (step + 0.55) / count
+            (x, y), (across, down) = start, (end[0] - start[0], end[1] - start[1])
+            self.line([(x + across * s, y + down * s) for s in shares], colour, width)
 
     def text(
         self,
@@ -166,12 +152,12 @@ def png(image: Image.Image) -> bytes:
 def fingerprint() -> str:
     """A hash of a test card: machines with equal fingerprints draw equal pixels."""
     canvas = Canvas(200, 120, (250, 244, 230))
-    canvas.box((10, 10), (60, 50), (200, 40, 40), outline=INK, width=2, radius=6)
-    canvas.disc((100, 40), 25.5, (40, 90, 200), outline=WHITE, width=3)
+    canvas.box((10, 10), (60, 50), (200, 40, 40), (INK, 2), radius=6)
+    canvas.disc((100, 40), 25.5, (40, 90, 200), (WHITE, 3))
     canvas.sector((160, 40), 30, 20, 200, (40, 150, 70))
     canvas.line([(10, 110), (40, 66), (70, 109)], width=3)
     canvas.dashes((80, 110), (190, 70), PALE, 2)
-    for number, face in enumerate(_FILES):
+    for number, face in enumerate(_FONTS):
         canvas.text((60, 72 + 12 * number), "Quartz 0123456789 \u00b0\u20ac", 9.5, face=face)
     return hashlib.sha256(canvas.image.tobytes()).hexdigest()[:16]
 
@@ -188,13 +174,9 @@ def hash_code() -> str:
 
 @cache
 def _font(face: Face, size: float) -> ImageFont.FreeTypeFont:
-    path = _FONTS / _FILES[face]
+    path = Path(__file__).with_name("fonts") / f"DejaVu{_FONTS[face]}.ttf"
     return ImageFont.truetype(path, round(size * _SCALE), layout_engine=ImageFont.Layout.BASIC)
 
 
 def _scaled(point: Point) -> tuple[int, int]:
     return round(point[0] * _SCALE), round(point[1] * _SCALE)
-
-
-def _between(start: Point, end: Point, share: float) -> Point:
-    return start[0] + (end[0] - start[0]) * share, start[1] + (end[1] - start[1]) * share

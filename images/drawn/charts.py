@@ -120,7 +120,7 @@ def _axes_chart(
             if kind == "bars":
                 canvas.box(at(start, value), at(start + bar * 0.94, 0), paint)
             else:
-                canvas.disc(at(place + 0.5, value), 5, paint, outline=WHITE)
+                canvas.disc(at(place + 0.5, value), 5, paint, (WHITE, 1))
             if plan.printed:
                 x, y = at(place + 0.5, value)
                 lowest = value == min(row[max(0, place - 1) : place + 2]) and value > 8
@@ -162,9 +162,9 @@ def _pie(draft: Draft, topic: str, labels: Sequence[Term]) -> tuple[bytes, list[
         legend = list(zip(labels, paints, strict=True))
         random.shuffle(legend)
         left = width * 0.74
-        for place, (label, paint) in enumerate(legend):
-            y = 90 + place * 30
-            canvas.box((left, y - 8), (left + 16, y + 8), paint, outline=PALE)
+        for row, (label, paint) in enumerate(legend):
+            y = 90 + row * 30
+            canvas.box((left, y - 8), (left + 16, y + 8), paint, (PALE, 1))
             canvas.text((left + 26, y), label.en, size, anchor="lm")
     return canvas.finish(), shares
 

@@ -7,7 +7,7 @@ from functools import partial
 from itertools import pairwise
 from random import Random
 
-from images.drawn.canvas import INK, WHITE, Canvas, Colour, Point, mixed, polar
+from images.drawn.canvas import INK, WHITE, Canvas, Point, mixed, polar
 from images.drawn.truth import (
     Draft,
     Drawing,
@@ -21,7 +21,7 @@ from images.drawn.truth import (
     one_of,
     ranked,
 )
-from images.drawn.words import PLACES, PUMPS
+from images.drawn.words import PLACES, PUMPS, Colour
 
 
 def draw(draft: Draft) -> Drawing:
@@ -106,7 +106,7 @@ def _clock(dial: _Dial, plan: Step, style: tuple[int, Colour], minutes: int, sec
     face, strong = ((44, 48, 58), WHITE) if style[0] == 2 else (WHITE, INK)
     ink = mixed(face, strong, plan.contrast)
     edge = accent if style[0] == 1 else INK
-    canvas.disc(dial.centre, radius, face, outline=edge, width=radius * 0.06)
+    canvas.disc(dial.centre, radius, face, (edge, radius * 0.06))
     for tick in range(60 if plan.ticks else 0):
         long = tick % 5 == 0
         dial.stroke(6 * tick, 0.9, 0.82 if long else 0.87, ink, 2 if long else 1)
@@ -119,14 +119,14 @@ def _clock(dial: _Dial, plan: Step, style: tuple[int, Colour], minutes: int, sec
     dial.stroke(6 * (minutes % 60), -0.12, 0.76, ink, radius * 0.04)
     if plan.second_hand:
         dial.stroke(6 * seconds, -0.16, 0.8, accent, 1.5)
-    canvas.disc(dial.centre, radius * 0.055, accent, width=0)
+    canvas.disc(dial.centre, radius * 0.055, accent)
 
 
 def _gauge(dial: _Dial, plan: Step, style: tuple[int, Colour], value: int) -> None:
     canvas, radius = dial.canvas, dial.radius
     face, directions = (250, 250, 246), [-135 + 2.7 * load for load in range(101)]
     ink = mixed(face, INK, plan.contrast)
-    canvas.disc(dial.centre, radius, face, outline=INK, width=radius * 0.05)
+    canvas.disc(dial.centre, radius, face, (INK, radius * 0.05))
     labelled = {12: 10, 4: 20, 0: 50}[plan.numerals]
     for load in range(0, 101, 2 if plan.ticks else 10):
         long, direction = load % 10 == 0, directions[load]
@@ -139,7 +139,7 @@ def _gauge(dial: _Dial, plan: Step, style: tuple[int, Colour], value: int) -> No
             line = [dial.at(direction, 0.94) for direction in ends]
             canvas.line(line, (208, 46, 48), radius * 0.04)
     dial.stroke(directions[value], -0.15, 0.74, style[1], radius * 0.035)
-    canvas.disc(dial.centre, radius * 0.08, INK, width=0)
+    canvas.disc(dial.centre, radius * 0.08, INK)
 
 
 def _time_problem(draft: Draft, facts: Facts) -> Problem:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import product
 from random import Random
 
-from images.drawn.canvas import INK, Canvas, Point
+from images.drawn.canvas import Canvas, Point
 from images.drawn.truth import Draft, Drawing, Fact, Facts, Number, Problem, Step, one_of, ranked
 from images.drawn.words import CLEAR_COLOURS, COLOURS, SHAPES, Term, coloured
 
@@ -26,7 +26,7 @@ def draw(draft: Draft) -> Drawing:
     places = _places(random, canvas, len(marks), plan)
     for place, (colour, shape) in zip(places, marks, strict=True):
         radius = plan.radius * random.uniform(0.8, 1.0)
-        canvas.mark(shape.en, place, radius * 0.8, COLOURS[colour], INK)
+        canvas.mark(shape.en, place, radius * 0.8, COLOURS[colour])
     terms = {kind: coloured(*kind) for kind in every}
     facts = tuple(Fact(terms[kind], Number(n)) for kind, n in zip(kinds, counts, strict=True))
     problem = (draft.question(), facts, _problem(draft, kinds, facts))

@@ -92,10 +92,10 @@ def _paint(
         x, y = (start[0] + end[0]) / 2 + across[0], (start[1] + end[1]) / 2 + across[1]
         canvas.line([start, (x, y), end], paint, 5)
         half, high = text_width(str(length), plan.size, "bold") / 2 + 4, plan.size * 0.65
-        canvas.box((x - half, y - high), (x + half, y + high), WHITE, outline=paint, radius=4)
+        canvas.box((x - half, y - high), (x + half, y + high), WHITE, (paint, 1), radius=4)
         canvas.text((x, y), str(length), plan.size, face="bold")
     for name, (x, y) in zip(names, points, strict=True):
-        canvas.disc((x, y), 9, WHITE, outline=INK, width=3)
+        canvas.disc((x, y), 9, WHITE, (INK, 3))
         half, top = text_width(name.en, plan.size, "bold") / 2 + 3, y + 12
         canvas.box((x - half, top), (x + half, top + plan.size * 1.35), ground, radius=4)
         canvas.text((x, top + plan.size * 0.68), name.en, plan.size, face="bold")

@@ -140,10 +140,10 @@ def _look(things: Things, random: Random) -> tuple[str, Line, Things, list[_Grou
     slots = dict(zip(("one", "other"), map(_all, parts), strict=True), which=which)
     slots |= dict(zip(("ones", "others"), map(_number, parts), strict=True))
     answer = _capital(words["answer"].format(**slots))
-    groups = [
-        _Group(*(word.format(which=which) for word in said), part)
-        for said, part in zip(words.get("groups", ()), parts, strict=False)
-    ]
+    groups = []
+    for said, part in zip(words.get("groups", ()), parts, strict=False):
+        word, called, gone = (each.format(which=which) for each in said)
+        groups.append(_Group(word, called, gone, part))
     line = Line(question.format(which=which), answer, tuple(group.word for group in groups))
     return task, line, parts[0] + parts[1], groups
 

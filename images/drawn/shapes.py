@@ -145,7 +145,7 @@ def sample_scene(random: Random, level: int = 1) -> Scene:
     )
 
 
-def _looks(random: Random, count: int) -> list[tuple[str, ...]]:
+def _looks(random: Random, count: int) -> Sequence[tuple[str, ...]]:
     """Distinct pairs of colour and shape; few of either, so that there is something to count."""
     if 3 <= count <= len(SHAPES) and random.random() < _THEMED:
         # all things share a shape (or a colour), but for one

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from images.drawn.canvas import INK, WHITE, Canvas, Colour, Point, mixed
+from images.drawn.canvas import INK, WHITE, Canvas, Point, mixed
 from images.drawn.truth import Draft, Drawing, Fact, Facts, Number, Problem, one_of, ranked
-from images.drawn.words import COLOURS, TOWERS
+from images.drawn.words import COLOURS, TOWERS, Colour
 
 _WIDE, _HIGH, _DEEP = 62.0, 26.0, (22.0, -15.0)
 """Width and height of a block's front, and how its depth moves across and down."""
@@ -46,7 +46,7 @@ def _paint(draft: Draft, columns: int, heights: Sequence[int]) -> bytes:
             paint = base if plan.one_colour else random.choice(paints)
             _block(canvas, (x, y - _HIGH * block), paint, plan.seams)
         top = x + (_WIDE + _DEEP[0]) / 2, y - _HIGH * heights[place] + _DEEP[1] / 2
-        canvas.disc(top, 8.5, WHITE, outline=INK)
+        canvas.disc(top, 8.5, WHITE, (INK, 1))
         canvas.text(top, TOWERS[place].en[-1], 11, face="bold")
     return canvas.finish()
 
