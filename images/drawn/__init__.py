@@ -8,8 +8,8 @@ references of several styles, and a creation turn that needs only the facts and 
 `reading` compares a reply with the truth, in English and Chinese. `checks` are the constraints of
 creation turns.
 
-Sentences are in `texts.toml`, words and looks in `words.toml`, what is looked for in replies in
-`reading.toml`, and what the levels mean in `ladder.toml`.
+Sentences are in `texts.toml` and `script.toml`, words and looks in `words.toml`, corners of marks
+in `outlines.toml`, what is looked for in replies in `reading.toml`, the levels in `ladder.toml`.
 To add a family, write its file, its sentences and its ladder, and name it in `FAMILIES`.
 """
 

@@ -7,7 +7,7 @@ three conditions of ConvBench are nested.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from random import Random
@@ -16,7 +16,7 @@ from typing import Any
 from images.drawn import boards, charts, checks, clocks, crowds, maps, receipts, shapes, stacks
 from images.drawn.checks import check_note, wording
 from images.drawn.reading import check_answer, check_facts
-from images.drawn.truth import NO_UNIT, Dialogue, Draft, Drawing, Fact, Turn, Value, another
+from images.drawn.truth import NO_UNIT, Dialogue, Draft, Drawing, Facts, Turn, Value, another
 from images.drawn.words import TEXTS, Language, Text, joined
 
 FAMILIES: dict[str, Callable[[Draft], Drawing]] = {
@@ -64,16 +64,7 @@ def _write_dialogue(drawing: Drawing, level: int, random: Random, language: Lang
     avoided = random.choice(_WORDS["avoided"])
     style, reason = random.choice(STYLES), random.choice(_WORDS["reasoned"])
     ask = random.choice(_WORDS["creations"])
-    subjects = [fact.subject for fact in picked]
-    rules = [checks.states(picked, answer), checks.gives(answer, facts)]
-    if is_json:
-        rules.append(checks.json_object([*(subject.en for subject in subjects), "answer"]))
-    else:
-        rules.append(checks.sentences(length))
-    if level >= 4 and not is_json:
-        rules.append(checks.avoids(avoided))
-    if level >= 6 and not is_json and len(picked) > 1:
-        rules.append(checks.ordered(subjects))
+    rules = _rules(drawing, picked, level, length, avoided)
 
     def conclude(value: Value) -> str:
         said: str = reason.fill(steps=problem.steps, answer=value)[language]
@@ -109,7 +100,23 @@ def _write_dialogue(drawing: Drawing, level: int, random: Random, language: Lang
     return Sample((seen, reasoned, note), seen.truth, answer[language], demands, drawing)
 
 
-def _with_mistake(facts: Sequence[Fact], random: Random) -> tuple[Fact, ...]:
+def _rules(
+    drawing: Drawing, picked: Facts, level: int, length: int, avoided: Text
+) -> list[checks.Rule]:
+    """More sentences and rules at higher levels; no `length` means a JSON object."""
+    answer, subjects = drawing.problem.answer, [fact.subject for fact in picked]
+    rules = [checks.states(picked, answer), checks.gives(answer, drawing.facts)]
+    if not length:
+        return [*rules, checks.json_object([*(subject.en for subject in subjects), "answer"])]
+    rules.append(checks.sentences(length))
+    if level >= 4:
+        rules.append(checks.avoids(avoided))
+    if level >= 6 and len(picked) > 1:
+        rules.append(checks.ordered(subjects))
+    return rules
+
+
+def _with_mistake(facts: Facts, random: Random) -> Facts:
     """The facts, one of them with another value."""
     changed = [*facts]
     place = random.randrange(len(changed))
@@ -117,7 +124,7 @@ def _with_mistake(facts: Sequence[Fact], random: Random) -> tuple[Fact, ...]:
     return tuple(changed)
 
 
-def _note(facts: Sequence[Fact], value: Value, length: int, language: Language) -> str:
+def _note(facts: Facts, value: Value, length: int, language: Language) -> str:
     """A note of `length` sentences, or a JSON object."""
     if not length:
         members = {fact.subject.en: fact.value[language] for fact in facts}
@@ -127,12 +134,12 @@ def _note(facts: Sequence[Fact], value: Value, length: int, language: Language) 
     return ("" if language == "zh" else " ").join(sentence[language] for sentence in note)
 
 
-def _rows(facts: Sequence[Fact], language: Language, row: str, head: Text = NO_UNIT) -> str:
+def _rows(facts: Facts, language: Language, row: str, head: Text = NO_UNIT) -> str:
     rows = (row.format(fact.subject[language], fact.value[language]) for fact in facts)
     return head[language] + "\n".join(rows)
 
 
-STYLES: tuple[Callable[[Sequence[Fact], Language], str], ...] = (
+STYLES: tuple[Callable[[Facts, Language], str], ...] = (
     partial(_rows, row="{}: {}"),
     partial(_rows, row="- **{}**: {}"),
     partial(_rows, row="{}: {}", head=_WORDS["head"]),

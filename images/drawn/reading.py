@@ -146,8 +146,8 @@ def _unfolded(text: str) -> str:
 def _members(value: Any, of: str = "") -> Iterator[str]:
     if isinstance(value, dict):
         for key, member in value.items():
-            before = {dict: f"{of}{key} ", list: of}.get(type(member), f"{of}{key}: ")
-            yield from _members(member, before)
+            before: dict[type, str] = {dict: f"{of}{key} ", list: of}
+            yield from _members(member, before.get(type(member), f"{of}{key}: "))
     elif isinstance(value, list):
         for record in value:
             cells = [*record.values()] if isinstance(record, dict) else []
