@@ -51,7 +51,7 @@ def correct_run(
     """Correct a finished run's tables by people's ratings, keep these, and yield what changed."""
     run = read_finished(folder)
     labels = label_scores(run.scores(), judged, people)
-    frame = ScoreFrame(run.score_rows())
+    frame = ScoreFrame(run.scores())
     frame.people = ScoreFrame(labels)
     tables = correct_tables(run.spec, frame, run.tables)
     with atomic_write(folder / LABELS) as part:

@@ -6,7 +6,7 @@ are found by `mmconv.stats.power` from the pilot's errors, or from errors that c
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -159,7 +159,7 @@ def _labels(known: Known, effect: float) -> int | None:
 
 def _measure(runs: Sequence[FinishedRun]) -> dict[Key, Known]:
     """What a run, or the difference of two, says of each number."""
-    judged = dict(_columns(runs, [run.score_rows() for run in runs]))
+    judged = dict(_columns(runs, [run.scores() for run in runs]))
     labels = [run.labels() for run in runs]
     people = dict(_columns(runs, labels)) if None not in labels else {}
     by_judge = [run.judges() for run in runs]
@@ -178,7 +178,7 @@ def _measure(runs: Sequence[FinishedRun]) -> dict[Key, Known]:
 
 
 def _columns(
-    runs: Sequence[FinishedRun], scores: Sequence[ScoreRows | Iterator[Score] | None]
+    runs: Sequence[FinishedRun], scores: Sequence[Iterable[Score] | ScoreRows | None]
 ) -> Iterator[tuple[Key, tuple[Column, float]]]:
     """Each difference with its unit's scale: changes of one run, or all that two runs share."""
     first, *others = (

@@ -6,24 +6,21 @@ Then every reader raises an `InputError` with the file, the line or field, and w
 
 from __future__ import annotations
 
-import math
-from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import compress, groupby
+from itertools import groupby
 from pathlib import Path
 from typing import IO, Any, NamedTuple, TypeVar
 
 import orjson
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from mmconv.core.config import CANDIDATE, RunSpec
 from mmconv.core.documents import describe_problems
 from mmconv.core.errors import ConfigError, DataError
 from mmconv.core.judges import list_judges
-from mmconv.core.plans import read_trial
-from mmconv.core.score_rows import ABSENT, CLUSTER, PLAIN, RESERVED, ScoreRows
-from mmconv.core.types import UNASKED, Axis, Cell, Score, Table
+from mmconv.core.score_rows import ScoreRows
+from mmconv.core.types import UNASKED, Score, Table
 from mmconv.run_folder.layout import (
     JUDGED,
     LABELS,
@@ -40,7 +37,7 @@ from mmconv.run_folder.layout import (
     Specified,
     Start,
 )
-from mmconv.run_folder.transcripts import CallRecord, ScoreRecord, columns_of, score_of
+from mmconv.run_folder.transcripts import CallRecord, ScoreRecord, score_of
 
 Document = TypeVar("Document", bound=BaseModel)
 
@@ -60,6 +57,7 @@ _FINISH_OR_SCORE = (
     "Run its command again with the same --out to finish it, or let `mmconv score` of its folder "
     "write what there is: the replies are cached."
 )
+_TABLE = TypeAdapter(Table)
 _OTHER = "another version of mmconv wrote it, or it was changed"
 
 
@@ -88,10 +86,6 @@ class FinishedRun:
     def scores(self) -> Iterator[Score]:
         """Stream the run's scores."""
         return read_scores(self.folder / SCORES)
-
-    def score_rows(self) -> ScoreRows:
-        """The run's scores in rows of numbers, for a `ScoreFrame`."""
-        return read_score_rows(self.folder / SCORES)
 
     def judges(self) -> dict[str, ScoreRows]:
         """The scores of each of several judges by its label; none with one judge."""
@@ -240,63 +234,6 @@ def read_scores(path: Path) -> Iterator[Score]:
         yield score
 
 
-def read_score_rows(path: Path) -> ScoreRows:
-    """The scores of a file as rows, in a fraction of the time that `read_scores` takes."""
-    try:
-        return _read_columns(path)
-    except (OSError, ValueError):
-        return ScoreRows.of(read_scores(path))  # names the line that is damaged
-
-
-def _read_columns(path: Path) -> ScoreRows:
-    """Read scores column by column; raises `OSError` or `ValueError` for any damage."""
-    # heavy, and only comparisons and pages need them
-    import numpy as np
-    import pyarrow
-    from pyarrow import json
-
-    # Arrow's own allocator keeps what it has freed, tens of megabytes
-    pyarrow.set_memory_pool(pyarrow.system_memory_pool())
-    schema = columns_of(ScoreRecord)
-    options = json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error")
-    table = json.read_json(path, parse_options=options).combine_chunks()
-    if any(table[name].null_count for name in ("sample", "condition", "metric", "tags")):
-        raise ValueError("a field is missing")
-    rows, size = ScoreRows(), len(table)
-
-    def encode(texts: Any) -> Any:
-        """The number of each text, or `ABSENT`."""
-        encoded = texts.dictionary_encode()
-        codes = [*map(rows.code, encoded.dictionary.to_pylist()), ABSENT]
-        return np.array(codes, np.int32)[encoded.indices.fill_null(-1).to_numpy()]
-
-    columns = {name: encode(table[name].chunk(0)) for name in PLAIN}
-    lists = table["tags"].chunk(0)
-    owners = np.repeat(np.arange(size), lists.value_lengths().to_numpy())
-    names, values = (encode(lists.flatten().field(name)) for name in ("name", "value"))
-    tags = {}
-    for code in np.union1d(names, rows.code(CLUSTER)).tolist():
-        tags[rows.texts[code]] = tag = np.full(size, ABSENT, np.int32)
-        tag[owners[names == code]] = values[names == code]
-    if RESERVED & tags.keys():
-        raise ValueError("a tag is named like a field")
-    # trials form clusters, as `clustered` has them
-    keys = [(text, read_trial(text).key) for text in rows.texts]
-    clusters = [ABSENT if key == text else rows.code(key) for text, key in keys]
-    missing = tags[CLUSTER] == ABSENT
-    tags[CLUSTER][missing] = np.array(clusters, np.int32)[columns["sample"][missing]]
-    present = np.column_stack([tag != ABSENT for tag in tags.values()])
-    kinds, kind_of_row = np.unique(present, axis=0, return_inverse=True)
-    rows.tag_names = [tuple(compress(tags, kind)) for kind in kinds.tolist()]
-    rows.tags.frombytes(kind_of_row.astype(np.int32).tobytes())
-    for name, column in {**columns, **tags}.items():
-        rows.columns[name] = array("i", column.tobytes())
-    rows.orders.frombytes(np.zeros(size, np.int64).tobytes())
-    rows.values.frombytes(table["value"].fill_null(math.nan).to_numpy().tobytes())
-    rows.turns.frombytes(table["turn"].fill_null(ABSENT).to_numpy().tobytes())
-    return rows
-
-
 def read_tables(folder: Path) -> tuple[Table, ...]:
     """The tables of a folder in their order; raises `FileNotFoundError` and `DataError`."""
     return tuple(read_table(folder / f"{name}.json") for name in read_names(folder))
@@ -315,22 +252,13 @@ def read_table(path: Path) -> Table:
     """A table of a run. Raises `DataError`, and `FileNotFoundError`."""
     document = read_json(path)
     try:
-        rows = {
-            name: {column: _cell(**cell) for column, cell in row.items()}
-            for name, row in document.pop("rows").items()
-        }
-        columns, notes = tuple(document.pop("columns")), tuple(document.pop("notes"))
-        findings = tuple(document.pop("findings", ()))
-        axis = Axis(**document.pop("axis")) if "axis" in document else None
-        return Table(
-            **document, columns=columns, notes=notes, findings=findings, axis=axis, rows=rows
-        )
-    except (AttributeError, KeyError, TypeError) as error:
-        raise DataError(str(path), [f"not a table of mmconv: {error}"]) from error
-
-
-def _cell(ends: Sequence[float] | None = None, **fields: Any) -> Cell:
-    return Cell(**fields, ends=None if ends is None else (ends[0], ends[1]))
+        return _TABLE.validate_python(document)
+    except ValidationError as error:
+        problems = [
+            f"not a table of mmconv: {'.'.join(map(str, problem['loc']))}: {problem['msg']}"
+            for problem in error.errors()
+        ]
+        raise DataError(str(path), problems) from error
 
 
 def read_json(path: Path) -> Any:

@@ -186,7 +186,7 @@ class _Measured:
 
     @classmethod
     def read(cls, run: FinishedRun) -> _Measured:
-        frame = ScoreFrame(run.score_rows())
+        frame = ScoreFrame(run.scores())
         labels = run.labels()
         return cls(
             run=run,

@@ -64,7 +64,7 @@ class _Entry:
 
     @classmethod
     def read(cls, run: FinishedRun) -> _Entry:
-        frame = ScoreFrame(run.score_rows())
+        frame = ScoreFrame(run.scores())
         # other models may answer in a run, and their answers are scored too
         is_shared = run.candidate in frame.distinct("model")
         own = frame.only(model=run.candidate) if is_shared else frame

@@ -176,7 +176,7 @@ def detail_sections(content: Content, quality: Mapping[str, DataQuality]) -> Ite
 
 def rating_sections(content: Content) -> Iterator[Section]:
     """How often each rating was given: no mean shows a judge that always says 8."""
-    frame = ScoreFrame(content.runs[0].score_rows())
+    frame = ScoreFrame(content.runs[0].scores())
     plots: list[Plot] = []
     sentences = []
     for scale in content.display.ratings:

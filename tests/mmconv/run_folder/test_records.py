@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import orjson
@@ -25,7 +26,7 @@ from mmconv.core.types import (
     Text,
     Verdict,
 )
-from mmconv.run_folder.saved_run import read_score_rows, read_scores
+from mmconv.run_folder.saved_run import read_scores
 from mmconv.run_folder.transcripts import (
     CallRecord,
     ScoreRecord,
@@ -33,7 +34,6 @@ from mmconv.run_folder.transcripts import (
     judged_as,
     score_record,
 )
-from mmconv.stats import ScoreFrame
 
 PICTURE = Image(sha256="ab" * 32, media_type="image/png", width=8, height=6)
 SEEN = Message(role="user", parts=(PICTURE, Text(text="What is it?")))
@@ -131,17 +131,17 @@ def write(path: Path, *lines: bytes) -> Path:
     return path
 
 
-def test_rows_hold_the_scores_that_records_do(tmp_path: Path) -> None:
+def test_records_are_read_as_the_scores_that_were_written(tmp_path: Path) -> None:
     path = write(tmp_path / "scores.jsonl", *map(orjson.dumps, map(score_record, SCORES)))
-    frame = ScoreFrame(read_score_rows(path))
-    expected = ScoreFrame(read_scores(path))
-    assert list(frame) == list(expected) == list(read_scores(path))
-    assert frame.clusters() == expected.clusters()
-    assert frame.distinct("x") == ("ü", "free")
-    assert (
-        frame.select(metric="rating", turn=2).values
-        == expected.select(metric="rating", turn=2).values
-    )
+    scores = [*read_scores(path)]
+    assert [score.tags for score in scores] == [
+        {},
+        {"side": "left", "cluster": "1"},
+        {"cluster": "a", "x": "ü"},
+        {"cluster": "2"},
+        {"x": "free", "side": ""},
+    ]
+    assert [replace(score, tags={}) for score in scores] == [replace(e, tags={}) for e in SCORES]
 
 
 @pytest.mark.parametrize(
@@ -155,4 +155,4 @@ def test_rows_hold_the_scores_that_records_do(tmp_path: Path) -> None:
 def test_a_damaged_line_is_named(tmp_path: Path, line: bytes, problem: str) -> None:
     first = orjson.dumps(score_record(SCORES[0]))
     with pytest.raises(DataError, match=problem):
-        read_score_rows(write(tmp_path / "scores.jsonl", first, line))
+        list(read_scores(write(tmp_path / "scores.jsonl", first, line)))

@@ -256,7 +256,7 @@ def test_reading_tables_that_are_not_there_or_broken_says_where(tmp_path: Path) 
         read_tables(tmp_path)
     write_tables(tmp_path, [TABLE])
     for content, fault in (
-        ('{"name": "win_rates"}', "not a table of mmconv: 'rows'"),
+        ('{"name": "win_rates"}', "not a table of mmconv: rows: Field required"),
         ('{"name": "win_', "cut short, or not JSON"),
         ("[]", "not a table of mmconv"),
     ):
