@@ -33,3 +33,10 @@ def atomic_write(path: Path, *, sync: bool = False) -> Iterator[Path]:
     except BaseException:
         part.unlink(missing_ok=True)
         raise
+
+
+def write_file(path: Path, content: bytes | str) -> None:
+    """Write a whole file, or nothing after an error, and the folders that it is in."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_write(path) as part:
+        part.write_bytes(content.encode() if isinstance(content, str) else content)

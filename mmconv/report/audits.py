@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from mmconv.benchmarks.audit import Audit
 from mmconv.benchmarks.audit.card import JudgeCard, Judged, make_card
 from mmconv.benchmarks.base import Benchmark
-from mmconv.core.atomic_writes import atomic_write
+from mmconv.core.atomic_writes import write_file
 from mmconv.core.errors import ConfigError
 from mmconv.core.types import Score, Table
 from mmconv.stats import ScoreFrame
@@ -41,7 +41,6 @@ def cite(folder: Path, audit: Path, judged: Judged) -> None:
     """Have the run in `folder` be corrected by an audit's card; raises `ConfigError`."""
     card = _read(audit / CARD, "run `mmconv judge` to make one")
     _check(card, judged)
-    folder.mkdir(parents=True, exist_ok=True)
     _write(folder / CITED, card)
 
 
@@ -95,5 +94,4 @@ def _read(path: Path, advice: str) -> JudgeCard:
 
 
 def _write(path: Path, card: JudgeCard) -> None:
-    with atomic_write(path) as part:
-        part.write_text(card.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    write_file(path, card.model_dump_json(indent=2) + "\n")

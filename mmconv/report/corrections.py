@@ -21,7 +21,7 @@ from mmconv.benchmarks.base.corrections import CORRECTED, NOTE, WANTED
 from mmconv.benchmarks.base.layouts import Context, make_tables
 from mmconv.benchmarks.base.metrics import Select, mapped
 from mmconv.benchmarks.registry import find_class
-from mmconv.core.atomic_writes import atomic_write
+from mmconv.core.atomic_writes import write_file
 from mmconv.core.config import CANDIDATE, RunSpec
 from mmconv.core.errors import ConfigError
 from mmconv.core.types import Cell, Score, Summary, Table
@@ -54,8 +54,8 @@ def correct_run(
     frame = ScoreFrame(run.scores())
     frame.people = ScoreFrame(labels)
     tables = correct_tables(run.spec, frame, run.tables)
-    with atomic_write(folder / LABELS) as part:
-        part.write_bytes(b"".join(orjson.dumps(score_record(each)) + b"\n" for each in labels))
+    lines = (orjson.dumps(score_record(each)) + b"\n" for each in labels)
+    write_file(folder / LABELS, b"".join(lines))
     write_tables(folder / TABLES, tables)
     yield from error_tables(frame, run.manifest.options or run.spec.options)
     yield from only_corrected(tables)

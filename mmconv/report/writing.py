@@ -20,7 +20,7 @@ from typing import IO, TYPE_CHECKING, Any
 import orjson
 
 from mmconv.benchmarks.base.judges import TAG
-from mmconv.core.atomic_writes import atomic_write
+from mmconv.core.atomic_writes import atomic_write, write_file
 from mmconv.core.errors import ConfigError, DataError
 from mmconv.core.plans import Finished
 from mmconv.core.score_rows import ScoreRows
@@ -247,11 +247,7 @@ class RunFolder:
     def write_json(self, name: str, content: Any) -> None:
         """Write a small file of JSON, readable by people."""
         text = orjson.dumps(content, option=orjson.OPT_INDENT_2, default=str)
-        self._write(name, text + b"\n")
-
-    def _write(self, name: str, content: bytes) -> None:
-        with atomic_write(self.path / name) as part:
-            part.write_bytes(content)
+        write_file(self.path / name, text + b"\n")
 
     async def conclude(
         self,
@@ -271,7 +267,7 @@ class RunFolder:
             if len(judged):
                 frame.judges = judged.split(TAG)
                 lines = (orjson.dumps(score_record(score)) + b"\n" for score in judged)
-                self._write(JUDGED, b"".join(lines))
+                write_file(self.path / JUDGED, b"".join(lines))
             tables = tuple(
                 replace(table, notes=(*notes, *table.notes))
                 for table in note_intervals(tabulate(frame))
@@ -310,4 +306,4 @@ class RunFolder:
             "",
         ]
         printed = all_to_markdown([table for table in tables if not table.detail], TABLES)
-        self._write(REPORT, "\n".join([*head, printed]).encode())
+        write_file(self.path / REPORT, "\n".join([*head, printed]))

@@ -24,7 +24,7 @@ from starlette.responses import Response, StreamingResponse
 from mmconv.api import RunInfo
 from mmconv.benchmarks.base import Benchmark
 from mmconv.benchmarks.options import as_new
-from mmconv.core.atomic_writes import atomic_write
+from mmconv.core.atomic_writes import write_file
 from mmconv.core.errors import InputError, StoreError
 from mmconv.core.run_stats import JobState, Progress
 from mmconv.engine.run import Evaluation
@@ -212,8 +212,7 @@ async def annotate_run(
 
     def write() -> None:
         notes = read_notes(folder) | asked.model_dump(exclude_none=True)
-        with atomic_write(folder / NOTES) as part:
-            part.write_bytes(orjson.dumps(notes))
+        write_file(folder / NOTES, orjson.dumps(notes))
 
     await asyncio.to_thread(write)
     return await _respond(shared, job)

@@ -20,7 +20,7 @@ from pathlib import Path
 import orjson
 from aiohttp import ClientError
 
-from mmconv.core.atomic_writes import atomic_write
+from mmconv.core.atomic_writes import write_file
 from mmconv.core.errors import ConfigError
 from mmconv.service.addresses import Rules, is_public
 from mmconv.service.errors import Problem
@@ -69,12 +69,7 @@ async def send_webhook(settings: Settings, url: str, message_id: str, body: byte
     """Post the body until it is accepted (2xx) or the attempts end. Failures are logged."""
     path = settings.out / FOLDER / f"{message_id}.json"
 
-    def keep() -> None:
-        path.parent.mkdir(exist_ok=True)
-        with atomic_write(path) as part:
-            part.write_bytes(orjson.dumps([url, body.decode()]))
-
-    await asyncio.to_thread(keep)
+    await asyncio.to_thread(write_file, path, orjson.dumps([url, body.decode()]))
     await _deliver(settings, path)
 
 

@@ -20,7 +20,7 @@ from typing import Any
 import orjson
 
 from mmconv.benchmarks.base.endings import METRICS
-from mmconv.core.atomic_writes import atomic_write
+from mmconv.core.atomic_writes import atomic_write, write_file
 from mmconv.core.config import CANDIDATE
 from mmconv.core.judges import JUDGE, split_call
 from mmconv.core.keys import hash_json
@@ -228,9 +228,7 @@ def _dataset(run: FinishedRun, condition: str) -> str:
 
 
 def _write_lines(path: Path, records: Iterable[Mapping[str, Any]]) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with atomic_write(path) as part, part.open("wb") as file:
-        file.writelines(orjson.dumps(record) + b"\n" for record in records)
+    write_file(path, b"".join(orjson.dumps(record) + b"\n" for record in records))
     return path
 
 

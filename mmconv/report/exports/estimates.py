@@ -27,7 +27,7 @@ import orjson
 from mmconv.benchmarks.base.compare import find_boards
 from mmconv.benchmarks.base.metrics import Delta, Metric, Ratio
 from mmconv.benchmarks.registry import find_class, title_of
-from mmconv.core.atomic_writes import atomic_write
+from mmconv.core.atomic_writes import write_file
 from mmconv.core.config import CANDIDATE, ModelSpec
 from mmconv.core.judges import judge_roles
 from mmconv.core.keys import hash_json
@@ -225,9 +225,7 @@ def write_every_eval_ever(run: FinishedRun, out: Path) -> list[Path]:
     name = UUID(hash_json([collection, run.folder.name])[:32], version=4)
     developer, _, bare = str(model["id"]).partition("/")
     path = out / "data" / collection / file_name(developer) / file_name(bare) / f"{name}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with atomic_write(path) as part:
-        part.write_bytes(orjson.dumps(record, option=orjson.OPT_INDENT_2))
+    write_file(path, orjson.dumps(record, option=orjson.OPT_INDENT_2))
     return [path]
 
 

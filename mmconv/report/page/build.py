@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from images.thumbnails import renditions
-from mmconv.core.atomic_writes import atomic_write
+from mmconv.core.atomic_writes import write_file
 from mmconv.core.errors import ImageError
 from mmconv.core.protocols import ImageSource
 from mmconv.report.comparison.differences import Comparison
@@ -89,8 +89,7 @@ def _write(page: Path, content: Content, images: ImageSource | None, budget: int
         blocks=blocks.inside,
         larger=blocks.larger,
     )
-    with atomic_write(page) as part:
-        part.write_text(html, encoding="utf-8")
+    write_file(page, html)
     return page
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import orjson
 
-from mmconv.core.atomic_writes import atomic_write
+from mmconv.core.atomic_writes import write_file
 from mmconv.core.errors import DataError
 from mmconv.core.types import Cell, Table
 from mmconv.report.tables.cells import (
@@ -232,14 +232,9 @@ def write_tables(folder: Path, tables: Sequence[Table]) -> None:
     remove_tables(folder, keep=names)
     for table in tables:
         for suffix, render in FORMATS.items():
-            _write(folder / f"{table.name}.{suffix}", render(table))
+            write_file(folder / f"{table.name}.{suffix}", render(table))
     # last: readers who find the index expect all tables
-    _write(folder / INDEX, orjson.dumps(names).decode() + "\n")
-
-
-def _write(path: Path, text: str) -> None:
-    with atomic_write(path) as part:
-        part.write_text(text, encoding="utf-8", newline="\n")
+    write_file(folder / INDEX, orjson.dumps(names) + b"\n")
 
 
 def remove_tables(folder: Path, *, keep: Collection[str] = ()) -> None:

@@ -24,7 +24,7 @@ from mmconv.benchmarks.base import Benchmark
 from mmconv.benchmarks.base.endings import METRICS as ENDINGS
 from mmconv.benchmarks.base.results import ends_of
 from mmconv.benchmarks.options import Display
-from mmconv.core.atomic_writes import atomic_write
+from mmconv.core.atomic_writes import write_file
 from mmconv.core.errors import ConfigError
 from mmconv.core.plans import name_trial
 from mmconv.core.types import Score
@@ -257,8 +257,7 @@ def write_label_studio(task: Task, path: Path, images: ImageStore) -> Path:
 """.encode(),
         ),
     ):
-        with atomic_write(file) as part:
-            part.write_bytes(content)
+        write_file(file, content)
     return interface
 
 

@@ -7,13 +7,12 @@ import io
 import json
 import math
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from mmconv.core.atomic_writes import atomic_write
+from mmconv.core.atomic_writes import write_file
 from mmconv.core.errors import DataError
 from mmconv.core.types import Axis, Cell, Table
 from mmconv.report.tables.formats import (
@@ -239,12 +238,12 @@ def test_a_table_that_is_read_while_it_is_written_again_stays_whole(tmp_path: Pa
 def test_the_index_of_tables_is_there_when_all_of_them_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full_disk(path: Path) -> AbstractContextManager[Path]:
+    def full_disk(path: Path, content: bytes | str) -> None:
         if path.name == "b.tex":
             raise OSError("no space left on device")
-        return atomic_write(path)
+        write_file(path, content)
 
-    monkeypatch.setattr("mmconv.report.tables.formats.atomic_write", full_disk)
+    monkeypatch.setattr("mmconv.report.tables.formats.write_file", full_disk)
     with pytest.raises(OSError, match="no space"):
         write_tables(tmp_path, [replace(TABLE, name="a"), replace(TABLE, name="b")])
     with pytest.raises(FileNotFoundError, match=r"index\.json"):
