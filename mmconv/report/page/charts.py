@@ -1,7 +1,7 @@
 """Charts: numbers of a table as a picture (SVG) and as a compact table.
 
-A chart arranges cells by place (a metric, a turn) and series (a condition, a run). It is drawn as
-dots with intervals or, for shares of ratings, as bars. Nothing is estimated here.
+A chart arranges cells by place (a metric, a turn) and series (a condition, a run), and is drawn as
+dots with intervals. Nothing is estimated here.
 """
 
 from __future__ import annotations
@@ -158,44 +158,16 @@ class Chart:
             for y, name in _spread(names, top + height / 2, step):
                 drawn.append(_dot(points[place, name], x, y, self.colours[name]))
             top += height
-        note = HOLLOW if any(point.low is None for point in points.values()) else ""
-        return self._plot(drawn, bottom, note)
-
-    def bars(self, highest: float) -> Plot:
-        """Columns over the places, the series next to each other, on a scale from 0."""
-        height, left, full = 120.0, 28.0, 1.05 * (highest or 1.0)
-        points = self.points
-        wide = (WIDTH - left) / len(self.places)
-        bar = 0.8 * wide / len(self.series)
-        drawn = []
-        for tick, text in number_ticks(0.0, highest or 1.0):
-            y = height - height * tick / full
-            drawn.append(f'<line class="grid" x1="{left}" x2="{WIDTH}" y1="{y:.1f}" y2="{y:.1f}"/>')
-            drawn.append(draw_text(left - 5, y + 3.5, text, "end"))
-        for at, place in enumerate(self.places):
-            drawn.append(draw_text(left + (at + 0.5) * wide, height + 13, place, "middle"))
-            for number, name in enumerate(self.series):
-                tall = height * points[place, name].value / full
-                drawn.append(
-                    f'<rect x="{left + (at + 0.1) * wide + number * bar:.1f}" '
-                    f'y="{height - tall:.1f}" width="{0.9 * bar:.1f}" height="{tall:.1f}" '
-                    f'style="fill:var(--{self.colours[name]})"/>'
-                )
-        return self._plot(drawn, height)
-
-    def _plot(self, drawn: Sequence[str], height: float, note: str = "") -> Plot:
-        series = dict.fromkeys(name for _, name in self.points)
         write = partial(round_number, table=replace(self.table, signed=False))
         return Plot(
             title=self.title,
-            svg=f'<svg class="plot" viewBox="0 0 {WIDTH:.0f} {height + 18:.0f}" '
-            f'aria-hidden="true" focusable="false">{"".join(drawn)}</svg>',
+            svg=frame(drawn, bottom + 18),
             words="; ".join(
                 f"{name}, {place}: {write(value)}"
                 + ("" if low is None or high is None else f" ({write(low)} to {write(high)})")
-                for (place, name), (value, low, high) in self.points.items()
+                for (place, name), (value, low, high) in points.items()
             ),
-            note=note,
+            note=HOLLOW if any(point.low is None for point in points.values()) else "",
             legend=tuple((name, self.colours[name]) for name in series),
         )
 
@@ -225,6 +197,14 @@ def number_ticks(low: float, high: float) -> Iterator[tuple[float, str]]:
     digits = max(0, -math.floor(math.log10(step)) + (step / power == 2.5))
     for number in range(math.ceil(low / step), math.floor(high / step) + 1):
         yield number * step, f"{number * step:.{digits}f}".replace("-", "\N{MINUS SIGN}")
+
+
+def frame(drawn: Iterable[str], height: float) -> str:
+    """A picture of the full width from its parts."""
+    return (
+        f'<svg class="plot" viewBox="0 0 {WIDTH:.0f} {height:.0f}" '
+        f'aria-hidden="true" focusable="false">{"".join(drawn)}</svg>'
+    )
 
 
 def draw_text(x: float, y: float, text: str, anchor: str) -> str:

@@ -16,14 +16,14 @@ from typing import TypeAlias
 
 from mmconv.benchmarks.options import Display, Ratings, display_of
 from mmconv.benchmarks.registry import title_of
-from mmconv.core.types import Cell, Table
+from mmconv.core.types import Axis, Cell, Table
 from mmconv.report.comparison.differences import Comparison
 from mmconv.report.costs import format_dollars, unknown_price
 from mmconv.report.data_quality import DataQuality, quality_tables, summarise_quality
 from mmconv.report.findings import WARNING, comparison_findings, run_findings, run_warnings
 from mmconv.report.notes import ALIKE
 from mmconv.report.page.charts import Chart, Plot, colours_of, comparison_charts, run_charts
-from mmconv.report.page.curves import MOST, Curves, curves_of_runs, run_curves
+from mmconv.report.page.curves import MOST, Curves, curves_of_runs, run_curves, share_scale
 from mmconv.report.page.grids import Grid, grid, heat_map, why_missing
 from mmconv.report.tables.cells import shared_notes
 from mmconv.run_folder.layout import ModelSummary
@@ -196,31 +196,36 @@ def rating_sections(content: Content) -> Iterator[Section]:
         )
 
 
-def _histograms(frame: ScoreFrame, scale: Ratings, display: Display) -> Iterator[Plot]:
-    turns = [*display.turns.items()] if scale.by_turn else [(None, scale.metric)]
-    table = Table(name="ratings", title="", columns=(), rows={})
-    charts = []
-    for turn, name in turns:
-        colours: dict[str, str] = {}
-        cells: dict[tuple[str, str], Cell] = {}
+def _histograms(frame: ScoreFrame, scale: Ratings, display: Display) -> list[Plot]:
+    pictures = []
+    places = [str(at) for at in range(scale.lowest, scale.highest + 1)]
+    table = Table(name="ratings", title="", columns=(*places,), rows={})
+    for turn, name in display.turns.items() if scale.by_turn else [(None, scale.metric)]:
+        picture = Curves(
+            title=f"Share of each rating (%), {name}",
+            table=table,
+            axis=Axis(title="rating", line=0.0),
+            colours={},
+        )
         for condition, colour in colours_of(frame.distinct("condition")).items():
             column = frame.select(metric=scale.metric, condition=condition, turn=turn)
             ratings = [value for value in column.values if value is not None]
             if ratings:
-                counts = Counter(map(math.floor, ratings))
+                counts = Counter(str(math.floor(rating)) for rating in ratings)
                 missing = len(column.values) - len(ratings)
                 series = display.labels.get(condition, condition)
                 series += f", n = {len(ratings):,}" + f" ({missing:,} missing)" * bool(missing)
-                colours[series] = colour
-                for at in range(scale.lowest, scale.highest + 1):
-                    cells[str(at), series] = Cell(value=100 * counts[at] / len(ratings))
-        # a plot of one series has no legend
-        only = f": {next(iter(colours))}" if len(colours) == 1 else ""
-        if cells:
-            charts.append(Chart(f"Share of each rating (%), {name}{only}", table, colours, cells))
-    highest = max((point.value for chart in charts for point in chart.points.values()), default=0)
-    for chart in charts:
-        yield chart.bars(highest)
+                picture.colours[series] = colour
+                picture.rows[series] = {
+                    place: Cell(value=100 * counts[place] / len(ratings)) for place in places
+                }
+        if picture.rows:
+            pictures.append(picture)
+    share_scale(pictures)
+    for picture in pictures:
+        if len(picture.rows) == 1:  # then there is no legend
+            picture.title += f": {next(iter(picture.rows))}"
+    return [picture.plot() for picture in pictures]
 
 
 def _map_sections(content: Content) -> Iterator[Section]:

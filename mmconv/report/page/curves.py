@@ -24,6 +24,7 @@ from mmconv.report.page.charts import (
     Point,
     colours_of,
     draw_text,
+    frame,
     number_ticks,
     rows_of_runs,
 )
@@ -58,7 +59,7 @@ class Curves:
     title: str
     table: Table
     axis: Axis
-    colours: Mapping[str, str]
+    colours: dict[str, str]
     rows: dict[str, Mapping[str, Cell]] = field(default_factory=dict)
     reach: tuple[float, float] = (0.0, 1.0)
 
@@ -115,14 +116,13 @@ class Curves:
         drawn.append(draw_text((LEFT + RIGHT) / 2, bottom + 27, self.axis.title, "middle"))
         texts = {name: f": {write_estimate(cell, most=1)}" for name, cell in marks.items()}
         only = texts.get(next(iter(self.rows)), "") if len(self.rows) == 1 else ""
-        is_hollow = any(p.low is None for name in self.rows for p in self.points(name).values())
+        hollow = {p.low is None for name in self.rows for p in self.points(name).values()}
         notes = [f"{MARK}\N{NO-BREAK SPACE}{self.axis.mark}{only}"] if marks else []
         return Plot(
             title=self.title,
-            svg=f'<svg class="plot" viewBox="0 0 {WIDTH:.0f} {bottom + 30:.0f}" '
-            f'aria-hidden="true" focusable="false">{"".join(drawn)}</svg>',
+            svg=frame(drawn, bottom + 30),
             words="; ".join(self._words(name) for name in self.rows),
-            note="; ".join([*notes, *([HOLLOW] if is_hollow else [])]),
+            note="; ".join([*notes, *([HOLLOW] if len(hollow) > 1 else [])]),
             legend=tuple((name + texts.get(name, ""), self.colours[name]) for name in self.rows),
         )
 
@@ -218,16 +218,20 @@ def _pictures(
             )
         pictures[place].rows[series] = cells
     drawn = [curves for curves in pictures.values() if curves.is_drawn]
+    share_scale(drawn)
+    return drawn
+
+
+def share_scale(pictures: Sequence[Curves]) -> None:
+    """Let all these pictures of one table reach from the least to the largest of their numbers."""
     numbers = [
         number
-        for curves in drawn
+        for curves in pictures
         for name in curves.rows
         for point in curves.points(name).values()
-        for number in point
+        for number in (*point, curves.axis.line)
         if number is not None
     ]
-    numbers += [] if table.axis.line is None else [table.axis.line]
-    for curves in drawn:
+    for curves in pictures:
         low, high = min(numbers), max(numbers)
         curves.reach = (low, high) if low < high else (low - 1, high + 1)
-    return drawn

@@ -60,11 +60,12 @@ async def test_shares_are_of_the_ratings_that_there_are(content: Content) -> Non
     sevens = 100 * sum(7 <= each < 8 for each in given) / len(given)
     # a plot of one series has no legend
     assert first.title == f"Share of each rating (%), perception: free, n = {len(given)}"
-    assert f"free, n = {len(given)}, 7: {sevens:.2f}" in first.words
+    assert f", 7: {sevens:.3g}, " in first.words
     # a condition keeps its colour in all plots
     assert second.legend[0] == first.legend[0]
     [sentence] = section.sentences
     assert sentence.startswith("Most frequent rating: ")
+    assert first.words.startswith(f"free, n = {len(given)}: rating 1: ")
     [section] = rating_sections(with_scale(content, by_turn=0))
     assert section.plots[0].legend
 
