@@ -22,39 +22,34 @@ from mmconv.cli.shared.basics import describe_file_error, visible
 from mmconv.core.errors import DataError, InputError, MmconvError, UserCodeError
 
 COMMANDS = {
-    "run": ("evaluating", "Run a benchmark; the same command resumes it."),
-    "sweep": ("sweeping", "Run many models on many benchmarks; the same command resumes it."),
-    "score": ("evaluating", "Score a run again from its cached replies."),
-    "show": ("show", "Show prompts and replies, sample by sample."),
-    "report": ("results", "Write the report page of a run again."),
-    "compare": ("comparing", "Compare runs of one benchmark, paired per sample."),
-    "power": ("comparing", "Plan how many samples, trials, verdicts or labels find an effect."),
-    "leaderboard": ("comparing", "Rank runs of one benchmark."),
-    "view": ("", "Browse and compare the runs of a folder in a web page."),
-    "label": ("", "Rate a run's answers as people, in a web page."),
-    "export": ("results", "Export a run for another tool (lmms-eval, MLflow, ...)."),
-    "check": ("evaluating", "Check a configuration and its data, without a call."),
-    "options": ("listing", "List a benchmark's model roles, conditions and options."),
-    "models": ("listing", "List the models that ship with mmconv."),
-    "chat": ("chat", "Chat with a model, with images."),
-    "judge": ("", "Audit a judge with answers known to be right or wrong."),
-    "rescore": ("judging", "Score judgements that a benchmark's authors published."),
-    "agree": ("judging", "Measure how well a judge agrees with people."),
-    "serve": ("", "Serve models, judges and benchmarks over HTTP."),
-    "merge": ("results", "Merge the caches of shards."),
+    "run": ("cli.evaluating", "Run a benchmark; the same command resumes it."),
+    "sweep": ("cli.sweeping", "Run many models on many benchmarks; the same command resumes it."),
+    "score": ("cli.evaluating", "Score a run again from its cached replies."),
+    "show": ("cli.show", "Show prompts and replies, sample by sample."),
+    "report": ("cli.results", "Write the report page of a run again."),
+    "compare": ("cli.comparing", "Compare runs of one benchmark, paired per sample."),
+    "power": ("cli.comparing", "Plan how many samples, trials, verdicts or labels find an effect."),
+    "leaderboard": ("cli.comparing", "Rank runs of one benchmark."),
+    "view": ("service.command", "Browse and compare the runs of a folder in a web page."),
+    "label": ("service.command", "Rate a run's answers as people, in a web page."),
+    "export": ("cli.results", "Export a run for another tool (lmms-eval, MLflow, ...)."),
+    "check": ("cli.evaluating", "Check a configuration and its data, without a call."),
+    "options": ("cli.listing", "List a benchmark's model roles, conditions and options."),
+    "models": ("cli.listing", "List the models that ship with mmconv."),
+    "chat": ("cli.chat", "Chat with a model, with images."),
+    "judge": (
+        "benchmarks.audit.commands",
+        "Audit a judge with answers known to be right or wrong.",
+    ),
+    "rescore": ("cli.judging", "Score judgements that a benchmark's authors published."),
+    "agree": ("cli.judging", "Measure how well a judge agrees with people."),
+    "serve": ("service.command", "Serve models, judges and benchmarks over HTTP."),
+    "merge": ("cli.results", "Merge the caches of shards."),
 }
-"""Command -> the module of this package that has it as NAME_command, and its help.
+"""Command -> the module of mmconv that has it as NAME_command, and its help.
 
 Benchmarks bring more: `COMMANDS` of `mmconv.benchmarks.registry`.
 """
-
-ELSEWHERE = {
-    "serve": ("mmconv.service.command", "command"),
-    "view": ("mmconv.service.command", "view_command"),
-    "label": ("mmconv.service.command", "label_command"),
-    "judge": ("mmconv.benchmarks.audit.commands", "judge_command"),
-}
-"""Commands of other packages."""
 
 WHOLE_TRACEBACK = "`mmconv --traceback COMMAND ...` shows the whole traceback."
 
@@ -77,8 +72,7 @@ class LazyGroup(click.Group):
         if cmd_name in registry.COMMANDS:
             module, attribute = registry.find_command(cmd_name)
         elif cmd_name in COMMANDS:
-            own = f"mmconv.cli.{COMMANDS[cmd_name][0]}", f"{cmd_name}_command"
-            module, attribute = ELSEWHERE.get(cmd_name, own)
+            module, attribute = f"mmconv.{COMMANDS[cmd_name][0]}", f"{cmd_name}_command"
         else:
             return None
         # a collection would scan modules that stay

@@ -13,7 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import orjson
+
 from mmconv.benchmarks.base.endings import EMPTY, FILTERED, HELD_BACK, TRUNCATED, how_ended
+from mmconv.core.atomic_writes import write_file
 from mmconv.core.config import CANDIDATE
 from mmconv.core.errors import DataError
 from mmconv.core.judges import split_call
@@ -171,6 +174,18 @@ MOST_TURNS = 6
 MOST_PROBLEMS = 12
 
 
+class Statement(str):
+    """A sentence about a run; `short` is the begin of it, without the effects and the places."""
+
+    short: str
+
+    def __new__(cls, short: str, rest: str = "") -> Statement:
+        """The sentence of two parts, which ends with a full stop."""
+        made = super().__new__(cls, f"{short}{rest}.")
+        made.short = short
+        return made
+
+
 @dataclass(slots=True, kw_only=True)
 class DataQuality:
     """Counts of a run's calls: totals, and what became of the answers and verdicts of each turn.
@@ -226,14 +241,14 @@ class DataQuality:
         total = _sum(self.verdicts)
         return Counter({status: total[status] for status in REPLIED})
 
-    def endings(self) -> Iterator[str]:
+    def endings(self) -> Iterator[Statement]:
         """The turns whose scores measure something other than the model."""
         limit = next(iter(self.limits)) if len(self.limits) == 1 else None
         measured = "the token limit" if limit is None else f"the limit of {limit:,} tokens"
         for endings, least, what, effect in _OF_ANSWERS:
             if places := self._places(endings, least):
                 found = f"More than {100 * least:g} % of a turn's answers {what}"
-                yield f"{found}; {effect.format(limit=measured)}: {places}."
+                yield Statement(found, f"; {effect.format(limit=measured)}: {places}")
 
     def _places(self, endings: Sequence[str], least: float) -> str:
         shares = []
@@ -249,25 +264,26 @@ class DataQuality:
             places.append(f"and {more} more turns")
         return "; ".join(places)
 
-    def losses(self, least: float = NOTABLE) -> Iterator[str]:
+    def losses(self, least: float = NOTABLE) -> Iterator[Statement]:
         """What was lost, if it is more than the share `least` of the calls or verdicts."""
         if (lost := self.failed + self.skipped) > least * self.calls:
             parts = (self.failed, FAILED), (self.skipped, f"were {NOT_REQUESTED}")
             listed = ", ".join(f"{count:,} {what}" for count, what in parts if count)
-            yield f"{_share(lost, self.calls, 'calls')} have no reply: {listed}."
+            yield Statement(f"{_share(lost, self.calls, 'calls')} have no reply: {listed}")
         judged = self.judged()
         size = judged.total()
         for status, what, effect in _OF_VERDICTS:
             if judged[status] > least * size:
                 share = _share(judged[status], size, "verdicts")
-                yield f"{share} {what}{self._cut_off(status)}: {effect}."
+                yield Statement(f"{share} {what}{self._cut_off(status)}", f": {effect}")
         later = {status: judged[status] for status in LATE if judged[status]}
         if (count := sum(later.values())) > NOTABLE_LATER * size:
             ways = [status.removeprefix("read ") for status in later]
             if len(ways) > 1:
                 ways = [f"{way} ({later[f'read {way}']:,})" for way in ways]
             share = _share(count, size, "verdicts")
-            yield f"{share} were only read {' or '.join(ways)}{self._cut_off(*later)}."
+            read = f"were only read {' or '.join(ways)}{self._cut_off(*later)}"
+            yield Statement(f"{share} {read}")
 
     def _cut_off(self, *statuses: str) -> str:
         count = sum(self.cut_off[status] for status in statuses)
@@ -282,23 +298,30 @@ def read_quality(folder: Path) -> DataQuality:
     return quality
 
 
-def find_notable(quality: DataQuality, tables: Iterable[Table]) -> tuple[str, ...]:
+def find_notable(quality: DataQuality, tables: Iterable[Table]) -> tuple[Statement, ...]:
     """What must be reported before the numbers in a run's tables; empty if all went well."""
     return *quality.endings(), *quality.losses(), *headline_gap(tables)
 
 
-def read_notable(run: FinishedRun) -> tuple[str, ...]:
+def write_notable(folder: Path, notable: Iterable[Statement]) -> None:
+    """Write what `read_notable` reads."""
+    warnings = [{"short": each.short, "text": each} for each in notable]
+    write_file(folder / WARNINGS, orjson.dumps(warnings, option=orjson.OPT_INDENT_2) + b"\n")
+
+
+def read_notable(run: FinishedRun) -> tuple[Statement, ...]:
     """What a finished run reported before its numbers; raises `DataError` for a damaged file."""
     path = run.folder / WARNINGS
     if not path.exists():
         return find_notable(read_quality(run.folder), run.tables)
-    warnings = read_json(path)
-    if not isinstance(warnings, list) or not all(isinstance(each, str) for each in warnings):
-        raise DataError(str(path), ["not a list of warnings"], SCORE_AGAIN)
-    return tuple(warnings)
+    try:
+        warnings = [(each["short"], each["text"]) for each in read_json(path)]
+        return tuple(Statement(short, text[len(short) : -1]) for short, text in warnings)
+    except (KeyError, TypeError) as error:
+        raise DataError(str(path), ["not a list of warnings"], SCORE_AGAIN) from error
 
 
-def headline_gap(tables: Iterable[Table]) -> Iterator[str]:
+def headline_gap(tables: Iterable[Table]) -> Iterator[Statement]:
     """The largest gap in the first row of a run's tables, if that is more than `NOTABLE`."""
     name, row = next((first for table in tables for first in table.rows.items()), ("", {}))
     gaps = {column: sum(cell.missing.values()) for column, cell in row.items()}
@@ -307,7 +330,7 @@ def headline_gap(tables: Iterable[Table]) -> Iterator[str]:
         worst = max(sizes, key=lambda column: gaps[column] / sizes[column])
         if gaps[worst] > NOTABLE * sizes[worst]:
             share = _share(gaps[worst], sizes[worst], "scores")
-            yield f"{name}, {worst}: {share} are missing."
+            yield Statement(f"{name}, {worst}: {share} are missing")
 
 
 def quality_tables(runs: Mapping[str, DataQuality]) -> list[Table]:

@@ -25,7 +25,7 @@ from mmconv.core.errors import ConfigError, DataError
 from mmconv.core.plans import Finished
 from mmconv.core.score_rows import ScoreRows
 from mmconv.core.types import Score, Table
-from mmconv.report.data_quality import DataQuality, find_notable
+from mmconv.report.data_quality import DataQuality, find_notable, write_notable
 from mmconv.report.tables.formats import all_to_markdown, in_markdown, remove_tables, write_tables
 from mmconv.run_folder.layout import (
     JUDGED,
@@ -36,7 +36,6 @@ from mmconv.run_folder.layout import (
     SCORES,
     TABLES,
     TRANSCRIPTS,
-    WARNINGS,
 )
 from mmconv.run_folder.saved_run import read_scores, read_spec
 from mmconv.run_folder.transcripts import (
@@ -273,7 +272,7 @@ class RunFolder:
                 for table in note_intervals(tabulate(frame))
             )
             notable = find_notable(records.quality, tables)
-            self.write_json(WARNINGS, notable)
+            write_notable(self.path, notable)
             if (labels := self.path / LABELS).exists():
                 from mmconv.report.corrections import correct_tables
 

@@ -49,7 +49,7 @@ RATER_OPTION = click.option("--rater", metavar="NAME", help="Your name; the page
 @click.option(
     "--new-token", metavar="NAME", help="Create a token, print it with its entry, and exit."
 )
-def command(settings: Path | None, models: tuple[str, ...], **chosen: Any) -> None:
+def serve_command(settings: Path | None, models: tuple[str, ...], **chosen: Any) -> None:
     """Serve the models, data and judges of SETTINGS.yaml, or of --model, until Ctrl-C or SIGTERM.
 
     Without tokens in the settings, the server accepts requests from this machine only.

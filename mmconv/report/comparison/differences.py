@@ -194,7 +194,7 @@ class _Measured:
             quantities=quantities_by_key(frame, run),
             labels={} if labels is None else quantities_by_key(ScoreFrame(labels), run),
             judges={
-                (name, f"{group}, {judge}"): quantity
+                (name, f"{group}, {judge}"): replace(quantity, group=f"{group}, {judge}")
                 for judge, rows in run.judges().items()
                 for (name, group), quantity in quantities_by_key(ScoreFrame(rows), run).items()
             },
@@ -202,17 +202,27 @@ class _Measured:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Other:
-    """A run and its differences from the baseline: also as people correct them, and by judge."""
+class _Difference:
+    """A run's paired difference from the baseline in a quantity, also as people correct it.
 
-    run: FinishedRun
-    samples: int
-    common: int
-    contrasts: Mapping[Key, Contrast]
-    corrected: Mapping[Key, Summary]
-    judges: Mapping[Key, Contrast]
-    warnings: tuple[str, ...]
-    overlap: tuple[str, ...]
+    Its row is the quantity, of several runs with the run's label; its column the quantity's group.
+    """
+
+    row: str
+    quantity: Quantity
+    test: Contrast
+    corrected: Summary | None
+
+    @property
+    def place(self) -> Key:
+        return self.row, self.quantity.group
+
+    @property
+    def cells(self) -> Iterator[tuple[str, Cell]]:
+        scale, group = self.quantity.scale, self.quantity.group
+        yield group, as_cell(self.test.summary, scale, share=True)
+        if self.corrected is not None:
+            yield f"{group}{CORRECTED}", as_cell(self.corrected, scale, share=True)
 
 
 def compare(
@@ -225,66 +235,70 @@ def compare(
     Raises `ConfigError` for runs that cannot be compared, and as `read_finished` does.
     """
     runs = open_runs(folders)
-    first, *rest = runs
-    warnings = [note for run in rest for note in check_alike(first, run, despite)]
-    measured = _Measured.read(first)
-    others = [_compare_with(measured, run, despite) for run in rest]
-    warnings += [note for other in others for note in other.warnings]
+    baseline, *rest = runs
+    warnings = [note for run in rest for note in check_alike(baseline, run, despite)]
+    first = _Measured.read(baseline)
+    sizes = {baseline.label: (len(first.samples), len(first.samples))}
+    overlap: list[str] = []
+    found: list[_Difference] = []
+    by_judge: list[_Difference] = []
+    for run in rest:
+        other = _Measured.read(run)
+        common = len(first.samples.keys() & other.samples.keys())
+        if not common:
+            raise ConfigError(f"{baseline.folder} and {run.folder} have no sample in common")
+        sizes[run.label] = len(other.samples), common
+        labels, samples = (baseline.label, run.label), (first.samples, other.samples)
+        warnings += check_samples(samples, labels, despite)
+        overlap += _overlap(first, other, common)
+        people = first.labels, other.labels
+        found += _paired(first.quantities, other.quantities, labels, people, runs=len(runs))
+        by_judge += _paired(first.judges, other.judges, labels, runs=len(runs))
     notes = tuple(dict.fromkeys(warnings))
-    differences = _Differences(measured, others, notes)
-    sizes = differences.sizes()
+    differences = _Differences(runs, found, (*notes, *overlap))
     made = [differences.table(kind) for kind in _TABLES]
     if margin is not None:
-        within = f"{EQUIVALENT.format(margin=margin)} {differences.within(margin)}."
+        within = f"{EQUIVALENT.format(margin=margin)} {_within(found, margin)}."
         made = [replace(table, notes=(within, *table.notes)) for table in made]
     merged = merge_tables([*map(Named.of, runs)])
     own = [replace(table, notes=(*notes, *table.notes)) for table in merged]
     # with many runs the scores come before their differences
     leading = 0 if len(rest) == 1 else 1
-    shown = [table for table in (*made, differences.by_judge()) if table.rows]
+    shown = [table for table in (*made, _by_judge(baseline, by_judge)) if table.rows]
     return Comparison(
         runs=runs,
         warnings=notes,
-        tables=(sizes, *own[:leading], *shown, *own[leading:]),
+        tables=(_sizes(runs, sizes, (*notes, *overlap)), *own[:leading], *shown, *own[leading:]),
         significant=differences.significant,
         detectable=differences.detectable,
     )
+
+
+def _paired(
+    left: Mapping[Key, Quantity],
+    right: Mapping[Key, Quantity],
+    labels: tuple[str, str],
+    people: tuple[Mapping[Key, Quantity], Mapping[Key, Quantity]] = ({}, {}),
+    *,
+    runs: int,
+) -> Iterator[_Difference]:
+    for key in (key for key in left if key in right):
+        corrected = None
+        if all(key in each for each in people):
+            rated = people[0][key], people[1][key]
+            corrected = correct_difference((left[key], right[key]), rated)
+        yield _Difference(
+            row=key[0] if runs == 2 else f"{key[0]}, {labels[1]}",
+            quantity=left[key],
+            test=contrast(left[key], right[key], labels),
+            corrected=corrected,
+        )
 
 
 def quantities_by_key(frame: ScoreFrame, run: FinishedRun) -> dict[Key, Quantity]:
     """The quantities of a run with these scores, by name and group."""
     quantities = find_quantities(frame, run.spec, run.manifest.provenance.get("scale"))
     return {(quantity.name, quantity.group): quantity for quantity in quantities}
-
-
-def _compare_with(first: _Measured, run: FinishedRun, despite: Collection[str]) -> _Other:
-    other = _Measured.read(run)
-    common = len(first.samples.keys() & other.samples.keys())
-    if not common:
-        raise ConfigError(f"{first.run.folder} and {run.folder} have no sample in common")
-    labels = (first.run.label, run.label)
-
-    def contrasts(
-        left: Mapping[Key, Quantity], right: Mapping[Key, Quantity]
-    ) -> dict[Key, Contrast]:
-        return {key: contrast(left[key], right[key], labels) for key in left if key in right}
-
-    corrected = {
-        key: correct_difference(
-            (first.quantities[key], other.quantities[key]), (first.labels[key], other.labels[key])
-        )
-        for key in first.labels.keys() & other.labels.keys()
-    }
-    return _Other(
-        run=run,
-        samples=len(other.samples),
-        common=common,
-        contrasts=contrasts(first.quantities, other.quantities),
-        corrected={key: summary for key, summary in corrected.items() if summary is not None},
-        judges=contrasts(first.judges, other.judges),
-        warnings=check_samples((first.samples, other.samples), labels, despite),
-        overlap=tuple(_overlap(first, other, common)),
-    )
 
 
 def _overlap(first: _Measured, other: _Measured, common: int) -> Iterator[str]:
@@ -308,152 +322,127 @@ def _overlap(first: _Measured, other: _Measured, common: int) -> Iterator[str]:
             yield f"Not compared, since {two.run.label} does not have it: {'; '.join(listed)}."
 
 
-class _Differences:
-    """The differences of runs from a baseline, tested together, and their tables.
+def _sizes(
+    runs: Sequence[FinishedRun], sizes: Mapping[str, tuple[int, int]], notes: Sequence[str]
+) -> Table:
+    """The runs, their judges, and how many samples they have in common with the first."""
+    return Table(
+        name="runs",
+        title=f"Runs of {runs[0].spec.benchmark}, compared with {runs[0].label}",
+        columns=("judge", "samples", "common", "run"),
+        rows={
+            run.label: {
+                "judge": Cell(value=run.judge),
+                "samples": Cell(value=float(sizes[run.label][0])),
+                "common": Cell(value=float(sizes[run.label][1])),
+                "run": Cell(value=run.folder.resolve().name),
+            }
+            for run in runs
+        },
+        notes=(
+            *notes,
+            *other_settings(*runs),
+            *([_TRIALS] if any(run.spec.trials > 1 for run in runs) else []),
+        ),
+        digits=0,
+    )
 
-    A row is a quantity, of several runs with the run's label. `significant` and `detectable` are by
-    row and column, as `Comparison` has them.
+
+def _rows(differences: Sequence[_Difference]) -> dict[str, dict[str, Cell]]:
+    """The rows of a table of differences: one quantity after the other, each of all runs."""
+    names = [*dict.fromkeys(each.quantity.name for each in differences)]
+    rows: dict[str, dict[str, Cell]] = {}
+    for each in sorted(differences, key=lambda each: names.index(each.quantity.name)):
+        rows.setdefault(each.row, {}).update(each.cells)
+    return rows
+
+
+def _by_judge(baseline: FinishedRun, differences: Sequence[_Difference]) -> Table:
+    """The differences in scores and changes by each of several judges alone, without tests."""
+    shown = [each for each in differences if each.quantity.kind != "failure"]
+    return Table(
+        name=BY_JUDGE,
+        title=f"By judge: differences from {baseline.label}",
+        columns=tuple(dict.fromkeys(each.quantity.group for each in shown)),
+        rows=_rows(shown),
+        notes=(ALONE, PAIRED, INTERVALS),
+        signed=True,
+    )
+
+
+def _within(differences: Sequence[_Difference], margin: float) -> str:
+    """The differences that are equivalent within a margin, by column."""
+    found: dict[str, list[str]] = {}
+    for each in differences:
+        if each.test.is_within(margin / each.quantity.scale):
+            found.setdefault(each.quantity.group, []).append(each.row)
+    return "; ".join(f"{group}: {', '.join(rows)}" for group, rows in found.items()) or "none"
+
+
+class _Differences:
+    """The differences of runs from the first one, tested together, and their tables.
+
+    `significant` and `detectable` are by row and column, as `Comparison` has them.
     """
 
     def __init__(
-        self, first: _Measured, others: Sequence[_Other], warnings: tuple[str, ...]
+        self, runs: Sequence[FinishedRun], items: Sequence[_Difference], notes: Sequence[str]
     ) -> None:
-        self._first = first
-        self._others = others
-        self._warnings = warnings
-        self._overlap = tuple(note for other in others for note in other.overlap)
-        tested = {
-            (self._row(key[0], other), key[1]): (test, first.quantities[key].scale)
-            for other in others
-            for key, test in other.contrasts.items()
-            if test.p is not None
-        }
-        p_values: dict[tuple[int | None, float | None], float] = {
-            (test.made_of, test.p): test.p for test, _ in tested.values() if test.p is not None
-        }
+        self._runs, self._items, self._notes = runs, items, notes
+        tested = [each for each in items if each.test.p is not None]
+        p_values = {(each.test.made_of, each.test.p): each.test.p or 0.0 for each in tested}
         self._count = len(p_values)
         corrected = holm(p_values)
         level = LEVEL / max(len(p_values), 1)
-        self._significant = [
-            key for key, (test, _) in tested.items() if corrected[test.made_of, test.p] < LEVEL
-        ]
-        self.significant = frozenset(self._significant)
-        self.detectable = {
-            key: scale * (test.detectable(level) or 0.0) for key, (test, scale) in tested.items()
-        }
-
-    def sizes(self) -> Table:
-        """The runs, their judges, and how many samples they have in common."""
-        first = self._first
-        sizes = [(first.run, len(first.samples), len(first.samples))]
-        sizes += [(other.run, other.samples, other.common) for other in self._others]
-        runs = [run for run, _, _ in sizes]
-        return Table(
-            name="runs",
-            title=f"Runs of {first.run.spec.benchmark}, compared with {first.run.label}",
-            columns=("judge", "samples", "common", "run"),
-            rows={
-                run.label: {
-                    "judge": Cell(value=run.judge),
-                    "samples": Cell(value=float(samples)),
-                    "common": Cell(value=float(common)),
-                    "run": Cell(value=run.folder.resolve().name),
-                }
-                for run, samples, common in sizes
-            },
-            notes=(
-                *self._warnings,
-                *self._overlap,
-                *other_settings(*runs),
-                *([_TRIALS] if any(run.spec.trials > 1 for run in runs) else []),
-            ),
-            digits=0,
+        self.significant = frozenset(
+            each.place for each in tested if corrected[each.test.made_of, each.test.p] < LEVEL
         )
+        self.detectable = {
+            each.place: each.quantity.scale * (each.test.detectable(level) or 0.0)
+            for each in tested
+        }
 
     def table(self, kind: Kind) -> Table:
         """The differences between quantities of one kind."""
-        quantities, label = self._first.quantities, self._first.run.label
-        compared = {key for other in self._others for key in other.contrasts}
-        keys = [key for key in quantities if quantities[key].kind == kind and key in compared]
-        rows = self._rows(keys)
-        significant = [key for key in self._significant if key[0] in rows]
-        for row in dict.fromkeys(row for row, _ in significant):
-            groups = (group for name, group in significant if name == row)
-            rows[row][DIFFERS] = Cell(value=", ".join(groups))
-        columns = tuple(dict.fromkeys(group for _, group in keys))
-        filled = {*columns, *(column for cells in rows.values() for column in cells)}
+        items = [each for each in self._items if each.quantity.kind == kind]
+        rows = _rows(items)
+        groups: dict[str, list[str]] = {}
+        for each in items:
+            if each.place in self.significant:
+                groups.setdefault(each.row, []).append(each.quantity.group)
+        for row, significant in groups.items():
+            rows[row][DIFFERS] = Cell(value=", ".join(significant))
+        columns = tuple(dict.fromkeys(each.quantity.group for each in items))
+        filled = {column for cells in rows.values() for column in cells}
         every = (each for group in columns for each in (group, f"{group}{CORRECTED}"))
         shown = [each for each in every if each in filled]
-        what = (
-            f"{DIFFERS}: significant" if significant else "None of these differences is significant"
-        )
-        tested = [key for key in self.detectable if key[0] in rows]
-        runs = self._others[0].run.label if len(self._others) == 1 else "each run"
+        what = f"{DIFFERS}: significant" if groups else "None of these differences is significant"
+        tested = [each.place for each in items if each.place in self.detectable]
+        runs = self._runs[1].label if len(self._runs) == 2 else "each run"
         name, title = _TABLES[kind]
         return Table(
             name=name,
-            title=f"{title}: {runs} minus {label}",
-            columns=(*shown, *([DIFFERS] if significant else [])),
+            title=f"{title}: {runs} minus {self._runs[0].label}",
+            columns=(*shown, *([DIFFERS] if groups else [])),
             rows=rows,
             notes=(
-                *self._warnings,
-                *self._overlap,
+                *self._notes,
                 *([f"{what} {_CORRECTION.format(n=self._count)}"] if tested else []),
                 *self._power(columns, tested),
                 *([ONCE] if self._count < len(self.detectable) else []),
                 *([NOTE] if len(shown) > len(columns) else []),
                 PAIRED,
                 INTERVALS,
-                *([CAUTIOUS] if any(quantities[key].cautious for key in keys) else []),
+                *([CAUTIOUS] if any(each.quantity.cautious for each in items) else []),
             ),
             signed=True,
         )
-
-    def by_judge(self) -> Table:
-        """The differences in scores and changes by each of several judges alone, without tests."""
-        quantities = self._first.judges
-        keys = [key for key, quantity in quantities.items() if quantity.kind != "failure"]
-        return Table(
-            name=BY_JUDGE,
-            title=f"By judge: differences from {self._first.run.label}",
-            columns=tuple(dict.fromkeys(group for _, group in keys)),
-            rows=self._rows(keys, by_judge=True),
-            notes=(ALONE, PAIRED, INTERVALS),
-            signed=True,
-        )
-
-    def within(self, margin: float) -> str:
-        """The differences that are equivalent within a margin, by column."""
-        found: dict[str, list[str]] = {}
-        for other in self._others:
-            for key, test in other.contrasts.items():
-                if test.is_within(margin / self._first.quantities[key].scale):
-                    found.setdefault(key[1], []).append(self._row(key[0], other))
-        return "; ".join(f"{group}: {', '.join(rows)}" for group, rows in found.items()) or "none"
-
-    def _row(self, name: str, other: _Other) -> str:
-        return name if len(self._others) == 1 else f"{name}, {other.run.label}"
-
-    def _rows(self, keys: Sequence[Key], *, by_judge: bool = False) -> dict[str, dict[str, Cell]]:
-        quantities = self._first.judges if by_judge else self._first.quantities
-        rows: dict[str, dict[str, Cell]] = {}
-        for name in dict.fromkeys(name for name, _ in keys):
-            for other in self._others:
-                contrasts = other.judges if by_judge else other.contrasts
-                for key in (key for key in keys if key[0] == name and key in contrasts):
-                    scale = quantities[key].scale
-                    cells = rows.setdefault(self._row(name, other), {})
-                    cells[key[1]] = as_cell(contrasts[key].summary, scale, share=True)
-                    if not by_judge and key in other.corrected:
-                        cell = as_cell(other.corrected[key], scale, share=True)
-                        cells[f"{key[1]}{CORRECTED}"] = cell
-        return rows
 
     def _power(self, columns: Sequence[str], tested: Sequence[Key]) -> Iterator[str]:
         sizes = [
             f"{max(found):.2g} in {column}"
             for column in columns
-            if (found := [self.detectable[key] for key in tested if key[1] == column])
+            if (found := [self.detectable[place] for place in tested if place[1] == column])
         ]
         if {*tested} - self.significant and sizes:
             yield f"True differences that every row finds with 80 % power: {', '.join(sizes)}."

@@ -7,7 +7,6 @@ are computed here.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -20,7 +19,7 @@ from mmconv.core.types import Cell, Table
 from mmconv.report.comparison.differences import LEVEL, Key, Named, merge_tables, quantities_by_key
 from mmconv.report.comparison.runs import check_alike, check_samples, open_runs, other_settings
 from mmconv.report.costs import unknown_price
-from mmconv.report.data_quality import read_notable
+from mmconv.report.data_quality import Statement, read_notable
 from mmconv.report.tables.cells import is_text
 from mmconv.run_folder.saved_run import FinishedRun
 from mmconv.stats import Contrast, Quantity, ScoreFrame, contrast, holm, note_intervals
@@ -60,7 +59,7 @@ class _Entry:
     samples: Mapping[str, str]
     quantities: Mapping[Key, Quantity]
     endings: Mapping[str, Cell]
-    notable: tuple[str, ...]
+    notable: tuple[Statement, ...]
 
     @classmethod
     def read(cls, run: FinishedRun) -> _Entry:
@@ -120,9 +119,7 @@ def make_leaderboard(
         start = f"WARNING: {entry.run.label}: "
         warnings += (f"{start}{sentence}" for sentence in entry.notable)
         if entry.notable:
-            # without the effects and the places
-            shares = (re.split(r"[;:] (?=[a-z])", each)[0].rstrip(".") for each in entry.notable)
-            brief.append(f"{start}{'; '.join(shares)}.")
+            brief.append(f"{start}{'; '.join(each.short for each in entry.notable)}.")
     tables = [_choose(table, columns) for table in _tables(entries, sort, columns)]
     return Leaderboard(
         runs=runs,

@@ -45,6 +45,6 @@ def _serve(settings: Path, log: Path, environ: Mapping[str, str], before: str) -
     os.environ.clear()
     os.environ.update(environ)
     exec(before)
-    from mmconv.service.command import command
+    from mmconv.service.command import serve_command
 
-    command([str(settings)])
+    serve_command([str(settings)])
