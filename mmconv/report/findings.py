@@ -6,38 +6,18 @@ largest change of a run; those of a comparison are its significant differences.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from itertools import product
 
 from mmconv.benchmarks.base.layouts import write_estimate
 from mmconv.benchmarks.options import Display
 from mmconv.core.types import Cell, Table
-from mmconv.report.comparison.differences import (
-    DIFFERENCES,
-    DIFFERS,
-    SCORE_DIFFERENCES,
-    Comparison,
-)
+from mmconv.report.comparison.differences import Comparison, Difference
 
 MOST = 3
 
 WARNING = "WARNING: "
 """The begin of a note that is printed next to the findings."""
-
-
-class _Estimate(NamedTuple):
-    row: str
-    column: str
-    cell: Cell
-    table: Table
-
-    @property
-    def value(self) -> float:
-        return self.cell.value if isinstance(self.cell.value, float) else 0.0
-
-    def write(self, *, signed: bool = True) -> str:
-        return write_estimate(self.cell, signed=signed, most=self.table.digits)
 
 
 def run_findings(tables: Sequence[Table]) -> tuple[str, ...]:
@@ -55,22 +35,16 @@ def run_warnings(tables: Sequence[Table]) -> tuple[str, ...]:
 
 def comparison_findings(comparison: Comparison, display: Display) -> tuple[str, ...]:
     """Up to three significant differences, or the first difference if none is significant."""
-    tables = [table for table in comparison.tables if table.name in DIFFERENCES]
-    significant = (
-        _difference(comparison, estimate, display)
-        for estimate in _estimates(tables, lambda cell: cell is not None)
-        if (estimate.row, estimate.column) in comparison.significant
-    )
-    if findings := tuple(islice(significant, MOST)):
-        return findings
-    scores = [table for table in tables if table.name == SCORE_DIFFERENCES]
-    first = next(_estimates(scores), None)
-    if first is None:
-        return ()
-    power = ""
-    if (size := comparison.detectable.get((first.row, first.column))) is not None:
-        power = f" A true difference of {size:.2g} is found with 80 % power."
-    return (f"No difference is significant. {_minus(comparison, first, display)}{power}",)
+    significant = [each for each in comparison.differences if each.is_significant]
+    if significant:
+        return tuple(_difference(comparison, each, display) for each in significant[:MOST])
+    for each in comparison.differences:
+        if each.quantity.kind == "score" and has_interval(each.cells[each.column]):
+            finding = f"No difference is significant. {_minus(comparison, each, display)}"
+            if each.detectable is not None:
+                finding += f" A true difference of {each.detectable:.2g} is found with 80 % power."
+            return (finding,)
+    return ()
 
 
 def has_interval(cell: Cell | None) -> bool:
@@ -89,56 +63,47 @@ def is_estimate(cell: Cell | None) -> bool:
     return cell is not None and isinstance(cell.value, float) and cell.n is not None
 
 
-def split_row(comparison: Comparison, row: str) -> tuple[str, str]:
-    """The quantity and the run that a row of differences is about."""
-    others = [run.label for run in comparison.runs[1:]]
-    if len(others) == 1:
-        return row, others[0]
-    label = max((other for other in others if row.endswith(f", {other}")), key=len, default="")
-    return row.removesuffix(f", {label}"), label
-
-
 def _generic_findings(tables: Sequence[Table]) -> Iterator[str]:
     """The first number, and the largest change that is sure."""
-    plain = [table for table in tables if not is_signed(table)]
-    if first := next(_estimates(plain, is_estimate), None):
-        size = f" (n = {first.cell.n:,})" if first.cell.n is not None else ""
-        yield f"{first.row}, {first.column}: {first.write(signed=False)}{size}."
-    changes = [
-        estimate
-        for estimate in _estimates([table for table in tables if is_signed(table)])
-        if (estimate.cell.low or 0.0) > 0 or (estimate.cell.high or 0.0) < 0
-    ]
-    if changes:
-        largest = max(changes, key=lambda estimate: abs(estimate.value))
-        yield f"Largest change: {largest.row}, {largest.column}: {largest.write()}."
-
-
-def _estimates(
-    tables: Sequence[Table], is_one: Callable[[Cell | None], bool] = has_interval
-) -> Iterator[_Estimate]:
+    first = ""
+    sure: dict[float, str] = {}
     for table in tables:
-        for row, cells in table.rows.items():
-            for column in table.columns:
-                if column in cells and is_one(cells[column]):
-                    yield _Estimate(row, column, cells[column], table)
+        signed = is_signed(table)
+        for row, column in product(table.rows, table.columns):
+            cell = table.rows[row].get(column)
+            if cell is None or not isinstance(cell.value, float):
+                continue
+            text = f"{row}, {column}: {write_estimate(cell, signed=signed, most=table.digits)}"
+            if not first and not signed and cell.n is not None:
+                first = f"{text} (n = {cell.n:,})."
+            if signed and has_interval(cell) and ((cell.low or 0.0) > 0 or (cell.high or 0.0) < 0):
+                sure.setdefault(abs(cell.value), f"Largest change: {text}.")
+    if first:
+        yield first
+    if sure:
+        yield sure[max(sure)]
 
 
-def _difference(comparison: Comparison, estimate: _Estimate, display: Display) -> str:
-    if estimate.table.name != SCORE_DIFFERENCES:
-        return _minus(comparison, estimate, display)
-    quantity, label = split_row(comparison, estimate.row)
-    name = display.name_row(quantity)
-    if len([column for column in estimate.table.columns if column != DIFFERS]) > 1:
-        name = f"{name}, {estimate.column}"
-    way = "better" if estimate.value > 0 else "worse"
-    return f"{label} is {way} than {comparison.runs[0].label} in {name}: {estimate.write()}."
+def _difference(comparison: Comparison, difference: Difference, display: Display) -> str:
+    if difference.quantity.kind != "score":
+        return _minus(comparison, difference, display)
+    name = display.name_row(difference.quantity.name)
+    scores = (each for each in comparison.differences if each.quantity.kind == "score")
+    if len({each.column for each in scores}) > 1:
+        name = f"{name}, {difference.column}"
+    way = "better" if (difference.test.summary.mean or 0.0) > 0 else "worse"
+    baseline = comparison.runs[0].label
+    return f"{difference.run} is {way} than {baseline} in {name}: {_size(difference)}."
 
 
-def _minus(comparison: Comparison, estimate: _Estimate, display: Display) -> str:
-    quantity, label = split_row(comparison, estimate.row)
-    if estimate.table.name == SCORE_DIFFERENCES:
+def _minus(comparison: Comparison, difference: Difference, display: Display) -> str:
+    name = difference.quantity.name
+    if difference.quantity.kind == "score":
         # a change keeps its own name: readers would take the other one for a score
-        quantity = display.name_row(quantity)
-    change = f"{quantity}, {estimate.column}: {estimate.write()}"
-    return f"{label} minus {comparison.runs[0].label} in {change}."
+        name = display.name_row(name)
+    change = f"{name}, {difference.column}: {_size(difference)}"
+    return f"{difference.run} minus {comparison.runs[0].label} in {change}."
+
+
+def _size(difference: Difference) -> str:
+    return write_estimate(difference.cells[difference.column], signed=True)

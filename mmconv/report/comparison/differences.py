@@ -8,7 +8,7 @@ are streamed, two runs at a time.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
@@ -36,8 +36,6 @@ _TABLES: Mapping[Kind, tuple[str, str]] = {
     "failure": ("failure_differences", "Failed samples, and the levels they come from (%)"),
 }
 """Kind of quantity -> the name of the table of its differences, and how its title begins."""
-
-DIFFERENCES = frozenset(name for name, _ in _TABLES.values())
 
 BY_JUDGE = "differences_by_judge"
 
@@ -155,19 +153,50 @@ def _merged_notes(parts: Sequence[tuple[Named, Table]]) -> Iterator[str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """A run's paired difference from the baseline in a quantity, also as people correct it.
+
+    Runs are named by their labels. Its row is the quantity, with several runs also the run's label;
+    its column is the quantity's group. `detectable` is the least true difference that is found with
+    80 % power among all that are tested, None without a test.
+    """
+
+    row: str
+    run: str
+    quantity: Quantity
+    test: Contrast
+    corrected: Summary | None
+    is_significant: bool = False
+    detectable: float | None = None
+
+    @property
+    def column(self) -> str:
+        """The column of its tables."""
+        return self.quantity.group
+
+    @property
+    def cells(self) -> dict[str, Cell]:
+        """Its cells by column; a corrected one has a column of its own."""
+        summaries = {self.column: self.test.summary, f"{self.column}{CORRECTED}": self.corrected}
+        return {
+            column: as_cell(summary, self.quantity.scale, share=True)
+            for column, summary in summaries.items()
+            if summary is not None
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
     """The runs, the baseline first, and the tables that name them by their labels.
 
     `warnings` are differences besides the candidates; they are in every table's notes too.
-    `significant` are the rows and columns of differences that the column `differs` names.
-    `detectable` has, by row and column, the least true difference that is found with 80 % power.
+    `differences` are in the order of their tables.
     """
 
     runs: tuple[FinishedRun, ...]
     warnings: tuple[str, ...]
     tables: tuple[Table, ...]
-    significant: frozenset[tuple[str, str]]
-    detectable: Mapping[tuple[str, str], float]
+    differences: tuple[Difference, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,30 +230,6 @@ class _Measured:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Difference:
-    """A run's paired difference from the baseline in a quantity, also as people correct it.
-
-    Its row is the quantity, of several runs with the run's label; its column the quantity's group.
-    """
-
-    row: str
-    quantity: Quantity
-    test: Contrast
-    corrected: Summary | None
-
-    @property
-    def place(self) -> Key:
-        return self.row, self.quantity.group
-
-    @property
-    def cells(self) -> Iterator[tuple[str, Cell]]:
-        scale, group = self.quantity.scale, self.quantity.group
-        yield group, as_cell(self.test.summary, scale, share=True)
-        if self.corrected is not None:
-            yield f"{group}{CORRECTED}", as_cell(self.corrected, scale, share=True)
-
-
 def compare(
     folders: Sequence[Path], *, despite: Collection[str] = (), margin: float | None = None
 ) -> Comparison:
@@ -240,8 +245,8 @@ def compare(
     first = _Measured.read(baseline)
     sizes = {baseline.label: (len(first.samples), len(first.samples))}
     overlap: list[str] = []
-    found: list[_Difference] = []
-    by_judge: list[_Difference] = []
+    found: list[Difference] = []
+    by_judge: list[Difference] = []
     for run in rest:
         other = _Measured.read(run)
         common = len(first.samples.keys() & other.samples.keys())
@@ -255,22 +260,21 @@ def compare(
         found += _paired(first.quantities, other.quantities, labels, people, runs=len(runs))
         by_judge += _paired(first.judges, other.judges, labels, runs=len(runs))
     notes = tuple(dict.fromkeys(warnings))
-    differences = _Differences(runs, found, (*notes, *overlap))
-    made = [differences.table(kind) for kind in _TABLES]
+    differences = _in_order(_tested(found))
+    made = [_table(kind, runs, differences, (*notes, *overlap)) for kind in _TABLES]
     if margin is not None:
-        within = f"{EQUIVALENT.format(margin=margin)} {_within(found, margin)}."
+        within = f"{EQUIVALENT.format(margin=margin)} {_within(differences, margin)}."
         made = [replace(table, notes=(within, *table.notes)) for table in made]
     merged = merge_tables([*map(Named.of, runs)])
     own = [replace(table, notes=(*notes, *table.notes)) for table in merged]
     # with many runs the scores come before their differences
     leading = 0 if len(rest) == 1 else 1
-    shown = [table for table in (*made, _by_judge(baseline, by_judge)) if table.rows]
+    shown = [table for table in (*made, _by_judge(baseline, _in_order(by_judge))) if table.rows]
     return Comparison(
         runs=runs,
         warnings=notes,
         tables=(_sizes(runs, sizes, (*notes, *overlap)), *own[:leading], *shown, *own[leading:]),
-        significant=differences.significant,
-        detectable=differences.detectable,
+        differences=tuple(differences),
     )
 
 
@@ -281,14 +285,15 @@ def _paired(
     people: tuple[Mapping[Key, Quantity], Mapping[Key, Quantity]] = ({}, {}),
     *,
     runs: int,
-) -> Iterator[_Difference]:
+) -> Iterator[Difference]:
     for key in (key for key in left if key in right):
         corrected = None
         if all(key in each for each in people):
             rated = people[0][key], people[1][key]
             corrected = correct_difference((left[key], right[key]), rated)
-        yield _Difference(
+        yield Difference(
             row=key[0] if runs == 2 else f"{key[0]}, {labels[1]}",
+            run=labels[1],
             quantity=left[key],
             test=contrast(left[key], right[key], labels),
             corrected=corrected,
@@ -348,101 +353,113 @@ def _sizes(
     )
 
 
-def _rows(differences: Sequence[_Difference]) -> dict[str, dict[str, Cell]]:
-    """The rows of a table of differences: one quantity after the other, each of all runs."""
-    names = [*dict.fromkeys(each.quantity.name for each in differences)]
+def _tested(differences: Sequence[Difference]) -> list[Difference]:
+    """The differences, corrected for all of them; those of the same numbers count once."""
+    p_values = {_test_of(each): each.test.p for each in differences if each.test.p is not None}
+    corrected = holm(p_values)
+    level = LEVEL / max(len(p_values), 1)
+    return [
+        replace(
+            each,
+            is_significant=corrected[_test_of(each)] < LEVEL,
+            detectable=each.quantity.scale * (each.test.detectable(level) or 0.0),
+        )
+        if _test_of(each) in corrected
+        else each
+        for each in differences
+    ]
+
+
+def _test_of(difference: Difference) -> tuple[int | None, float | None]:
+    return difference.test.made_of, difference.test.p
+
+
+def _in_order(differences: Sequence[Difference]) -> list[Difference]:
+    """The differences table by table, in each one quantity after the other of all runs."""
+    kinds, names = [*_TABLES], [*dict.fromkeys(each.quantity.name for each in differences)]
+
+    def order(each: Difference) -> tuple[int, int]:
+        return kinds.index(each.quantity.kind), names.index(each.quantity.name)
+
+    return sorted(differences, key=order)
+
+
+def _rows(differences: Iterable[Difference]) -> dict[str, dict[str, Cell]]:
     rows: dict[str, dict[str, Cell]] = {}
-    for each in sorted(differences, key=lambda each: names.index(each.quantity.name)):
+    for each in differences:
         rows.setdefault(each.row, {}).update(each.cells)
     return rows
 
 
-def _by_judge(baseline: FinishedRun, differences: Sequence[_Difference]) -> Table:
+def _table(
+    kind: Kind,
+    runs: Sequence[FinishedRun],
+    differences: Sequence[Difference],
+    notes: Sequence[str],
+) -> Table:
+    """The differences between quantities of one kind."""
+    tests = [_test_of(each) for each in differences if each.detectable is not None]
+    shown = [each for each in differences if each.quantity.kind == kind]
+    rows = _rows(shown)
+    significant: dict[str, list[str]] = {}
+    for each in shown:
+        if each.is_significant:
+            significant.setdefault(each.row, []).append(each.column)
+    for row, names in significant.items():
+        rows[row][DIFFERS] = Cell(value=", ".join(names))
+    columns = [*dict.fromkeys(each.column for each in shown)]
+    filled = {column for cells in rows.values() for column in cells}
+    every = [each for column in columns for each in (column, f"{column}{CORRECTED}")]
+    what = f"{DIFFERS}: significant" if significant else "None of these differences is significant"
+    is_tested = any(each.detectable is not None for each in shown)
+    name, title = _TABLES[kind]
+    return Table(
+        name=name,
+        title=f"{title}: {runs[1].label if len(runs) == 2 else 'each run'} minus {runs[0].label}",
+        columns=tuple(each for each in (*every, DIFFERS) if each in filled),
+        rows=rows,
+        notes=(
+            *notes,
+            *([f"{what} {_CORRECTION.format(n=len({*tests}))}"] if is_tested else []),
+            *_power(shown, columns),
+            *([ONCE] if len({*tests}) < len(tests) else []),
+            *([NOTE] if any(each.corrected is not None for each in shown) else []),
+            PAIRED,
+            INTERVALS,
+            *([CAUTIOUS] if any(each.quantity.cautious for each in shown) else []),
+        ),
+        signed=True,
+    )
+
+
+def _power(differences: Sequence[Difference], columns: Sequence[str]) -> Iterator[str]:
+    tested = [each for each in differences if each.detectable is not None]
+    sizes = [
+        f"{max(found):.2g} in {column}"
+        for column in columns
+        if (found := [each.detectable or 0.0 for each in tested if each.column == column])
+    ]
+    if not all(each.is_significant for each in tested):
+        yield f"True differences that every row finds with 80 % power: {', '.join(sizes)}."
+
+
+def _by_judge(baseline: FinishedRun, differences: Sequence[Difference]) -> Table:
     """The differences in scores and changes by each of several judges alone, without tests."""
     shown = [each for each in differences if each.quantity.kind != "failure"]
     return Table(
         name=BY_JUDGE,
         title=f"By judge: differences from {baseline.label}",
-        columns=tuple(dict.fromkeys(each.quantity.group for each in shown)),
+        columns=tuple(dict.fromkeys(each.column for each in shown)),
         rows=_rows(shown),
         notes=(ALONE, PAIRED, INTERVALS),
         signed=True,
     )
 
 
-def _within(differences: Sequence[_Difference], margin: float) -> str:
+def _within(differences: Iterable[Difference], margin: float) -> str:
     """The differences that are equivalent within a margin, by column."""
     found: dict[str, list[str]] = {}
     for each in differences:
         if each.test.is_within(margin / each.quantity.scale):
-            found.setdefault(each.quantity.group, []).append(each.row)
+            found.setdefault(each.column, []).append(each.row)
     return "; ".join(f"{group}: {', '.join(rows)}" for group, rows in found.items()) or "none"
-
-
-class _Differences:
-    """The differences of runs from the first one, tested together, and their tables.
-
-    `significant` and `detectable` are by row and column, as `Comparison` has them.
-    """
-
-    def __init__(
-        self, runs: Sequence[FinishedRun], items: Sequence[_Difference], notes: Sequence[str]
-    ) -> None:
-        self._runs, self._items, self._notes = runs, items, notes
-        tested = [each for each in items if each.test.p is not None]
-        p_values = {(each.test.made_of, each.test.p): each.test.p or 0.0 for each in tested}
-        self._count = len(p_values)
-        corrected = holm(p_values)
-        level = LEVEL / max(len(p_values), 1)
-        self.significant = frozenset(
-            each.place for each in tested if corrected[each.test.made_of, each.test.p] < LEVEL
-        )
-        self.detectable = {
-            each.place: each.quantity.scale * (each.test.detectable(level) or 0.0)
-            for each in tested
-        }
-
-    def table(self, kind: Kind) -> Table:
-        """The differences between quantities of one kind."""
-        items = [each for each in self._items if each.quantity.kind == kind]
-        rows = _rows(items)
-        groups: dict[str, list[str]] = {}
-        for each in items:
-            if each.place in self.significant:
-                groups.setdefault(each.row, []).append(each.quantity.group)
-        for row, significant in groups.items():
-            rows[row][DIFFERS] = Cell(value=", ".join(significant))
-        columns = tuple(dict.fromkeys(each.quantity.group for each in items))
-        filled = {column for cells in rows.values() for column in cells}
-        every = (each for group in columns for each in (group, f"{group}{CORRECTED}"))
-        shown = [each for each in every if each in filled]
-        what = f"{DIFFERS}: significant" if groups else "None of these differences is significant"
-        tested = [each.place for each in items if each.place in self.detectable]
-        runs = self._runs[1].label if len(self._runs) == 2 else "each run"
-        name, title = _TABLES[kind]
-        return Table(
-            name=name,
-            title=f"{title}: {runs} minus {self._runs[0].label}",
-            columns=(*shown, *([DIFFERS] if groups else [])),
-            rows=rows,
-            notes=(
-                *self._notes,
-                *([f"{what} {_CORRECTION.format(n=self._count)}"] if tested else []),
-                *self._power(columns, tested),
-                *([ONCE] if self._count < len(self.detectable) else []),
-                *([NOTE] if len(shown) > len(columns) else []),
-                PAIRED,
-                INTERVALS,
-                *([CAUTIOUS] if any(each.quantity.cautious for each in items) else []),
-            ),
-            signed=True,
-        )
-
-    def _power(self, columns: Sequence[str], tested: Sequence[Key]) -> Iterator[str]:
-        sizes = [
-            f"{max(found):.2g} in {column}"
-            for column in columns
-            if (found := [self.detectable[place] for place in tested if place[1] == column])
-        ]
-        if {*tested} - self.significant and sizes:
-            yield f"True differences that every row finds with 80 % power: {', '.join(sizes)}."

@@ -19,8 +19,8 @@ from rich.cells import cell_len
 from mmconv.benchmarks.base.layouts import CONTROL
 from mmconv.benchmarks.options import Display
 from mmconv.core.types import Cell, Table
-from mmconv.report.comparison.differences import DIFFERS, SCORE_DIFFERENCES, Comparison, Named
-from mmconv.report.findings import has_interval, is_estimate, is_signed, split_row
+from mmconv.report.comparison.differences import SCORE_DIFFERENCES, Comparison, Named
+from mmconv.report.findings import has_interval, is_estimate, is_signed
 from mmconv.report.page.grids import Grid, column_digits, grid
 from mmconv.report.tables.cells import round_number
 from mmconv.report.tables.text import fold_anywhere
@@ -320,20 +320,16 @@ def _scores_of_runs(comparison: Comparison, display: Display) -> list[Chart]:
 
 
 def _differences(comparison: Comparison, display: Display) -> list[Chart]:
-    table = next((table for table in comparison.tables if table.name == SCORE_DIFFERENCES), None)
-    if table is None:
-        return []
-    charts = []
+    tables = {table.name: table for table in comparison.tables}
+    charts: dict[str, Chart] = {}
     colours = colours_of([run.label for run in comparison.runs])
-    for column in [column for column in table.columns if column != DIFFERS][:MOST_CHARTS]:
-        title = f"{column}: difference from {comparison.runs[0].label}"
-        chart = Chart(title, table, colours)
-        for row, cells in table.rows.items():
-            name, label = split_row(comparison, row)
-            if column in cells:
-                place = display.name_row(name), label
-                chart.cells[place] = cells[column]
-                if (row, column) in comparison.significant:
-                    chart.starred.add(place)
-        charts.append(chart)
-    return charts
+    for each in comparison.differences:
+        for column, cell in each.cells.items() if each.quantity.kind == "score" else ():
+            title = f"{column}: difference from {comparison.runs[0].label}"
+            new = Chart(title, tables[SCORE_DIFFERENCES], colours)
+            chart = charts.setdefault(column, new)
+            place = display.name_row(each.quantity.name), each.run
+            chart.cells[place] = cell
+            if each.is_significant and column == each.column:
+                chart.starred.add(place)
+    return [*charts.values()][:MOST_CHARTS]

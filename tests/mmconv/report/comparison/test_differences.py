@@ -16,7 +16,6 @@ from mmconv.benchmarks.registry import TITLES
 from mmconv.core.config import ModelSpec, RunSpec
 from mmconv.core.types import Cell, Score, Table
 from mmconv.report.comparison.differences import (
-    DIFFERENCES,
     DIFFERS,
     ONCE,
     Comparison,
@@ -150,7 +149,7 @@ async def test_several_runs_are_corrected_and_runs_of_one_model_told_apart(tmp_p
     sizes = [
         sum(cell.low is not None for row in table.rows.values() for cell in row.values())
         for table in made.tables
-        if table.name in DIFFERENCES
+        if table.name.endswith("differences")
     ]
     [counted] = re.findall(r"over the (\d+) differences of all tables", " ".join(differences.notes))
     assert sizes[0] < int(counted) <= sum(sizes)
@@ -199,7 +198,7 @@ def test_differences_are_marked_that_stay_significant_among_all_of_their_table(
     assert marked == kept
     assert "S2" in alone - kept
     assert all(table.rows[name][DIFFERS] == Cell(value=column) for name in marked)
-    assert made.significant == {(name, column) for name in marked}
+    assert {each.row for each in made.differences if each.is_significant} == marked
     findings = comparison_findings(made, display_of("convbench"))
     assert len(findings) == min(3, len(marked))
     assert not any("reasoning" in finding for finding in findings)

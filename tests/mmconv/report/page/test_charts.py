@@ -89,9 +89,9 @@ async def test_several_runs_have_a_colour_each_and_significant_differences_a_sta
     assert differences.series == ["blurred"]
     starred = {line.name for line in differences.grid().lines if STAR in str(line.cells)}
     assert starred == {
-        content.display.name_row(row)
-        for row, column in comparison.significant
-        if column == "direct (1-10)" and row in comparison.tables[1].rows
+        content.display.name_row(each.row)
+        for each in comparison.differences
+        if each.is_significant and each.column == "direct (1-10)" and each.quantity.kind == "score"
     }
     assert [grid.title for grid in content.overview.folded] == [
         "pairwise win rate (%)",
