@@ -223,7 +223,7 @@ def _histograms(frame: ScoreFrame, scale: Ratings, display: Display) -> list[Plo
             pictures.append(picture)
     share_scale(pictures)
     for picture in pictures:
-        if len(picture.rows) == 1:  # then there is no legend
+        if len(picture.rows) == 1:  # the legend is left out then
             picture.title += f": {next(iter(picture.rows))}"
     return [picture.plot() for picture in pictures]
 
