@@ -12,7 +12,7 @@ import shutil
 import tempfile
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -27,7 +27,7 @@ FACTS_KEPT = 4096
 """Images whose facts are kept in memory, some 400 bytes each."""
 
 STALE_SECONDS = 86_400
-"""The age at which held images of a process that was killed are removed."""
+"""The age at which what a killed process left is removed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +55,7 @@ class Uploads:
         self._lock = Lock()
         held = folder / "held"
         held.mkdir(parents=True, exist_ok=True)
-        _remove_stale(held)
+        remove_stale(held.iterdir())
         self._held = Path(tempfile.mkdtemp(dir=held))
 
     def keep(self, data: bytes, owner: str, where: str) -> Facts:
@@ -172,9 +172,10 @@ def _claim(sha256: str, byte_count: int) -> str:
     return f"{sha256}-{byte_count}"
 
 
-def _remove_stale(held: Path) -> None:
+def remove_stale(folders: Iterable[Path]) -> None:
+    """Remove those of these folders that processes which were killed have left behind."""
     oldest = time.time() - STALE_SECONDS
-    for folder in held.iterdir():
+    for folder in folders:
         # Another process may have removed it meanwhile.
         with suppress(FileNotFoundError):
             if folder.stat().st_mtime < oldest:

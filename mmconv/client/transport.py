@@ -86,7 +86,10 @@ class Transport:
             try:
                 response = await self._send(method, path, **fields)
             except httpx2.TransportError as error:
-                problem, wait = _unreachable(error), pause
+                reason = str(error) or type(error).__name__
+                url = error.request.url
+                problem = ServiceError(f"{url}: no answer ({reason}); is it served there?")
+                wait = pause
                 if not _may_repeat(method, error):
                     raise problem from error
             else:
@@ -177,11 +180,6 @@ def _refusal(response: httpx2.Response) -> ServiceError:
         code=detail.get("code"),
         request_id=response.headers.get("x-request-id"),
     )
-
-
-def _unreachable(error: httpx2.TransportError) -> ServiceError:
-    url = error.request.url
-    return ServiceError(f"{url}: no answer ({error or type(error).__name__}); is it served there?")
 
 
 def _retry_after(headers: Mapping[str, str], default: float) -> float:

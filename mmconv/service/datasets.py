@@ -14,7 +14,6 @@ import os
 import secrets
 import shutil
 import sys
-import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
@@ -26,6 +25,7 @@ import orjson
 from pydantic import BaseModel, ValidationError
 
 from images import Facts, ImageStore
+from images.uploads import remove_stale
 from mmconv.core.config import RunSpec
 from mmconv.core.keys import hash_bytes, hash_json
 from mmconv.service.dataset_check import CPU_SECONDS, EMBEDDED, UPLOAD, Checked, Order
@@ -38,9 +38,6 @@ ABOUT = "about.json"
 
 PIECE_BYTES = 1_000_000
 """How much of an upload is in memory at most."""
-
-STALE_SECONDS = 86_400
-"""The age at which what a killed process left is removed."""
 
 FULL_SECONDS = 3600.0
 """`Retry-After` for a token whose storage is full. Only the operator can raise its limit."""
@@ -229,7 +226,7 @@ class Datasets:
     def _drafted(self) -> Iterator[Path]:
         """A folder for a new dataset, removed afterwards unless it was renamed."""
         self._folder.mkdir(parents=True, exist_ok=True)
-        _remove_stale(self._folder)
+        remove_stale(self._folder.glob(".*"))
         draft = self._folder / f".{secrets.token_hex(8)}"
         draft.mkdir()
         try:
@@ -320,12 +317,3 @@ def _placed(options: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         else str(folder / value)
         for name, value in options.items()
     }
-
-
-def _remove_stale(folder: Path) -> None:
-    oldest = time.time() - STALE_SECONDS
-    for path in folder.glob(".*"):
-        # another process may have removed it meanwhile
-        with suppress(FileNotFoundError):
-            if path.stat().st_mtime < oldest:
-                shutil.rmtree(path, ignore_errors=True)

@@ -127,8 +127,7 @@ async def list_dialogues(
     shared: Shared, caller: Asker, asked: Annotated[DialogueQuery, Query()]
 ) -> Response:
     """List the token's queued dialogues, for an admin all; newest first, without results."""
-    owner = None if caller.may("admin") else caller.name
-    chosen = Filter(kind=DIALOGUE, owner=owner, state=asked.state, model=asked.model)
+    chosen = Filter(kind=DIALOGUE, owner=caller.as_owner, state=asked.state, model=asked.model)
     page, following = await job_page(shared, chosen, asked.after, asked.limit)
     return json_response({"data": [_dialogue_info(job) for job in page], "next": following})
 

@@ -257,7 +257,7 @@ TOPICS = (
     (re.compile(r"^samples: "), "samples"),
     (re.compile(r"\bneeds? a judge\b|\boffline judge\b"), "models.judge"),
     (re.compile(r"\bhas no sheets\b"), "options.sheet"),
-    (re.compile(r"\bopponents\b|\bplayers are named\b"), "models"),
+    (re.compile(r"\bopponents\b"), "models"),
 )
 """Words of the engine, and the field that they are about."""
 

@@ -182,7 +182,10 @@ def open_task(  # noqa: PLR0913 - the runs, the file, and what is drawn
     runs = {name: read_finished(folder) for name, folder in zip(names, folders, strict=True)}
     if len({run.spec.benchmark for run in runs.values()}) > 1:
         raise ConfigError("these runs are of several benchmarks; label one benchmark at a time")
-    benchmarks = {name: _read_data(run.folder, images) for name, run in runs.items()}
+    benchmarks = {}
+    for name, run in runs.items():
+        spec, _, _, started_in = read_run(run.folder)
+        benchmarks[name] = build_benchmark(absolute_spec(spec, started_in), images)
     first = benchmarks[names[0]]
     scores = {name: [*run.scores()] for name, run in runs.items()}
     # means of several judges are not values that people give
@@ -281,12 +284,6 @@ def _show_in_label_studio(page: Mapping[str, Any], images: ImageStore) -> dict[s
         ],
         "about": "\n\n".join(f"{each['name']}: {each['text']}" for each in page["about"]),
     }
-
-
-def _read_data(folder: Path, images: ImageStore) -> Benchmark[Any, Any]:
-    """The benchmark of a run with its data, from where the run was started."""
-    spec, _, _, started_in = read_run(folder)
-    return build_benchmark(absolute_spec(spec, started_in), images)
 
 
 def _find_samples(

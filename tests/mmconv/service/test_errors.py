@@ -87,7 +87,9 @@ def test_a_wait_is_told_in_whole_seconds_and_never_none() -> None:
     assert Problem(429, "x", retry_after=2.1).headers == {"Retry-After": "3"}
 
 
-@pytest.mark.parametrize("path", ["/v1/runs", "/v1/runs/x", "/v1/dialogues/dialogue-0123456789ab"])
+@pytest.mark.parametrize(
+    "path", ["/v1/runs", "/v1/runs/x", "/v1/dialogues/dialogue-0123456789ab", "/ready"]
+)
 async def test_a_database_that_is_away_is_no_bug(
     served: Served, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, path: str
 ) -> None:

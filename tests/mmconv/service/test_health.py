@@ -34,19 +34,6 @@ async def test_a_process_that_is_ending_takes_no_more(served: Served) -> None:
     assert (await served.client.get("/health")).status_code == 200
 
 
-async def test_a_process_without_its_database_is_not_ready(
-    served: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def fail(_self: object, _job: str) -> None:
-        raise StoreError("no server at 10.0.0.7")
-
-    monkeypatch.setattr("mmconv.store.queue.Queue.get", fail)
-    answer = await served.client.get("/ready")
-    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "no_database")
-    assert "10.0.0.7" not in answer.text
-    assert int(answer.headers["retry-after"]) > 0
-
-
 async def test_a_database_that_hangs_is_one_that_is_away(
     served: Served, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
