@@ -149,38 +149,6 @@ async def test_an_image_with_a_wrong_label_is_taken_for_what_it_is(served: Serve
     assert (await post(served, shown(URI.replace("png", "jpeg", 1)))).status_code == 200
 
 
-@pytest.mark.parametrize(
-    ("fields", "param"),
-    [
-        ({"logprobs": True}, "logprobs"),
-        ({"n": 10**6}, "n"),
-        ({"tools": [{"type": "function"}]}, "tools"),
-        ({"store": True}, "store"),
-        ({"reasoning_effort": "high"}, "reasoning_effort"),
-        ({"max_tokens": 10**9}, "max_tokens"),
-        ({"max_completion_tokens": 10**9}, "max_completion_tokens"),
-        ({"top_p": -0.1}, "top_p"),
-        ({"response_format": {"type": "grammar"}}, "response_format"),
-        ({"messages": [{"role": "user"}]}, "messages[0].content"),
-        (
-            {"messages": [{"role": "user", "content": [{"type": "input_audio"}]}]},
-            "messages[0].content[0]",
-        ),
-        (
-            {"messages": [{"role": "system", "content": [{"type": "text", "text": 3}]}]},
-            "messages[0].content[0].text",
-        ),
-    ],
-)
-async def test_what_cannot_be_honoured_is_refused_by_name(
-    served: Served, fields: dict[str, Any], param: str
-) -> None:
-    answer = await post(served, says("hello") | fields)
-    assert answer.status_code == 400
-    assert error(answer)["param"] == param
-    assert error(answer)["type"] == "invalid_request_error"
-
-
 async def test_what_clients_send_to_ask_for_nothing_is_taken(served: Served) -> None:
     nothing = {
         "n": 1,

@@ -28,6 +28,7 @@ from tests.mmconv.store.conftest import small_disk
 from tests.pictures import picture
 
 NOT_TAKEN = "this model does not take it; leave it out"
+MOST_TOKENS = "at most 65,536 may be asked for"
 NOT_HERE = "not supported here: leave it out"
 
 
@@ -186,6 +187,18 @@ CONTENT = "messages[0].content[0]"
     [
         ({"tools": [{"type": "function"}]}, "tools", NOT_HERE),
         ({"frequency_penalty": 0.5}, "frequency_penalty", NOT_TAKEN),
+        ({"logprobs": True}, "logprobs", NOT_TAKEN),
+        ({"reasoning_effort": "high"}, "reasoning_effort", NOT_TAKEN),
+        ({"store": True}, "store", "should be False"),
+        ({"top_p": -0.1}, "top_p", "should be greater than or equal to 0"),
+        ({"max_tokens": 10**9}, "max_tokens", MOST_TOKENS),
+        ({"max_completion_tokens": 10**9}, "max_completion_tokens", MOST_TOKENS),
+        ({"messages": [{"role": "user"}]}, "messages[0].content", "field required"),
+        (
+            {"messages": [{"role": "system", "content": [{"type": "text", "text": 3}]}]},
+            f"{CONTENT}.text",
+            "should be a valid string",
+        ),
         ({"logit_bias": {"5": 1}}, "logit_bias", NOT_TAKEN),
         ({"messages": []}, "messages", "list should have at least 1 item after validation, not 0"),
         ({"messages": {}}, "messages", "should be a valid list"),
@@ -227,6 +240,7 @@ async def test_the_wrong_field_of_a_chat_is_named(
     answer = await served.client.post("/v1/chat/completions", json=CHAT | change)
     error = answer.json()["error"]
     assert (answer.status_code, error["param"]) == (400, param)
+    assert error["type"] == "invalid_request_error"
     assert error["message"] == (f"{param}: {message}" if param else message)
 
 

@@ -242,19 +242,6 @@ async def test_a_samples_picture_is_given_out(served: Served) -> None:
     assert (await served.client.get(f"/v1/runs/{name}/images/{'0' * 64}")).status_code == 404
 
 
-async def test_the_report_is_a_page_without_this_machines_paths(
-    served: Served, tmp_path: Path
-) -> None:
-    name = await run(served.client)
-    report = await served.client.get(f"/v1/runs/{name}/report")
-    assert report.status_code == 200
-    assert report.headers["content-type"].startswith("text/html")
-    assert "<title>echo on ConvBench</title>" in report.text
-    assert str(tmp_path) not in report.text
-    again = await served.client.get(f"/v1/runs/{name}/report")
-    assert again.content == report.content
-
-
 async def test_failures_tell_clients_no_address(served: Served, tmp_path: Path) -> None:
     done = await finished(served.client, **LOST)
     name = done["id"]

@@ -167,12 +167,8 @@ async def test_lists_are_filtered_and_have_pages(running: Served) -> None:
     ):
         found = (await running.client.get("/v1/runs", params=chosen)).json()
         assert len(found["data"]) == count
-
-
-async def test_a_page_behind_a_run_that_is_gone_is_refused(running: Served) -> None:
     answer = await running.client.get("/v1/runs", params={"after": "gone"})
-    assert answer.status_code == 400
-    assert answer.json()["error"]["param"] == "after"
+    assert (answer.status_code, answer.json()["error"]["param"]) == (400, "after")
 
 
 @pytest.mark.parametrize(
