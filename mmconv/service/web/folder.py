@@ -31,9 +31,18 @@ from mmconv.core.config import CANDIDATE, RunSpec
 from mmconv.core.errors import ConfigError, DataError, InputError, StoreError
 from mmconv.core.keys import hash_json
 from mmconv.core.run_stats import Progress
-from mmconv.engine.run import Evaluation, open_evaluation, read_run
+from mmconv.engine.run import Evaluation, Place, open_evaluation, read_run
 from mmconv.engine.setup import build_benchmark
-from mmconv.run_folder.layout import PROGRESS, SCORES, SPEC, SUMMARY, TABLES, RunSummary, Specified
+from mmconv.run_folder.layout import (
+    PROGRESS,
+    SCORES,
+    SPEC,
+    SUMMARY,
+    TABLES,
+    RunSummary,
+    Shard,
+    Specified,
+)
 from mmconv.run_folder.saved_run import (
     INDEX,
     find_unfinished,
@@ -270,8 +279,7 @@ class RunsFolder(Readable):
         async with self.reading:
             if job.id not in self.evaluations:
                 folder = self.queue.place(job.id)
-                spec, place, shard, started_in = read_run(folder)
-                spec = absolute_spec(spec, started_in)
+                spec, place, shard = read_absolute(folder)
                 opening = open_evaluation(spec, place, shard, create=False, folder=folder)
                 try:
                     evaluation = await self.opened.enter_async_context(opening)
@@ -282,8 +290,7 @@ class RunsFolder(Readable):
 
     async def open_data(self, job: Job) -> Benchmark[Any, Any]:
         """See `Readable`. Runs of the same samples share what was read."""
-        spec, _, _, started_in = read_run(self.queue.place(job.id))
-        spec = absolute_spec(spec, started_in)
+        spec, _, _ = read_absolute(self.queue.place(job.id))
         key = hash_json([spec.model_dump(mode="json", exclude={"models"}), spec.chosen])
         build = partial(asyncio.to_thread, build_benchmark, spec, self.images)
         return await self.cached_benchmark(key, build)
@@ -293,15 +300,16 @@ class RunsFolder(Readable):
         return read_specified(folder).spec
 
 
-def absolute_spec(spec: RunSpec, started_in: Path) -> RunSpec:
-    """The specification with absolute paths: its own start from where the run was started."""
+def read_absolute(folder: Path) -> tuple[RunSpec, Place, Shard]:
+    """A run as `read_run` has it, its paths absolute: they start from where it was started."""
+    spec, place, shard, started_in = read_run(folder)
     files = _file_options(spec)
     options = {
         name: str(started_in / value) if name in files and isinstance(value, str) else value
         for name, value in spec.options.items()
     }
     prompts = spec.prompts and started_in / spec.prompts
-    return spec.model_copy(update={"options": options, "prompts": prompts})
+    return spec.model_copy(update={"options": options, "prompts": prompts}), place, shard
 
 
 @asynccontextmanager

@@ -28,7 +28,6 @@ from mmconv.core.atomic_writes import write_file
 from mmconv.core.errors import ConfigError
 from mmconv.core.plans import name_trial
 from mmconv.core.types import Score
-from mmconv.engine.run import read_run
 from mmconv.engine.setup import build_benchmark
 from mmconv.report.agreement.files import SIDE
 from mmconv.report.labels import (
@@ -50,7 +49,7 @@ from mmconv.service.errors import Problem, json_response
 from mmconv.service.requests import JsonRoute
 from mmconv.service.settings import Settings
 from mmconv.service.state import Serving
-from mmconv.service.web.folder import absolute_spec
+from mmconv.service.web.folder import read_absolute
 from mmconv.service.web.pages import page_routes, render_page
 from mmconv.stats import ScoreFrame
 
@@ -182,10 +181,8 @@ def open_task(  # noqa: PLR0913 - the runs, the file, and what is drawn
     runs = {name: read_finished(folder) for name, folder in zip(names, folders, strict=True)}
     if len({run.spec.benchmark for run in runs.values()}) > 1:
         raise ConfigError("these runs are of several benchmarks; label one benchmark at a time")
-    benchmarks = {}
-    for name, run in runs.items():
-        spec, _, _, started_in = read_run(run.folder)
-        benchmarks[name] = build_benchmark(absolute_spec(spec, started_in), images)
+    specs = {name: read_absolute(run.folder)[0] for name, run in runs.items()}
+    benchmarks = {name: build_benchmark(spec, images) for name, spec in specs.items()}
     first = benchmarks[names[0]]
     scores = {name: [*run.scores()] for name, run in runs.items()}
     # means of several judges are not values that people give
