@@ -6,18 +6,17 @@ return `mmconv.core.types.Summary`. The authors' official aggregations are not h
 """
 
 from mmconv.stats.column import Column
-from mmconv.stats.contrasts import Contrast, Kind, Quantity, contrast, holm, measure
+from mmconv.stats.contrasts import Contrast, Kind, Quantity, contrast, holm
 from mmconv.stats.estimates import (
     FEWEST_CLUSTERS,
     INTERVALS,
     adjust,
     as_cell,
+    average,
     bounded,
-    combine,
     note_intervals,
     pair,
     paired_difference,
-    paired_share_difference,
     summarise,
     summarise_share,
     summarise_share_change,
@@ -35,15 +34,13 @@ __all__ = [
     "ScoreFrame",
     "adjust",
     "as_cell",
+    "average",
     "bounded",
-    "combine",
     "contrast",
     "holm",
-    "measure",
     "note_intervals",
     "pair",
     "paired_difference",
-    "paired_share_difference",
     "summarise",
     "summarise_ratio",
     "summarise_share",

@@ -7,21 +7,19 @@ the samples' own numbers, never two finished means. Which runs may be compared i
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Hashable, Mapping
+from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Literal, TypeAlias, TypeVar
 
 from mmconv.core.types import Summary
-from mmconv.stats.cautious_means import combine_parts
 from mmconv.stats.column import Column
 from mmconv.stats.estimates import (
+    average,
     bounded,
-    combine,
+    count_lacking,
     pair,
     summarise,
-    summarise_share,
     summarise_share_change,
 )
 from mmconv.stats.spread import find_spread
@@ -40,24 +38,21 @@ POWER = NormalDist().inv_cdf(0.8)
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Quantity:
-    """A number that a benchmark's tables show: the weighted sum of its columns' means.
+    """A number that a benchmark's tables show: the plain mean of its columns' means.
 
-    A column has one row per sample. Weights are relative, and equal where none are given. `group`
-    names quantities of one unit, `scale` brings them into it (100 for percent). `reach` is how far
-    two values can lie apart in the columns' own unit; intervals of differences end there. `shares`
-    names the columns of values in [0, 1] that have a share's interval. A `cautious` one is not more
-    certain than its columns (`mmconv.stats.cautious_means`). Quantities of one `kind` are reported
-    together, and corrected for their number.
+    A column has one row per sample. `group` names quantities of one unit, `scale` brings them into
+    it (100 for percent). `reach` is how far two values can lie apart in the columns' own unit;
+    intervals of differences end there. `shares` names the columns of values in [0, 1] that have a
+    share's interval. Quantities of one `kind` are reported together, and corrected for their
+    number.
     """
 
     name: str
     columns: Mapping[str, Column]
-    weights: Mapping[str, float] | None = None
     group: str = ""
     scale: float = 1.0
     reach: float = math.inf
     shares: Collection[str] = ()
-    cautious: bool = False
     kind: Kind = "score"
 
 
@@ -96,11 +91,6 @@ class Contrast:
         return abs(self.summary.mean) + t_quantile(self.freedom, 0.1) * self.error < margin
 
 
-def measure(quantity: Quantity) -> Summary:
-    """The quantity in one run, in the columns' own unit."""
-    return _estimate(quantity.columns, quantity, summarise_share)
-
-
 def contrast(left: Quantity, right: Quantity, names: tuple[str, str]) -> Contrast:
     """Right - left over the samples that both have a number of; `names` are those of the runs.
 
@@ -112,15 +102,19 @@ def contrast(left: Quantity, right: Quantity, names: tuple[str, str]) -> Contras
         for key in {**left.columns, **right.columns}
     }
     if not all(column.present.any() for column in pairs.values()):
-        missing = _missing(pairs)
+        missing = count_lacking(pairs.values())
         return Contrast(
             summary=Summary(mean=None, stderr=None, low=None, high=None, n=0, missing=missing)
         )
     # what is a share by its values in one run may be more in the other
-    shares = {key for key in left.shares if key in right.shares}
-    summary = _estimate(pairs, replace(left, shares=shares), summarise_share_change)
-    weights = _weights(left)
-    spread = find_spread([(column, weights[key]) for key, column in pairs.items()])
+    own = [
+        summarise_share_change(column)
+        if key in left.shares and key in right.shares
+        else summarise(column)
+        for key, column in pairs.items()
+    ]
+    summary = average([*pairs.values()], own)
+    spread = find_spread([(column, 1 / len(pairs)) for column in pairs.values()])
     p, error = None, None
     freedom = 0.0 if spread is None else spread.freedom
     if freedom and summary.low is not None and summary.high is not None:
@@ -142,40 +136,7 @@ def holm(p_values: Mapping[Key, float]) -> dict[Key, float]:
     return corrected
 
 
-def _estimate(
-    columns: Mapping[str, Column], quantity: Quantity, of_share: Callable[[Column], Summary]
-) -> Summary:
-    weights = _weights(quantity)
-    if len(columns) > 1 and not quantity.cautious:
-        return combine(columns, weights)
-    own = {
-        key: of_share(column) if key in quantity.shares else summarise(column)
-        for key, column in columns.items()
-    }
-    return combine_parts(columns, own, weights)
-
-
-def _weights(quantity: Quantity) -> dict[str, float]:
-    """The weights of the columns, which add up to 1."""
-    relative = quantity.weights or dict.fromkeys(quantity.columns, 1.0)
-    whole = math.fsum(relative.values())
-    return {key: weight / whole for key, weight in relative.items()}
-
-
 def _terms(quantity: Quantity) -> Hashable:
     """What a quantity is made of, whatever it and its columns are called."""
-    weights = _weights(quantity)
-    return frozenset(
-        (weights[key], column.samples, column.numbers.tobytes())
-        for key, column in quantity.columns.items()
-    )
-
-
-def _missing(pairs: Mapping[str, Column]) -> dict[str, int]:
-    """How many samples lack a pair in some column, by their first reason."""
-    lacking: dict[str, str] = {}
-    for column in pairs.values():
-        for sample, reason in zip(column.samples, column.reasons, strict=True):
-            if reason is not None:
-                lacking.setdefault(sample, reason)
-    return dict(Counter(lacking.values()))
+    columns = quantity.columns.values()
+    return len(columns), frozenset((each.samples, each.numbers.tobytes()) for each in columns)

@@ -48,6 +48,12 @@ INTERVALS = (
 )
 """The rules for all intervals but bootstrap ones, as a note of tables."""
 
+CAUTIOUS = (
+    "A mean of several tasks is not more certain than they are: it has no interval if one of them "
+    "has none, and a wider one if all shares of one are equal."
+)
+"""The rule of `average`, as a note of tables."""
+
 _ADDED = 2
 """How many values are added where those at hand may not show all that there are."""
 
@@ -122,11 +128,6 @@ def paired_difference(left: Column, right: Column) -> Summary:
     return summarise(pair(left, right))
 
 
-def paired_share_difference(left: Column, right: Column) -> Summary:
-    """The same for values in [0, 1]: `summarise_share_change`, its interval cut at -1 and 1."""
-    return bounded(summarise_share_change(pair(left, right)), -1.0, 1.0)
-
-
 def summarise_share_change(column: Column) -> Summary:
     """The mean of differences between values in [0, 1], with Agresti and Min's interval.
 
@@ -181,27 +182,52 @@ def adjust(column: Column, covariate: Column) -> tuple[Summary, Summary, Summary
     return summarise(own), at_zero, slope_itself
 
 
-def combine(columns: Mapping[str, Column], weights: Mapping[str, float]) -> Summary:
-    """The weighted sum of the columns' means, each over its own rows that have a number.
+def average(columns: Sequence[Column], own: Sequence[Summary]) -> Summary:
+    """The plain mean of the columns' means; `own` has their summaries (of a mean or a share).
 
-    The error is that of the module's formula: it holds for columns that share samples, have none
-    in common, have different gaps, or enter with negative weight (a difference). `missing` counts
-    the samples that a column lacks, by the first column's reason, `n` all others, though a mean
-    takes in all that its own column has. The mean is None if any column has no number, the
-    error if any has fewer than two clusters, the interval if any has fewer than
-    `FEWEST_CLUSTERS`. Raises `ValueError` unless every column has a weight and every weight a
-    column.
+    Each mean is over its own rows that have a number: columns may share samples, have none in
+    common, or have different gaps. `missing` counts the samples that a column lacks, by the first
+    column's reason, `n` all others. The mean is None if any column has no number.
+
+    A mean is not more certain than its parts: it has no interval if one of them has none. Shares
+    of 0 or 1 add nothing to the error, though their own intervals have a length; the interval
+    holds that too. Parts share no sample, so the lengths add up as squares (Zou and Donner,
+    Statistics in Medicine 27, 2008).
     """
-    if not columns or columns.keys() != weights.keys():
-        raise ValueError(f"columns {sorted(columns)} and weights {sorted(weights)} do not match")
-    samples = {sample for column in columns.values() for sample in column.samples}
+    if len(own) == 1:
+        return own[0]
+    weight = 1 / len(columns)
+    samples = {sample for column in columns for sample in column.samples}
+    missing = count_lacking(columns)
+    terms = [(column, weight) for column in columns]
+    summary = estimate_terms(terms, len(samples) - missing.total(), missing)
+    if any(each.low is None for each in own):
+        return replace(summary, stderr=None, low=None, high=None)
+    even = [each for each in own if each.stderr == 0]
+    if not even or summary.mean is None:
+        return summary
+    below, above = (
+        math.hypot(_reach(summary)[end], *(weight * _reach(each)[end] for each in even))
+        for end in (0, 1)
+    )
+    return replace(summary, low=summary.mean - below, high=summary.mean + above)
+
+
+def _reach(summary: Summary) -> tuple[float, float]:
+    """How far the interval reaches below and above the mean; nowhere if there is none."""
+    if summary.mean is None or summary.low is None or summary.high is None:
+        return 0.0, 0.0
+    return summary.mean - summary.low, summary.high - summary.mean
+
+
+def count_lacking(columns: Iterable[Column]) -> Counter[str]:
+    """How many samples lack a number in some column, by their first reason."""
     lacking: dict[str, str] = {}
-    for column in columns.values():
+    for column in columns:
         for sample, reason in zip(column.samples, column.reasons, strict=True):
             if reason is not None:
                 lacking.setdefault(sample, reason)
-    terms = [(column, weights[name]) for name, column in columns.items()]
-    return estimate_terms(terms, len(samples) - len(lacking), Counter(lacking.values()))
+    return Counter(lacking.values())
 
 
 def effective_size(variance: float, summary: Summary, freedom: float) -> float:

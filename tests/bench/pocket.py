@@ -18,7 +18,7 @@ from mmconv.core.types import Summary
 from mmconv.engine.run import Place, open_evaluation
 from mmconv.run_folder.layout import SCORES
 from mmconv.run_folder.saved_run import read_scores
-from mmconv.stats import Column, paired_share_difference, summarise_share
+from mmconv.stats import Column, bounded, pair, summarise_share, summarise_share_change
 
 TURNS = {
     "perception, free": ("free", 1),
@@ -69,7 +69,8 @@ def _lines(folder: Path) -> list[str]:
     lines += [_line(name, summarise_share(column)) for name, column in columns.items()]
     lines += ["", "| change | points | 95 % interval | n |", "|---|---|---|---|"]
     for name, (before, after) in DIFFERENCES.items():
-        lines.append(_line(name, paired_share_difference(columns[before], columns[after])))
+        change = summarise_share_change(pair(columns[before], columns[after]))
+        lines.append(_line(name, bounded(change, -1.0, 1.0)))
     return lines
 
 

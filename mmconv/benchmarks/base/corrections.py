@@ -83,9 +83,7 @@ def correct_quantity(
         return None
     if not all(len(each.people) for each in corrections.values()):
         return None
-    relative = judged.weights or dict.fromkeys(corrections, 1.0)
-    whole = sum(relative.values())
-    terms = [(each, relative[key] / whole) for key, each in corrections.items()]
+    terms = [(each, 1 / len(corrections)) for each in corrections.values()]
     summary = summarise_corrections(terms, possible)
     lacking = min(FEWEST_CLUSTERS - len({*each.people.clusters}) for each in corrections.values())
     return replace(summary, missing={WANTED: lacking}) if lacking > 0 else summary

@@ -25,6 +25,7 @@ from mmconv.stats import (
     Quantity,
     ScoreFrame,
     as_cell,
+    average,
     bounded,
     pair,
     summarise,
@@ -32,7 +33,6 @@ from mmconv.stats import (
     summarise_share,
     summarise_share_change,
 )
-from mmconv.stats.cautious_means import combine_parts
 
 ColumnOf: TypeAlias = Callable[[ScoreFrame], Column]
 """Gives one row per sample: a number, or the reason why there is none."""
@@ -222,7 +222,7 @@ class MeanOf(Metric):
     """The plain mean of means over samples of their own, such as tasks.
 
     Those parts that a run has are averaged, if there are at least `fewest`. If one of them has no
-    interval, neither has the mean (`mmconv.stats.cautious_means`).
+    interval, neither has the mean (`mmconv.stats.estimates.average`).
     """
 
     of: Sequence[Mean] = field(hash=False)
@@ -234,8 +234,8 @@ class MeanOf(Metric):
         columns = self._columns(frame)
         if not columns:
             return None
-        own = {part.name: part.summarise(columns[part.name]) for part in self._parts(columns)}
-        summary = combine_parts(columns, own, dict.fromkeys(columns, 1 / len(columns)))
+        own = [part.summarise(columns[part.name]) for part in self._parts(columns)]
+        summary = average([*columns.values()], own)
         summary = bounded(summary, self.group.lowest, self.group.highest)
         return self.group.cell(summary)
 
@@ -251,7 +251,6 @@ class MeanOf(Metric):
             scale=self.group.factor,
             reach=self.group.reach,
             shares=[part.name for part in self._parts(columns) if part.group.share],
-            cautious=True,
             kind=self.compare,
         )
 

@@ -20,7 +20,7 @@ from mmconv.core.types import Cell, Summary, Table
 from mmconv.report.comparison.runs import check_alike, check_samples, open_runs, other_settings
 from mmconv.run_folder.saved_run import FinishedRun
 from mmconv.stats import INTERVALS, Contrast, Kind, Quantity, ScoreFrame, as_cell, contrast, holm
-from mmconv.stats.cautious_means import CAUTIOUS
+from mmconv.stats.estimates import CAUTIOUS
 
 LEVEL = 0.05
 """The share of true differences of zero that may be called differences."""
@@ -426,7 +426,7 @@ def _table(
             *([NOTE] if any(each.corrected is not None for each in shown) else []),
             PAIRED,
             INTERVALS,
-            *([CAUTIOUS] if any(each.quantity.cautious for each in shown) else []),
+            *([CAUTIOUS] if any(len(each.quantity.columns) > 1 for each in shown) else []),
         ),
         signed=True,
     )

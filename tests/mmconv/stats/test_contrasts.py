@@ -14,16 +14,17 @@ from mmconv.core.types import Summary
 from mmconv.stats import (
     Column,
     Quantity,
-    combine,
+    average,
+    bounded,
     contrast,
     holm,
-    measure,
     pair,
     paired_difference,
-    paired_share_difference,
+    summarise,
     summarise_share,
     summarise_share_change,
 )
+from tests.mmconv.stats.sums import combine
 
 NAMES = ("alpha", "beta")
 
@@ -52,7 +53,7 @@ def test_no_change_at_all_has_an_interval_and_it_narrows_with_clusters() -> None
 
 def test_a_change_of_everything_stays_on_the_scale_and_holds_the_mean() -> None:
     lost, won = Column.of([0.0] * 12), Column.of([1.0] * 12)
-    summary = paired_share_difference(lost, won)
+    summary = bounded(summarise_share_change(pair(lost, won)), -1.0, 1.0)
     assert (summary.mean, summary.high) == (1.0, 1.0)
     assert summary.low is not None
     assert 0.4 < summary.low < 1.0
@@ -100,7 +101,7 @@ def test_intervals_cover_the_true_change(
         before, after = _draw(random, clusters, size, shares)
         left, right = (Column.of(each, clusters=labels) for each in (before, after))
         truth = shares[1] - shares[0]
-        covered += _covers(paired_share_difference(left, right), truth)
+        covered += _covers(summarise_share_change(pair(left, right)), truth)
         covered_plainly += _covers(paired_difference(left, right), truth)
     # three standard errors of the simulation below 95 %; 0.92 is the worst of a wider search
     assert covered / draws > 0.915
@@ -137,20 +138,19 @@ def test_a_p_value_is_below_five_percent_exactly_where_zero_is_outside() -> None
         assert stdtrit(19, found.p / 2) == pytest.approx(-abs(found.summary.mean) / error)
 
 
-def test_weighted_means_are_subtracted_column_by_column() -> None:
+def test_means_of_means_are_subtracted_column_by_column() -> None:
     random = np.random.default_rng(3)
     columns = [
         {name: Column.of(random.normal(size=15).tolist()) for name in ("S1", "S2")}
         for _ in range(2)
     ]
-    weights = {"S1": 0.25, "S2": 0.75}
-    left, right = (Quantity(name="R", columns=each, weights=weights) for each in columns)
+    left, right = (Quantity(name="R", columns=each) for each in columns)
     found = contrast(left, right, NAMES).summary
     signed = {
         **{f"-{name}": each for name, each in columns[0].items()},
         **{f"+{name}": each for name, each in columns[1].items()},
     }
-    whole = combine(signed, {"-S1": -0.25, "-S2": -0.75, "+S1": 0.25, "+S2": 0.75})
+    whole = combine(signed, {"-S1": -0.5, "-S2": -0.5, "+S1": 0.5, "+S2": 0.5})
     assert found.mean == pytest.approx(whole.mean)
     assert found.stderr == pytest.approx(whole.stderr)
     assert found.n == 15
@@ -188,28 +188,26 @@ def alone(name: str, column: Column) -> Quantity:
     return Quantity(name=name, columns={name: column})
 
 
-def cautious(shares: Sequence[str] = (), **columns: Column) -> Quantity:
-    weights = dict.fromkeys(columns, 1 / len(columns))
-    return Quantity(name="q", columns=columns, weights=weights, shares=shares, cautious=True)
+def quantity(shares: Sequence[str] = (), **columns: Column) -> Quantity:
+    return Quantity(name="q", columns=columns, shares=shares)
 
 
-def test_a_cautious_mean_has_no_interval_where_a_part_of_it_has_none() -> None:
+def test_a_mean_of_means_has_no_interval_where_a_part_of_it_has_none() -> None:
     varied, alike = Column.of([0.0, 0.5, 1.0, 0.5, 0.5]), Column.of([0.5] * 5)
-    bold = Quantity(name="q", columns={"a": varied, "b": alike})
-    assert measure(bold).low is not None
-    found = measure(cautious(a=varied, b=alike))
+    assert combine({"a": varied, "b": alike}, {"a": 0.5, "b": 0.5}).low is not None
+    found = average([varied, alike], [summarise(varied), summarise(alike)])
     assert (found.mean, found.stderr, found.low) == (0.5, None, None)
-    changed = cautious(a=Column.of([0.5, 0.5, 0.0, 0.5, 0.5]), b=Column.of([0.7] * 5))
-    difference = contrast(cautious(a=varied, b=alike), changed, NAMES)
+    changed = quantity(a=Column.of([0.5, 0.5, 0.0, 0.5, 0.5]), b=Column.of([0.7] * 5))
+    difference = contrast(quantity(a=varied, b=alike), changed, NAMES)
     assert difference.summary.mean == pytest.approx(0.5 * (-1 / 10) + 0.5 * 0.2)
     assert (difference.summary.low, difference.p) == (None, None)
 
 
-def test_shares_that_do_not_change_widen_a_cautious_difference_by_their_own_interval() -> None:
+def test_shares_that_do_not_change_widen_a_difference_by_their_own_interval() -> None:
     """Agresti and Min's for no change of 6 shares; the lengths add up as squares."""
     left = {"a": Column.of([0.0, 0.5, 1.0, 1.0, 0.0]), "b": Column.of([1.0] * 6)}
     right = {"a": Column.of([0.5, 0.5, 0.0, 1.0, 0.5]), "b": Column.of([1.0] * 6)}
-    found = contrast(cautious(["b"], **left), cautious(["b"], **right), NAMES).summary
+    found = contrast(quantity(["b"], **left), quantity(["b"], **right), NAMES).summary
     pairs = {name: pair(left[name], right[name]) for name in left}
     plain = combine(pairs, {"a": 0.5, "b": 0.5})
     even = summarise_share_change(pairs["b"])
@@ -219,10 +217,11 @@ def test_shares_that_do_not_change_widen_a_cautious_difference_by_their_own_inte
     assert (found.low, found.high) == pytest.approx((found.mean - half, found.mean + half))
 
 
-def test_every_part_without_spread_widens_a_cautious_mean() -> None:
+def test_every_part_without_spread_widens_a_mean_of_means() -> None:
     parts = {"a": Column.of([1.0] * 8), "b": Column.of([0.0] * 8), "c": Column.of([0.0, 1.0] * 6)}
-    found, plain = measure(cautious([*parts], **parts)), combine(parts, dict.fromkeys(parts, 1 / 3))
-    below, above = (summarise_share(parts[name]) for name in "ab")
+    own = [summarise_share(each) for each in parts.values()]
+    found, plain = average([*parts.values()], own), combine(parts, dict.fromkeys(parts, 1 / 3))
+    below, above, _ = own
     assert found.mean is not None and found.low is not None and found.high is not None
     assert plain.high is not None and below.low is not None and above.high is not None
     half = plain.high - found.mean

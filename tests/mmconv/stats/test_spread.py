@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from scipy.special import stdtrit
 
-from mmconv.stats import Column, Quantity, combine, contrast, pair, summarise
+from mmconv.stats import Column, Quantity, contrast, pair, summarise
 from mmconv.stats.spread import find_spread
+from tests.mmconv.stats.sums import combine
 
 FB_BENCH = (64, 53, 47, 24, 45, 27, 12, 9)
 """The samples of its tasks of error correction."""

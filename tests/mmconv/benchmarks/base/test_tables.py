@@ -16,9 +16,11 @@ from mmconv.report.tables.text import to_text
 from mmconv.stats import (
     Quantity,
     ScoreFrame,
+    bounded,
     contrast,
-    paired_share_difference,
+    pair,
     summarise_share,
+    summarise_share_change,
 )
 from tests.example_benchmark import Riddle, Riddles
 from tests.mmconv.benchmarks.base.own import build
@@ -106,7 +108,7 @@ def test_zeros_and_ones_are_compared_as_shares_if_both_runs_have_nothing_else(sc
     first, other, more = (compared(run, scaled) for run in runs)
     found = contrast(first, other, ("a", "b")).summary
     left, right = (run.select(metric="errors") for run in runs[:2])
-    interval = paired_share_difference(left, right)
+    interval = bounded(summarise_share_change(pair(left, right)), -1.0, 1.0)
     assert (found.low, found.high) == (interval.low, interval.high)
     assert contrast(first, more, ("a", "c")).summary.mean == pytest.approx(2 - 25 / 40)
 

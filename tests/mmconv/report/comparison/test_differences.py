@@ -31,7 +31,7 @@ from mmconv.stats import (
     holm,
     paired_difference,
 )
-from mmconv.stats.cautious_means import CAUTIOUS
+from mmconv.stats.estimates import CAUTIOUS
 from tests.mmconv.report.runs import ALPHA, BETA, FAILING, SIZE, Pair, make_run
 
 
