@@ -111,6 +111,11 @@ class Column:
             reasons=tuple(self.reasons[place] for place in places),
         )
 
+    @property
+    def known(self) -> Column:
+        """Its rows with a number."""
+        return self.rows(np.flatnonzero(self.present).tolist())
+
     def per_sample(self, how: Literal["mean", "min", "max"], *, partial: bool = False) -> Column:
         """One row per sample: the mean, least or greatest of its rows.
 
@@ -145,6 +150,21 @@ class Column:
             numbers=numbers,
             reasons=tuple(first_reasons.get(code) for code in range(len(samples))),
         )
+
+
+def row_of(column: Column) -> dict[str, int]:
+    """The row of each sample; raises `ValueError` if a sample has several."""
+    rows = {sample: row for row, sample in enumerate(column.samples)}
+    if len(rows) < len(column):
+        raise ValueError("a sample has several rows; take Column.per_sample before pairing")
+    return rows
+
+
+def align(one: Column, other: Column) -> tuple[Column, Column]:
+    """The rows of the samples that both have, in the order of the first; raises as `row_of`."""
+    places = row_of(other)
+    rows = [row for row, sample in enumerate(one.samples) if sample in places]
+    return one.rows(rows), other.rows([places[one.samples[row]] for row in rows])
 
 
 def number_names(names: Iterable[str]) -> tuple[Codes, tuple[str, ...]]:

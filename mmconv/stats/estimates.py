@@ -23,7 +23,7 @@ from dataclasses import replace
 import numpy as np
 
 from mmconv.core.types import UNPAIRED, Cell, Summary, Table
-from mmconv.stats.column import Column, Numbers
+from mmconv.stats.column import Column, Numbers, align, row_of
 from mmconv.stats.spread import cluster_shares, degrees_of_freedom, find_spread
 from mmconv.stats.student_t import NORMAL, t_quantile
 
@@ -109,7 +109,7 @@ def pair(left: Column, right: Column, names: tuple[str, str] | None = None) -> C
     `names` it also says which of the two. Raises `ValueError` if a sample has several rows: take
     `Column.per_sample` first.
     """
-    lefts, rights = _row_of(left), _row_of(right)
+    lefts, rights = row_of(left), row_of(right)
     samples = tuple(lefts | rights)
     rows = [(lefts.get(sample), rights.get(sample)) for sample in samples]
     return Column(
@@ -160,21 +160,15 @@ def adjust(column: Column, covariate: Column) -> tuple[Summary, Summary, Summary
 
     The errors of both are those of the samples' influences. None if the covariate does not vary.
     """
-    places = _row_of(covariate)
-    rows = [
-        (row, places[sample])
-        for row, sample in enumerate(column.samples)
-        if column.present[row] and sample in places and covariate.present[places[sample]]
-    ]
-    if not rows:
+    own, other = align(column.known, covariate.known)
+    if not len(own):
         return None
-    own = column.rows([row for row, _ in rows])
-    x = covariate.numbers[[row for _, row in rows]]
+    x = other.numbers
     apart, middle = x - x.mean(), float(own.numbers.mean())
-    square = float(apart @ apart) / len(rows)
+    square = float(apart @ apart) / len(own)
     if square <= ROUNDING:
         return None
-    slope = float(apart @ own.numbers) / len(rows) / square
+    slope = float(apart @ own.numbers) / len(own) / square
     left = own.numbers - middle - slope * apart
     start = middle - slope * float(x.mean()) + left * (1 - x.mean() * apart / square)
     slopes = slope + left * apart / square
@@ -341,13 +335,6 @@ def _unpaired(
             bare = reason.removeprefix(UNPAIRED)
             return f"{UNPAIRED}{bare}" if names is None else f"{UNPAIRED}{names[side]}: {bare}"
     return None
-
-
-def _row_of(column: Column) -> dict[str, int]:
-    rows = {sample: row for row, sample in enumerate(column.samples)}
-    if len(rows) < len(column):
-        raise ValueError("a sample has several rows; take Column.per_sample before pairing")
-    return rows
 
 
 def _cautious_size(size: float, share: float, shares: Numbers, n: int) -> float:

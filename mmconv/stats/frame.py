@@ -60,7 +60,7 @@ class ScoreFrame:
         self._clusters = self._fields["sample"]
         if (named := self._fields.get(CLUSTER)) is not None:
             self._clusters = np.where(named == ABSENT, self._clusters, named)
-        self._selected: dict[tuple[int | None, _Wanted], Column] = {}
+        self._selected: dict[tuple[int | None, tuple[str, ...], _Wanted], Column] = {}
         self._shared: dict[Any, Any] = {}
         self._made: dict[Any, Any] = {}
 
@@ -110,18 +110,24 @@ class ScoreFrame:
                 **{name: self._texts[self._fields[name][row]] for name in plain},
             )
 
-    def select(self, *, turn: int | None = None, **where: str | Collection[str]) -> Column:
+    def select(
+        self,
+        *,
+        turn: int | None = None,
+        apart: tuple[str, ...] = (),
+        **where: str | Collection[str],
+    ) -> Column:
         """The scores that match everything asked for, one row each, in their order.
 
         `where` names metric, condition, sample, cluster or tags, each with the text or the texts
-        to match; a score without the tag does not match. `turn` None takes all turns. What was
-        asked for before is the same column again.
+        to match; a score without the tag does not match. `turn` None takes all turns. Scores that
+        differ in `apart` (`turn` or tags) are samples of their own, in one cluster. What was asked
+        for before is the same column again.
         """
-        wanted = _wanted(where)
-        column = self._selected.get((turn, wanted))
-        if column is None:
-            column = self._selected[turn, wanted] = self._select(turn, wanted)
-        return column
+        wanted = turn, apart, _wanted(where)
+        if wanted not in self._selected:
+            self._selected[wanted] = self._select(*wanted)
+        return self._selected[wanted]
 
     def distinct(self, name: str) -> tuple[str, ...]:
         """The texts of a field or tag, in order of first appearance; none for an unknown tag."""
@@ -148,11 +154,18 @@ class ScoreFrame:
         """The turns that scores have, ascending; 0 stands for whole conversations."""
         return tuple(turn for turn in np.unique(self._turns).tolist() if turn != ABSENT)
 
-    def _select(self, turn: int | None, wanted: _Wanted) -> Column:
+    def _select(self, turn: int | None, apart: tuple[str, ...], wanted: _Wanted) -> Column:
         places = np.flatnonzero(self._matching(turn, wanted))
         whys = self._fields["why"][places].tolist()
+        samples = self._named(self._fields["sample"][places])
+        for name in apart:
+            codes = self._turns if name == "turn" else self._coded(name)
+            marks = [ABSENT] * len(places) if codes is None else codes[places].tolist()
+            samples = tuple(
+                f"{each}, {name} {mark}" for each, mark in zip(samples, marks, strict=True)
+            )
         return Column(
-            samples=self._named(self._fields["sample"][places]),
+            samples=samples,
             clusters=self._named(self._clusters[places]),
             numbers=self._values[places],
             reasons=self._once(None if code == ABSENT else self._texts[code] for code in whys),

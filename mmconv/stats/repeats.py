@@ -28,7 +28,7 @@ def summarise_sd(one: Column, other: Column) -> Summary:
 
     It is the root of half their mean square. The interval is symmetric in the logarithm.
     """
-    squares = _with(one, other, (one.numbers - other.numbers) ** 2 / 2)
+    squares = of_both(one, other, (one.numbers - other.numbers) ** 2 / 2)
     variance = summarise(squares)
     if not variance.mean:
         return variance
@@ -46,7 +46,7 @@ def summarise_reliability(one: Column, other: Column) -> Summary:
     the logarithm of this ratio, whose error is linearised. There is none if all verdicts repeat.
     Source: Shrout and Fleiss, Psychological Bulletin 86, 1979, 420-428.
     """
-    within = _with(one, other, (one.numbers - other.numbers) ** 2 / 2)
+    within = of_both(one, other, (one.numbers - other.numbers) ** 2 / 2)
     here = within.present
     n, missing = int(here.sum()), within.missing
     none = Summary(mean=None, stderr=None, low=None, high=None, n=n, missing=missing)
@@ -73,7 +73,7 @@ def summarise_kappa(one: Column, other: Column) -> Summary:
     The interval is Wilson's for the agreement, the agreement by chance taken as known: it hardly
     varies if about half of the answers are right. So there is one at full agreement, too.
     """
-    same = _with(one, other, np.where(one.numbers == other.numbers, 1.0, 0.0))
+    same = of_both(one, other, np.where(one.numbers == other.numbers, 1.0, 0.0))
     agreement = summarise_share(same)
     here = same.present
     shares = [float(each.numbers[here].mean()) if here.any() else 0.0 for each in (one, other)]
@@ -110,8 +110,8 @@ def _half_width(column: Column) -> float:
     return t_quantile(freedom) * math.sqrt(float((sums**2).sum()))
 
 
-def _with(one: Column, other: Column, numbers: Numbers) -> Column:
-    """The rows with numbers of both; the reason of a missing row is that of either."""
+def of_both(one: Column, other: Column, numbers: Numbers) -> Column:
+    """A number of each two verdicts; without one of them its reason, the first one's first."""
     here = one.present & other.present
     reasons = tuple(
         left if left is not None else right

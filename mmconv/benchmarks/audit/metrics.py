@@ -8,10 +8,9 @@ right side is the reference: an answer passes if it wins, and there is no `a`.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypeAlias
 
 import numpy as np
 
@@ -24,13 +23,14 @@ from mmconv.benchmarks.base.metrics import (
     Official,
     Select,
     Together,
+    mapped,
 )
 from mmconv.benchmarks.options import Condition
 from mmconv.core.keys import hash_json
-from mmconv.core.score_rows import CLUSTER
-from mmconv.core.types import Cell, Score, Summary
-from mmconv.stats import Column, ScoreFrame
-from mmconv.stats.repeats import summarise_kappa, summarise_reliability, summarise_sd
+from mmconv.core.types import Cell, Summary
+from mmconv.stats import Column, ScoreFrame, as_cell
+from mmconv.stats.column import Numbers, align
+from mmconv.stats.repeats import of_both, summarise_kappa, summarise_reliability, summarise_sd
 
 RIGHT, WRONG, ALTERNATING, OPPOSITE = "right", "wrong", "alternating", "opposite"
 LONGER, REPEAT, SECOND = "longer", "repeat", "second"
@@ -95,9 +95,6 @@ MEANINGS = {
 TABLE = "audit"
 STEADINESS = "steadiness"
 
-Where: TypeAlias = tuple[tuple[str, str | tuple[str, ...]], ...]
-"""Fields and tags of scores, each with the texts to match."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
@@ -138,68 +135,43 @@ class Measured:
         return float(score < self.least)
 
 
-@dataclass(frozen=True, slots=True)
-class Firsts:
+def _firsts(measured: Measured, frame: ScoreFrame) -> Column:
     """Comparisons of equal answers: 1 if the side that is shown first won, else -1."""
-
-    measured: Measured
-
-    def __call__(self, frame: ScoreFrame) -> Column:
-        """One row for each comparison."""
-        sides = {"A": lambda win: 2 * win - 1, "B": lambda win: 1 - 2 * win}
-        return Column.joined(
-            [
-                self.measured.verdicts(value, condition=RIGHT, side=side)(frame)
-                for side, value in sides.items()
-            ]
-        )
+    sides = {"A": lambda win: 2 * win - 1, "B": lambda win: 1 - 2 * win}
+    return Column.joined(
+        [
+            measured.verdicts(value, condition=RIGHT, side=side)(frame)
+            for side, value in sides.items()
+        ]
+    )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Pairs:
     """Two scores of the same turn of a sample, under two conditions or of two sides.
 
     Both columns have the same rows; a verdict without a partner is left out.
     """
 
-    score: str
-    one: Where
-    other: Where
+    one: Select
+    other: Select
 
     def __call__(self, frame: ScoreFrame) -> tuple[Column, Column]:
         """The columns of both."""
-        left, right = (self._places(frame, where) for where in (self.one, self.other))
-        shared = [place for place in left if place in right]
-        return _column(left, shared), _column(right, shared)
-
-    def _places(self, frame: ScoreFrame, where: Where) -> dict[tuple[str, ...], Score]:
-        chosen = frame.only(turn=None, metric=self.score, **dict(where))
-        names = [name for name in ("side",) if name not in dict(where)]
-        return {
-            (each.sample, str(each.turn), *(each.tags.get(name, "") for name in names)): each
-            for each in chosen
-        }
+        return align(self.one(frame), self.other(frame))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class OfPairs:
     """A number of each pair of verdicts."""
 
     pairs: Pairs
-    value: Callable[[float, float], float]
+    value: Callable[[Numbers, Numbers], Numbers]
 
     def __call__(self, frame: ScoreFrame) -> Column:
         """One row for each pair; a pair with a missing verdict has the reason of either."""
         one, other = frame.once(self.pairs)
-        numbers = [
-            None if left is None or right is None else self.value(left, right)
-            for left, right in zip(one.values, other.values, strict=True)
-        ]
-        reasons = [
-            None if number is not None else left if left is not None else right
-            for number, left, right in zip(numbers, one.reasons, other.reasons, strict=True)
-        ]
-        return Column.of(numbers, samples=one.samples, clusters=one.clusters, reasons=reasons)
+        return of_both(one, other, self.value(one.numbers, other.numbers))
 
 
 def measure_judge(measured: Measured) -> Iterator[Metric]:
@@ -214,17 +186,23 @@ def measure_judge(measured: Measured) -> Iterator[Metric]:
     yield _mean(PASSES_WRONG, passes, measured.share)
     yield from _halo(measured)
     if measured.is_comparison:
-        yield _mean(PREFERS_FIRST, Firsts(measured), measured.balance)
-        sides = Pairs(
-            score=measured.score,
-            one=(("condition", WRONG), ("side", "A")),
-            other=(("condition", WRONG), ("side", "B")),
-        )
-        yield _mean(CHANGES_WITH_ORDER, OfPairs(pairs=sides, value=_differ), measured.share)
+        yield _mean(PREFERS_FIRST, partial(_firsts, measured), measured.balance)
+        sides = [
+            Select(
+                measured.score,
+                condition=WRONG,
+                where={"side": side},
+                reduce="rows",
+                apart=("turn",),
+            )
+            for side in ("A", "B")
+        ]
+        changes = OfPairs(Pairs(*sides), np.not_equal)
+        yield _mean(CHANGES_WITH_ORDER, changes, measured.share)
     span = measured.ends[1] - measured.ends[0]
     change = Group(title=measured.title, lowest=-span, highest=span)
     for name, control in ((LENGTH, LONGER), (SHORTENED, SHORTER)):
-        lengths = OfPairs(pairs=_with_alternating(measured, control), value=_gain)
+        lengths = OfPairs(_with_alternating(measured, control), _gain)
         yield _mean(name, lengths, change, STEADINESS)
     yield from _repeats(measured)
 
@@ -272,12 +250,18 @@ def _delta(name: str, start: Select, goal: Select, measured: Measured) -> Delta:
     )
 
 
-def _with_alternating(measured: Measured, control: str, *where: tuple[str, str]) -> Pairs:
-    return Pairs(
-        score=measured.score,
-        one=(("condition", ALTERNATING), *where),
-        other=(("condition", control), *where),
+def _with_alternating(measured: Measured, control: str, **where: str) -> Pairs:
+    one, other = (
+        Select(
+            measured.score,
+            condition=condition,
+            where=where,
+            reduce="rows",
+            apart=("turn", "side"),
+        )
+        for condition in (ALTERNATING, control)
     )
+    return Pairs(one, other)
 
 
 def _repeats(measured: Measured) -> Iterator[Metric]:
@@ -285,9 +269,9 @@ def _repeats(measured: Measured) -> Iterator[Metric]:
 
     Of comparisons only those with a wrong answer count: equal answers are drawn by lot.
     """
-    where = (("answer", WRONG),) if measured.is_comparison else ()
-    repeats = _with_alternating(measured, REPEAT, *where)
-    flips = OfPairs(pairs=repeats, value=partial(_other_side, least=measured.least))
+    where = {"answer": WRONG} if measured.is_comparison else {}
+    repeats = _with_alternating(measured, REPEAT, **where)
+    flips = OfPairs(repeats, partial(_other_side, least=measured.least))
     yield _mean(FLIPS, flips, measured.share)
     if measured.is_comparison:
         return
@@ -313,50 +297,26 @@ class _Alike:
     least: float | None = None
 
     def __call__(self, frame: ScoreFrame) -> Cell | None:
-        columns = frame.once(self.pairs)
-        if not len(columns[0]):
+        one, other = frame.once(self.pairs)
+        if not len(one):
             return None
-        if self.least is not None:
-            columns = _passed(columns[0], self.least), _passed(columns[1], self.least)
-        summary = self.summarise(*columns)
-        return Cell(
-            value=summary.mean,
-            n=summary.n,
-            missing=summary.missing,
-            low=summary.low,
-            high=summary.high,
-        )
-
-
-def _column(scores: Mapping[tuple[str, ...], Score], places: list[tuple[str, ...]]) -> Column:
-    chosen = [scores[place] for place in places]
-    return Column.of(
-        [each.value for each in chosen],
-        samples=[" ".join(place) for place in places],
-        clusters=[each.tags.get(CLUSTER, each.sample) for each in chosen],
-        reasons=[each.why for each in chosen],
-    )
-
-
-def _passed(column: Column, least: float) -> Column:
-    numbers = np.where(column.present, column.numbers >= least, np.nan)
-    return replace(column, numbers=numbers)
+        if (least := self.least) is not None:
+            one, other = (
+                mapped(each, lambda score: float(score >= least)) for each in (one, other)
+            )
+        return as_cell(self.summarise(one, other))
 
 
 def _lost(win: float) -> float:
     return 1 - 2 * win
 
 
-def _differ(one: float, other: float) -> float:
-    return float(one != other)
-
-
-def _gain(own: float, other: float) -> float:
+def _gain(own: Numbers, other: Numbers) -> Numbers:
     return other - own
 
 
-def _other_side(one: float, other: float, *, least: float) -> float:
-    return float((one >= least) != (other >= least))
+def _other_side(one: Numbers, other: Numbers, *, least: float) -> Numbers:
+    return np.not_equal(one >= least, other >= least)
 
 
 def are_right(control: str, sample: str, count: int) -> tuple[bool, ...]:

@@ -12,7 +12,8 @@ from dataclasses import replace
 
 from mmconv.benchmarks.base.metrics import LARGEST_WIDTH, Delta, Mean, MeanOf, Metric, Ratio
 from mmconv.core.types import Cell, Summary
-from mmconv.stats import FEWEST_CLUSTERS, Column, Quantity, ScoreFrame, as_cell, bounded, pair
+from mmconv.stats import FEWEST_CLUSTERS, Quantity, ScoreFrame, as_cell, bounded, pair
+from mmconv.stats.column import align
 from mmconv.stats.corrections import (
     correct,
     count_wanted,
@@ -111,8 +112,8 @@ def correct_difference(
 
 def _ratio(metric: Ratio, frame: ScoreFrame, people: ScoreFrame) -> Summary | None:
     """The ratio with Fieller's interval; how many labels are wanted if it cannot be shown."""
-    judged = _both(metric.over(frame), metric.under(frame))
-    labels = _both(metric.over(people), metric.under(people))
+    judged = align(metric.over(frame).known, metric.under(frame).known)
+    labels = align(metric.over(people).known, metric.under(people).known)
     over, under = (correct(*each) for each in zip(judged, labels, strict=True))
     if not len(under.people):
         return None
@@ -128,10 +129,3 @@ def _ratio(metric: Ratio, frame: ScoreFrame, people: ScoreFrame) -> Summary | No
     more, others = (wanted or math.inf) - len(under.people), len(under.rest)
     missing = {WANTED: int(more)} if more <= others else {HOPELESS: others}
     return replace(summary, mean=None, low=None, high=None, missing=missing)
-
-
-def _both(over: Column, under: Column) -> tuple[Column, Column]:
-    """The rows of the samples that both have a number of, in one order."""
-    places = {name: row for row, name in enumerate(under.samples) if under.present[row]}
-    rows = [row for row, name in enumerate(over.samples) if over.present[row] and name in places]
-    return over.rows(rows), under.rows([places[over.samples[row]] for row in rows])

@@ -15,13 +15,14 @@ from typing import Literal
 import numpy as np
 
 from mmconv.benchmarks.base.layouts import IF_MISSING, MEANING
+from mmconv.benchmarks.base.metrics import mapped
 from mmconv.benchmarks.base.results import Calls, Outcomes, Scale, ends_of
 from mmconv.core.config import CANDIDATE, ModelSpec
 from mmconv.core.errors import ConfigError
 from mmconv.core.judges import JUDGE, judge_roles, list_labels
 from mmconv.core.types import Call, Cell, Message, Part, Ref, Score, Table
 from mmconv.stats import ScoreFrame, as_cell, paired_difference, summarise_share
-from mmconv.stats.repeats import summarise_kappa, summarise_reliability
+from mmconv.stats.repeats import of_both, summarise_kappa, summarise_reliability
 
 CANDIDATE_AND_JUDGE: Mapping[str, str] = {
     CANDIDATE: "The model that is evaluated.",
@@ -223,19 +224,13 @@ def _agreement(
     names = tuple(map(str, range(len(left))))
     left, right = (replace(each, samples=names) for each in (left, right))
     if least is not None:
-        passed = [
-            replace(each, numbers=np.where(each.present, each.numbers >= least, np.nan))
-            for each in (left, right)
-        ]
-        here = left.present & right.present
-        same = np.where(here, passed[0].numbers == passed[1].numbers, np.nan)
-        reasons = tuple(
-            first if first is not None else second
-            for first, second in zip(left.reasons, right.reasons, strict=True)
+        one_passed, other_passed = (
+            mapped(each, lambda value: float(value >= least)) for each in (left, right)
         )
-        alike = replace(left, numbers=same, reasons=reasons)
+        same = np.equal(one_passed.numbers, other_passed.numbers)
+        alike = of_both(one_passed, other_passed, same)
         yield "same verdict (%)", as_cell(summarise_share(alike), 100.0, share=True)
-        yield "kappa", as_cell(summarise_kappa(*passed))
+        yield "kappa", as_cell(summarise_kappa(one_passed, other_passed))
     yield "reliability", as_cell(summarise_reliability(left, right))
     yield "second less first", as_cell(paired_difference(left, right), signed=True)
 

@@ -85,7 +85,7 @@ class Select:
 
     `where` maps tags to the texts to match. A sample with a missing score is missing; with
     `partial` only a sample without any number is. `value` is applied to each number at the end.
-    Scores with different values of the tag `apart` count as samples of their own, in one cluster,
+    Scores that differ in `apart` (`turn` or tags) count as samples of their own, in one cluster,
     such as both orders of a comparison.
     """
 
@@ -97,20 +97,13 @@ class Select:
     reduce: Literal["mean", "min", "max", "rows"] = "mean"
     partial: bool = False
     value: Callable[[float], float] | None = None
-    apart: str = ""
+    apart: tuple[str, ...] = ()
 
     def __call__(self, frame: ScoreFrame) -> Column:
         """The column of a run's scores; empty if the run has no such scores."""
         where = {"metric": self.score, **self.where}
         where |= {} if self.condition is None else {"condition": self.condition}
-        column = frame.select(turn=self.turn, **where)
-        if self.apart:
-            parts = []
-            for text in frame.distinct(self.apart):
-                part = frame.select(turn=self.turn, **where, **{self.apart: text})
-                samples = tuple(f"{sample}, {self.apart} {text}" for sample in part.samples)
-                parts.append(replace(part, samples=samples))
-            column = Column.joined(parts)
+        column = frame.select(turn=self.turn, apart=self.apart, **where)
         if self.reduce != "rows":
             column = column.per_sample(self.reduce, partial=self.partial)
         return column if self.value is None else mapped(column, self.value)

@@ -365,7 +365,7 @@ def _comparisons(
         condition=condition,
         where={"protocol": protocol, "reading": reading, "dup": dup},
         reduce="rows",
-        apart="order",
+        apart=("order",),
         value=(lambda number: float(number in points)) if points else None,
     )
 

@@ -144,7 +144,7 @@ def _matches(frame: ScoreFrame, protocol: str) -> dict[str, dict[str, str]]:
         ):
             where = {"model": model, "opponent": opponent, "condition": condition}
             where |= {"length": length} if length else {}
-            if len(own.select(turn=None, **where)):
+            if len(own.only(turn=None, **where)):
                 versus = f" - {opponent}, N={length}" if length else ""
                 rows[named(f"{model}{versus}", condition)] = where
     return rows
@@ -351,9 +351,8 @@ def _arena(
     by_group: dict[str, list[Game]] = {}
     for where in matches.values() if is_available() else ():
         model, opponent = where["model"], where["opponent"]
-        column = frame.select(
-            turn=None, metric="duel", protocol=PAIREVAL, reading=OURS, dup=dup, **where
-        )
+        duels = frame.only(turn=None, **where)
+        column = duels.select(metric="duel", protocol=PAIREVAL, reading=OURS, dup=dup)
         by_group.setdefault(named(f"N={where['length']}", where["condition"]), []).extend(
             Game(left=model, right=opponent, points=points, cluster=cluster)
             for points, cluster in zip(column.values, column.clusters, strict=True)

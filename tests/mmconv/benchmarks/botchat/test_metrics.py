@@ -28,8 +28,7 @@ from mmconv.benchmarks.botchat.tables import layouts
 from mmconv.core.types import SAME_TEXT, Cell, Score, Table
 from mmconv.report.comparison.differences import compare
 from mmconv.run_folder.saved_run import read_scores
-from mmconv.stats import ScoreFrame
-from mmconv.stats.contrasts import measure
+from mmconv.stats import ScoreFrame, summarise
 from tests.mmconv.benchmarks.botchat.samples import JUDGE, OTHER, SPEAKER, record, spec, write
 from tests.mmconv.report.runs import evaluate
 
@@ -182,7 +181,8 @@ async def test_a_run_of_both_conditions_and_a_comparison_of_two(tmp_path: Path) 
         quantities = [each for each in find_quantities(frame, chosen) if each.kind == "change"]
         assert [each.name for each in quantities] == list(row)
         for each in quantities:
-            summary = measure(each)
+            [column] = each.columns.values()
+            summary = summarise(column)
             assert 100 * (summary.mean or 0.0) == pytest.approx(row[each.name].value)
             assert summary.n == row[each.name].n
     made = {table.name: table for table in compare(folders).tables}

@@ -25,7 +25,7 @@ from mmconv.benchmarks.convbench.metrics import DIRECT, OFFICIAL, PAIRWISE, Conv
 from mmconv.core.config import ModelSpec, RunSpec
 from mmconv.core.types import Score, Table
 from mmconv.report.tables.formats import to_markdown
-from mmconv.stats import Column, Quantity, ScoreFrame, contrast, measure
+from mmconv.stats import Column, Quantity, ScoreFrame, contrast, summarise
 from tests.mmconv.benchmarks.convbench.rows import options
 
 SPEC = RunSpec(
@@ -135,8 +135,9 @@ def test_r1_and_r2_are_over_the_samples_that_they_count() -> None:
     assert found["R1"].value == pytest.approx(((3 + 4) / 2 + (7 + 8) / 2) / 2)
     for quantity in compared_quantities(ScoreFrame(given), SPEC):
         if quantity.name in found:
-            assert measure(quantity).mean == pytest.approx(found[quantity.name].value)
-            assert measure(quantity).n == found[quantity.name].n
+            [column] = quantity.columns.values()
+            assert summarise(column).mean == pytest.approx(found[quantity.name].value)
+            assert summarise(column).n == found[quantity.name].n
 
 
 def test_a_sample_without_any_row_in_a_part_is_missing() -> None:
