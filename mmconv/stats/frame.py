@@ -159,8 +159,7 @@ class ScoreFrame:
         whys = self._fields["why"][places].tolist()
         samples = self._named(self._fields["sample"][places])
         for name in apart:
-            codes = self._turns if name == "turn" else self._coded(name)
-            marks = [ABSENT] * len(places) if codes is None else codes[places].tolist()
+            marks = self._marks(name, places)
             samples = tuple(
                 f"{each}, {name} {mark}" for each, mark in zip(samples, marks, strict=True)
             )
@@ -170,6 +169,14 @@ class ScoreFrame:
             numbers=self._values[places],
             reasons=self._once(None if code == ABSENT else self._texts[code] for code in whys),
         )
+
+    def _marks(self, name: str, places: NDArray[np.intp]) -> list[str]:
+        """The turns of these scores, or their texts of a tag; "" without one."""
+        if name == "turn":
+            return [*map(str, self._turns[places].tolist())]
+        codes = self._coded(name)
+        found = [ABSENT] * len(places) if codes is None else codes[places].tolist()
+        return ["" if code == ABSENT else self._texts[code] for code in found]
 
     def _matching(self, turn: int | None, wanted: _Wanted) -> NDArray[np.bool_]:
         rows = np.ones(len(self), dtype=np.bool_)

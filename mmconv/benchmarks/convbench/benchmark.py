@@ -28,7 +28,6 @@ from mmconv.benchmarks.convbench.data import (
     REFERENCES,
     Row,
     Side,
-    Source,
     load_rows,
 )
 from mmconv.benchmarks.convbench.layouts import boards, corrected_attribution, layouts
@@ -148,18 +147,13 @@ class ConvBench(Benchmark[Row, ConvBenchOptions]):
         options = self.options
         given = max((GIVEN[name] for name in self.conditions if name not in ALONE), default=0)
         judged = (CAPTION, *REFERENCES)
-        source = Source(
-            data=options.data,
-            images=options.images,
-            sheet=options.sheet,
-            annotations=options.annotations,
-            positions=options.positions if options.order == "authors" else None,
+        return load_rows(
+            options,
+            self.spec,
+            images,
             needs=REFERENCES[:given] if options.generate_only else judged,
             needs_if_any=judged if options.skip_bad_records else (),
-            skip_bad=options.skip_bad_records,
-            allow_drafts=options.allow_drafts,
         )
-        return load_rows(source, self.spec, images)
 
     @property
     def data_files(self) -> tuple[Path, ...]:

@@ -18,8 +18,9 @@ from images import ImageStore
 from judges import PromptSet
 from mmconv.benchmarks.base.dataset import Dataset
 from mmconv.benchmarks.convbench.annotation import ROLE, Annotator
-from mmconv.benchmarks.convbench.data import Row, Source, load_rows
+from mmconv.benchmarks.convbench.data import Row, load_rows
 from mmconv.benchmarks.convbench.drafts import Drafts, draft_file, held
+from mmconv.benchmarks.convbench.options import ConvBenchOptions
 from mmconv.benchmarks.data_files.records import name_few
 from mmconv.cli.shared.basics import FILE, comma_list, writing_option
 from mmconv.cli.shared.costs import COST_OPTIONS, Budget, print_forecast
@@ -115,8 +116,8 @@ def review_command(
     rejected ones. Each change is in the file at once.
     """
     library = ImageStore()
-    source = Source(data=data, images=images, sheet=sheet, skip_bad=True)
-    rows = load_rows(source, RunSpec(benchmark="convbench", models={}), library).samples
+    options = ConvBenchOptions(data=data, images=images, sheet=sheet, skip_bad_records=True)
+    rows = load_rows(options, RunSpec(benchmark="convbench", models={}), library).samples
     drafts, unknown = draft_file(file, rows)
     if unknown:
         click.echo(
@@ -159,14 +160,14 @@ async def _annotate(args: SimpleNamespace) -> int:
     )
     where = place(Place().out, args.store)
     async with open_resources(spec, where.store_url) as resources:
-        source = Source(
+        options = ConvBenchOptions(
             data=args.data,
             images=args.images,
             sheet=args.sheet,
             annotations=args.annotations,
-            skip_bad=args.skip_bad_records,
+            skip_bad_records=args.skip_bad_records,
         )
-        dataset = await resources.read_data(partial(load_rows, source, spec))
+        dataset = await resources.read_data(partial(load_rows, options, spec))
         rows = dataset.samples
         check_calls(spec, (call for row in rows for call in annotator.calls(row)))
         if args.dry_run:

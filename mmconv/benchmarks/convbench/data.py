@@ -21,6 +21,7 @@ from mmconv.benchmarks.base.dataset import (
 )
 from mmconv.benchmarks.base.review import REVIEWED, REVIEWER, STATUSES
 from mmconv.benchmarks.base.sample import ImageFile, Sample
+from mmconv.benchmarks.convbench.options import ConvBenchOptions
 from mmconv.benchmarks.data_files.parquet import EmbeddedImage
 from mmconv.benchmarks.data_files.records import Record, Unreadable, scan_records, text
 from mmconv.core.config import RunSpec
@@ -119,49 +120,41 @@ class Row(Sample):
     draft: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
-    """Where ConvBench's data are, and what a run needs of every row.
-
-    `data` and `annotations` are files of records, `positions` the authors' pairwise.npy. `needs`
-    names the columns that no row may lack, besides ID, image and instructions; `needs_if_any` those
-    that no row may lack if any row has them.
-    """
-
-    data: Path
-    images: Path | None = None
-    sheet: str | None = None
-    annotations: Path | None = None
-    positions: Path | None = None
-    needs: Collection[str] = ()
-    needs_if_any: Collection[str] = ()
-    skip_bad: bool = False
-    allow_drafts: bool = False
-
-
-def load_rows(source: Source, spec: RunSpec, library: ImageSink) -> Dataset[Row]:
+def load_rows(
+    options: ConvBenchOptions,
+    spec: RunSpec,
+    library: ImageSink,
+    *,
+    needs: Collection[str] = (),
+    needs_if_any: Collection[str] = (),
+) -> Dataset[Row]:
     """The rows that a run takes.
 
-    Raises `DataError` with all problems in one message; with `source.skip_bad` only if a file
-    cannot be read or no row is left.
+    `needs` names the columns that no row may lack, besides ID, image and instructions;
+    `needs_if_any` those that no row may lack if any row has them. Raises `DataError` with all
+    problems in one message; with `skip_bad_records` only if a file cannot be read or no row is
+    left.
     """
-    records = [*map(_with_plain_id, scan_records(source.data, source.sheet, columns=REQUIRED))]
-    annotations = read_annotations(source.annotations)
-    sides = {} if source.positions is None else read_sides(source.positions)
-    folder = ImageFolder(source.images, library)
-    needs = {*source.needs, *_filled(source.needs_if_any, [*records, *annotations.records])}
+    records = [*map(_with_plain_id, scan_records(options.data, options.sheet, columns=REQUIRED))]
+    annotations = read_annotations(options.annotations)
+    positions = options.positions if options.order == "authors" else None
+    sides = {} if positions is None else read_sides(positions)
+    folder = ImageFolder(options.images, library)
+    needs = {*needs, *_filled(needs_if_any, [*records, *annotations.records])}
     needed = [column for column in COLUMNS if column in {*REQUIRED, *needs}]
     lacked: set[str] = set()  # by rows of any thread
 
     def read(record: Record) -> Row:
         row_id, texts, problems = annotations.complete(record)
         if needs:
-            problems += _refused(texts.get(STATUS), source)
+            status = texts.get(STATUS)
+            problems += [NOT_VERIFIED] if status == "draft" and not options.allow_drafts else []
+            problems += [REJECTED] if status == "rejected" else []
         missing = [column for column in needed if column not in texts]
         lacked.update(missing)
         problems += [f"no {column}" for column in missing]
-        if row_id is not None and source.positions is not None and int(row_id) not in sides:
-            problems.append(f"{source.positions.name} ends at ID {len(sides)}")
+        if row_id is not None and positions is not None and int(row_id) not in sides:
+            problems.append(f"{positions.name} ends at ID {len(sides)}")
         try:
             image = folder.open(_image(record, texts)) if texts.get(IMAGE) else None
         except ImageError as error:
@@ -178,24 +171,17 @@ def load_rows(source: Source, spec: RunSpec, library: ImageSink) -> Dataset[Row]
                 "in the free setting."
             )
 
-    misspelt = misspelt_columns(source.data, records, COLUMNS)
+    misspelt = misspelt_columns(options.data, records, COLUMNS)
     return choose_samples(
         records,
         read,
         spec,
-        source.data,
+        options.data,
         key=ID,
         advice=advice,
         other_problems=misspelt | annotations.problems(records),
-        skip_bad=source.skip_bad,
+        skip_bad=options.skip_bad_records,
     )
-
-
-def _refused(status: str | None, source: Source) -> Iterator[str]:
-    if status == "draft" and not source.allow_drafts:
-        yield NOT_VERIFIED
-    if status == "rejected":
-        yield REJECTED
 
 
 def _with_plain_id(record: Record | Unreadable) -> Record | Unreadable:

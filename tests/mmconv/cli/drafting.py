@@ -17,9 +17,8 @@ from mmconv.benchmarks.convbench.data import (
     FOCUS_POINTS,
     REFERENCES,
     Row,
-    Source,
 )
-from tests.mmconv.benchmarks.convbench.data_files import load, write_lines
+from tests.mmconv.benchmarks.convbench.data_files import Source, load, write_lines
 
 SCRIPT = {
     "Describe this image": "A plain description.",

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mmconv.benchmarks.convbench.data import Source
-from tests.mmconv.benchmarks.convbench.data_files import three_rows
+from tests.mmconv.benchmarks.convbench.data_files import Source, three_rows
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,23 @@ from PIL import Image as Picture
 
 from images import ImageStore
 from mmconv.benchmarks.base.dataset import Dataset, Problems
-from mmconv.benchmarks.convbench.data import Row, Source, load_rows
+from mmconv.benchmarks.convbench.data import Row, load_rows
+from mmconv.benchmarks.convbench.options import ConvBenchOptions
 from mmconv.core.config import RunSpec
 from mmconv.core.errors import DataError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Files of rows, and what is read of them."""
+
+    data: Path
+    images: Path
+    annotations: Path | None = None
+    positions: Path | None = None
+    needs: Sequence[str] = ()
+    skip_bad: bool = False
+    allow_drafts: bool = False
 
 
 def record(number: int, **fields: Any) -> dict[str, Any]:
@@ -46,14 +60,22 @@ def three_rows(folder: Path) -> Source:
 
 def folder(source: Source) -> Path:
     """The folder of its images."""
-    assert source.images is not None
     return source.images
 
 
 def dataset(source: Source, limit: int | None = None) -> Dataset[Row]:
     """What a run takes of these files."""
+    options = ConvBenchOptions(
+        data=source.data,
+        images=source.images,
+        annotations=source.annotations,
+        positions=source.positions,
+        order="authors" if source.positions else "both",
+        skip_bad_records=source.skip_bad,
+        allow_drafts=source.allow_drafts,
+    )
     spec = RunSpec(benchmark="convbench", models={}, limit=limit)
-    return load_rows(source, spec, ImageStore())
+    return load_rows(options, spec, ImageStore(), needs=source.needs)
 
 
 def load(source: Source, limit: int | None = None) -> list[Row]:

@@ -7,8 +7,9 @@ from dataclasses import replace
 import openpyxl
 import pytest
 
-from mmconv.benchmarks.convbench.data import CATEGORIES, LISTS, Source
+from mmconv.benchmarks.convbench.data import CATEGORIES, LISTS
 from tests.mmconv.benchmarks.convbench.data_files import (
+    Source,
     dataset,
     load,
     record,

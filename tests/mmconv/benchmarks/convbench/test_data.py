@@ -13,9 +13,9 @@ from mmconv.benchmarks.convbench.data import (
     NOT_VERIFIED,
     REFERENCES,
     Row,
-    Source,
 )
 from tests.mmconv.benchmarks.convbench.data_files import (
+    Source,
     dataset,
     folder,
     left_out,

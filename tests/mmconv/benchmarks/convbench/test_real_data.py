@@ -9,10 +9,9 @@ from mmconv.benchmarks.convbench.data import (
     CATEGORIES,
     LISTS,
     REFERENCES,
-    Source,
     read_sides,
 )
-from tests.mmconv.benchmarks.convbench.data_files import dataset, load, refusal
+from tests.mmconv.benchmarks.convbench.data_files import Source, dataset, load, refusal
 
 REAL = Path(__file__).parents[5] / "shared" / "data" / "convbench"
 pytestmark = pytest.mark.skipif(not REAL.is_dir(), reason="the authors' data are not here")

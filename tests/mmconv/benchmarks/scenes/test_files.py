@@ -10,11 +10,11 @@ import pytest
 from click.testing import CliRunner
 
 from images.drawn import draw_sample
-from mmconv.benchmarks.convbench.data import COLUMNS, LISTS, STATUS, Source
+from mmconv.benchmarks.convbench.data import COLUMNS, LISTS, STATUS
 from mmconv.benchmarks.data_files.parquet import EmbeddedImage, read_rows
 from mmconv.cli import commands
 from mmconv.core.errors import ConfigError
-from tests.mmconv.benchmarks.convbench.data_files import load
+from tests.mmconv.benchmarks.convbench.data_files import Source, load
 
 
 def scenes(out: Path, *options: str) -> str:

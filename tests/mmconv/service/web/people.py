@@ -12,7 +12,8 @@ import orjson
 from fastapi import FastAPI
 
 from images import ImageStore
-from mmconv.benchmarks.convbench.data import DRAFTED, ID, REQUIRED, Row, Source, load_rows
+from mmconv.benchmarks.convbench.data import DRAFTED, ID, REQUIRED, Row, load_rows
+from mmconv.benchmarks.convbench.options import ConvBenchOptions
 from mmconv.core.config import RunSpec
 from mmconv.service.settings import Settings
 from mmconv.service.web.label import open_label, open_task
@@ -56,9 +57,9 @@ def write_drafts(folder: Path, count: int) -> tuple[Path, Path, Path]:
 
 
 def read_rows(data: Path, images: Path, library: ImageStore) -> Iterator[Row]:
-    source = Source(data=data, images=images)
+    options = ConvBenchOptions(data=data, images=images)
     spec = RunSpec(benchmark="convbench", models={})
-    yield from load_rows(source, spec, library).samples
+    yield from load_rows(options, spec, library).samples
 
 
 def lines(path: Path) -> list[dict[str, Any]]:

@@ -12,11 +12,11 @@ import httpx2
 import pytest
 
 from images import ImageStore
-from mmconv.benchmarks.convbench.data import CAPTION, CATEGORIES, FOCUS_POINTS, Source, load_rows
+from mmconv.benchmarks.convbench.data import CAPTION, CATEGORIES, FOCUS_POINTS
 from mmconv.benchmarks.convbench.drafts import Drafts, draft_file, held
-from mmconv.core.config import RunSpec
 from mmconv.core.errors import DataError
 from mmconv.service.web.review import open_review
+from tests.mmconv.benchmarks.convbench.data_files import Source, load
 from tests.mmconv.service.web.people import SETTINGS, client_of, lines, read_rows, write_drafts
 
 
@@ -97,13 +97,13 @@ async def test_what_a_review_says_counts_in_runs_and_later_drafts(desk: Desk) ->
         await desk.save(await desk.draft(name), status)
     source = Source(data=desk.data, images=desk.images, annotations=desk.path, needs=(CAPTION,))
     with pytest.raises(DataError) as caught:
-        load_rows(source, RunSpec(benchmark="convbench", models={}), ImageStore())
+        load(source)
     text = "\n".join(caught.value.problems)
     assert "was rejected in a review" in text
     assert "is a draft: set status to verified" in text
     assert len(caught.value.problems) == 2
     source = Source(data=desk.data, images=desk.images, annotations=desk.path, allow_drafts=True)
-    rows = load_rows(source, RunSpec(benchmark="convbench", models={}), ImageStore()).samples
+    rows = load(source)
     completed = Drafts(desk.path.with_name("all.jsonl"), desk.path, rows)
     completed.copy_whole()
     assert lines(completed.path) == lines(desk.path)
