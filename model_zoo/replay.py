@@ -44,7 +44,7 @@ class Replies:
         """The replies by call id; raises `DataError` for a dialogue that is not of these calls."""
         replies = {
             call.id: reply
-            for call in (each for root in calls for each in (root, *root.fallbacks))
+            for call in (each for root in calls for each in root.attempts)
             for where in (condition, None)
             if (reply := self.by_call.get((sample, where, call.id))) is not None
         }

@@ -6,7 +6,8 @@ the prompts. Scheduling is not done here but in `mmconv.engine`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
 from typing import TypeVar
 
@@ -38,7 +39,7 @@ def check(calls: Sequence[Call]) -> tuple[Call, ...]:
     by_id: dict[str, Call] = {}
     needs: dict[str, frozenset[str]] = {}
     for call in calls:
-        for each in (call, *call.fallbacks):
+        for each in call.attempts:
             if each.id in by_id:
                 raise PlanError(f"two calls are named {each.id!r}")
             by_id[each.id] = each
@@ -87,6 +88,13 @@ def resolve(messages: Sequence[Message], replies: Mapping[str, Reply]) -> tuple[
     reference without a reply: the runner asks only for calls whose needs are met.
     """
     return tuple(_resolved(message, replies) for message in messages)
+
+
+def change_parts(
+    messages: Iterable[Message], change: Callable[[Part], Part]
+) -> tuple[Message, ...]:
+    """The messages with each part changed."""
+    return tuple(replace(each, parts=tuple(map(change, each.parts))) for each in messages)
 
 
 def join_texts(pieces: Iterable[str | Text | Other]) -> list[Text | Other]:

@@ -71,7 +71,7 @@ class Finished:
     def exchanges(self) -> Iterator[Exchange]:
         """All calls with outcomes in the plan's order, fallbacks after their call."""
         for call in self.plan.calls:
-            for each in (call, *call.fallbacks):
+            for each in call.attempts:
                 if (outcome := self.outcomes.get(each.id)) is not None:
                     yield Exchange(call=each, outcome=outcome, resolved=self.resolved.get(each.id))
 

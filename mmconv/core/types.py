@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 from mmconv.core.errors import FailureKind
@@ -164,6 +164,15 @@ class Call:
     prompt: str | None = None
     compares: tuple[Sequence[Text | Ref], Sequence[Text | Ref]] | None = None
     expected_tokens: float | None = None
+
+    @property
+    def attempts(self) -> tuple[Call, ...]:
+        """The call and its fallbacks."""
+        return (self, *self.fallbacks)
+
+    def changed(self, change: Callable[[Call], Call]) -> Call:
+        """The call with its fallbacks, each of them changed."""
+        return replace(change(self), fallbacks=tuple(map(change, self.fallbacks)))
 
     @property
     def kept(self) -> str | None:

@@ -189,7 +189,8 @@ class Evaluation:
                 for condition in self.benchmark.conditions:
                     calls = self.benchmark.calls(sample, condition)
                     if trial:
-                        calls = tuple(_repeated(call, trial) for call in calls)
+                        repeated = partial(_repeated, trial=trial)
+                        calls = tuple(call.changed(repeated) for call in calls)
                     plan = Plan(
                         order=order,
                         sample=name,
@@ -473,8 +474,5 @@ async def _left_aside(context: AbstractContextManager[Entered]) -> AsyncIterator
 
 def _repeated(call: Call, trial: int) -> Call:
     """The call in a later trial: another random draw."""
-    return replace(
-        call,
-        sampling=replace(call.sampling, trial=call.sampling.trial + 1000 * trial),
-        fallbacks=tuple(_repeated(fallback, trial) for fallback in call.fallbacks),
-    )
+    later = replace(call.sampling, trial=call.sampling.trial + 1000 * trial)
+    return replace(call, sampling=later)

@@ -291,7 +291,7 @@ def _judged(call: Call, outcomes: Mapping[str, Outcome]) -> JudgedCall:
 
 
 def _replies(call: Call, outcomes: Mapping[str, Outcome]) -> Iterator[JudgeReply]:
-    for each in (call, *call.fallbacks):
+    for each in call.attempts:
         outcome = outcomes.get(each.id)
         if isinstance(outcome, Reply):
             yield JudgeReply(

@@ -46,12 +46,11 @@ from mmconv.benchmarks.options import as_new
 from mmconv.benchmarks.registry import find_class
 from mmconv.core.config import CANDIDATE, REFERENCE, ModelSpec, RunSpec
 from mmconv.core.errors import ConfigError
-from mmconv.core.graph import refs
+from mmconv.core.graph import change_parts, refs
 from mmconv.core.judges import JUDGE
 from mmconv.core.protocols import ImageSink
 from mmconv.core.types import (
     Call,
-    Message,
     Outcome,
     Part,
     Ref,
@@ -240,13 +239,19 @@ class Audit(Benchmark[Sample, AuditOptions]):
                     messages=messages,
                     sampling=Sampling(max_tokens=2048),
                 )
-        given = partial(
-            _given,
-            answers=answers,
-            model=SECOND if condition == SECOND else CANDIDATE,
-            trial=REPEATED if condition == REPEAT else 0,
-        )
-        yield from map(given, self._judgements(sample))
+        trial = REPEATED if condition == REPEAT else 0
+
+        def given(call: Call) -> Call:
+            """The judge's call with these answers in place of the candidate's."""
+            return replace(
+                call,
+                model=SECOND if condition == SECOND else CANDIDATE,
+                messages=change_parts(call.messages, partial(_answer, answers=answers)),
+                sampling=replace(call.sampling, trial=call.sampling.trial + trial),
+                compares=None,
+            )
+
+        yield from (call.changed(given) for call in self._judgements(sample))
 
     def _judgements(self, sample: Sample) -> Iterator[Call]:
         calls = self.inner.plan(sample, self.condition)
@@ -329,32 +334,6 @@ def _describe_answer(turn: int | None, states: Mapping[str, bool]) -> dict[str, 
         return {"answer": describe_state([*states.values()])}
     tags = {"answer": describe_state([by_turn[turn]])}
     return tags | ({"before": describe_state([by_turn[turn - 1]])} if turn - 1 in by_turn else {})
-
-
-def _given(call: Call, answers: Mapping[str, Text | Ref], model: str, trial: int) -> Call:
-    """The judge's call with these answers in place of the candidate's."""
-    messages = _fill(call.messages, answers)
-
-    def given(each: Call) -> Call:
-        # a retry shares the messages of its call
-        is_shared = each.messages is call.messages
-        return replace(
-            each,
-            model=model,
-            messages=messages if is_shared else _fill(each.messages, answers),
-            sampling=replace(each.sampling, trial=each.sampling.trial + trial),
-            fallbacks=tuple(map(given, each.fallbacks)),
-            compares=None,
-        )
-
-    return given(call)
-
-
-def _fill(messages: tuple[Message, ...], answers: Mapping[str, Text | Ref]) -> tuple[Message, ...]:
-    return tuple(
-        replace(message, parts=tuple(_answer(part, answers) for part in message.parts))
-        for message in messages
-    )
 
 
 def _answer(part: Part, answers: Mapping[str, Text | Ref]) -> Part:

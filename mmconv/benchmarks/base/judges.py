@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import combinations
 from statistics import fmean, median
 from typing import Literal
@@ -19,8 +20,9 @@ from mmconv.benchmarks.base.metrics import mapped
 from mmconv.benchmarks.base.results import Calls, Outcomes, Scale, ends_of
 from mmconv.core.config import CANDIDATE, ModelSpec
 from mmconv.core.errors import ConfigError
+from mmconv.core.graph import change_parts
 from mmconv.core.judges import JUDGE, judge_roles, list_labels
-from mmconv.core.types import Call, Cell, Message, Part, Ref, Score, Table
+from mmconv.core.types import Call, Cell, Part, Ref, Score, Table
 from mmconv.stats import ScoreFrame, as_cell, paired_difference, summarise_share
 from mmconv.stats.repeats import of_both, summarise_kappa, summarise_reliability
 
@@ -65,20 +67,27 @@ def check_judges(models: Mapping[str, ModelSpec], offline: Collection[str]) -> N
 
 def copy_calls(models: Iterable[str], calls: Sequence[Call]) -> Iterator[Call]:
     """The judge's calls for each other judge among the roles `models`."""
-    own = [call for call in calls if call.model == JUDGE]
+    judged = _judged(calls)
     for role in judge_roles(models)[1:]:
-        names = {each.id: f"{role}/{each.id}" for call in own for each in (call, *call.fallbacks)}
-        yield from (_copy(call, role, names) for call in own)
+        copy = partial(_copy, role=role, judged=judged)
+        yield from (call.changed(copy) for call in calls if call.model == JUDGE)
 
 
-def _copy(call: Call, role: str, names: Mapping[str, str]) -> Call:
-    return replace(
-        call,
-        id=names[call.id],
-        model=role,
-        messages=_renamed(call.messages, names),
-        fallbacks=tuple(_copy(each, role, names) for each in call.fallbacks),
-    )
+def _judged(calls: Iterable[Call]) -> frozenset[str]:
+    """The ids of the first judge's calls, fallbacks included."""
+    return frozenset(each.id for call in calls if call.model == JUDGE for each in call.attempts)
+
+
+def _copy(call: Call, role: str, judged: Collection[str]) -> Call:
+    """The call of another judge, which reads the copies of judgements in place of these."""
+
+    def copied(part: Part) -> Part:
+        if isinstance(part, Ref) and part.call in judged:
+            return replace(part, call=f"{role}/{part.call}")
+        return part
+
+    messages = change_parts(call.messages, copied)
+    return replace(call, id=f"{role}/{call.id}", model=role, messages=messages)
 
 
 def split_calls(
@@ -89,9 +98,7 @@ def split_calls(
     if len(roles) < 2:
         return {models[role].label: (calls, outcomes) for role in roles} or {"": (calls, outcomes)}
     own = {name: call for name, call in calls.items() if call.model not in roles[1:]}
-    judged = {
-        each.id for call in own.values() if call.model == JUDGE for each in (call, *call.fallbacks)
-    }
+    judged = _judged(own.values())
     shared = {name: each for name, each in outcomes.items() if name not in judged}
     found: dict[str, tuple[Calls, Outcomes]] = {models[JUDGE].label: (own, outcomes)}
     for role in roles[1:]:
@@ -237,14 +244,3 @@ def _agreement(
 
 def _place(score: Score) -> object:
     return score.metric, score.turn, frozenset(score.tags.items())
-
-
-def _renamed(messages: tuple[Message, ...], names: Mapping[str, str]) -> tuple[Message, ...]:
-    """Messages that read the copies of judgements in place of these."""
-
-    def renamed(part: Part) -> Part:
-        if isinstance(part, Ref) and part.call in names:
-            return replace(part, call=names[part.call])
-        return part
-
-    return tuple(replace(each, parts=tuple(map(renamed, each.parts))) for each in messages)

@@ -169,10 +169,10 @@ def contents_of(calls: Iterable[Call]) -> list[tuple[Any, ...]]:
     return [
         (each.id, each.model, each.messages, each.sampling)
         for call in calls
-        for each in (call, *call.fallbacks)
+        for each in call.attempts
     ]
 
 
 def roles_of(calls: Iterable[Call]) -> dict[str, str]:
     """The model roles that the calls use, in their order, each with the id of a call."""
-    return {each.model: each.id for call in calls for each in (call, *call.fallbacks)}
+    return {each.model: each.id for call in calls for each in call.attempts}

@@ -176,7 +176,7 @@ def _read_choice(row: Row, call: Call, outcomes: Outcomes) -> dict[str, str]:
 
 def _faults(call: Call, outcomes: Outcomes) -> Iterator[str]:
     """What went wrong with a call and its fallbacks, as far as they were requested."""
-    for each in (call, *call.fallbacks):
+    for each in call.attempts:
         match outcomes.get(each.id):
             case Failure() as failure:
                 yield f"{each.id}: {failure.description}"
