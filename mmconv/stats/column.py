@@ -114,7 +114,8 @@ class Column:
     @property
     def known(self) -> Column:
         """Its rows with a number."""
-        return self.rows(np.flatnonzero(self.present).tolist())
+        here = self.present
+        return self if here.all() else self.rows(np.flatnonzero(here).tolist())
 
     def per_sample(self, how: Literal["mean", "min", "max"], *, partial: bool = False) -> Column:
         """One row per sample: the mean, least or greatest of its rows.

@@ -26,7 +26,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from mmconv.core.types import Summary
-from mmconv.stats.column import Column, Numbers
+from mmconv.stats.column import Column, Numbers, align, row_of
 from mmconv.stats.estimates import (
     FEWEST_CLUSTERS,
     effective_size,
@@ -79,21 +79,15 @@ def correct(judged: Column, people: Column) -> Correction:
     Samples without the judge's number are left out. The clusters are those of `judged`. Raises
     `ValueError` if a sample has several rows: take `Column.per_sample` first.
     """
-    known = dict(zip(people.samples, people.values, strict=True))
-    if len(known) < len(people) or len({*judged.samples}) < len(judged):
-        raise ValueError("a sample has several rows; take Column.per_sample first")
-    here = judged.present.tolist()
-    rows: tuple[list[int], list[int]] = [], []
-    for row, sample in enumerate(judged.samples):
-        if here[row]:
-            rows[known.get(sample) is None].append(row)
-    labelled, rest = judged.rows(rows[0]), judged.rows(rows[1])
-    theirs = np.array([known[sample] for sample in labelled.samples], dtype=np.float64)
+    known = judged.known
+    labelled, theirs = align(known, people.known)
+    others = row_of(known).keys() - {*labelled.samples}
+    rest = known.rows([row for row, sample in enumerate(known.samples) if sample in others])
     return Correction(
-        people=replace(labelled, numbers=theirs),
+        people=replace(labelled, numbers=theirs.numbers),
         judged=labelled,
         rest=rest,
-        weight=_weight(theirs, labelled.numbers, rest),
+        weight=_weight(theirs.numbers, labelled.numbers, rest),
     )
 
 

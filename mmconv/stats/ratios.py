@@ -52,9 +52,7 @@ def summarise_ratio(
     if linear.stderr is None:
         return replace(none, mean=ratio)
     summary = replace(none, mean=ratio, stderr=linear.stderr * n / abs(float(total[1])))
-    codes, names = number_names(
-        cluster for cluster, here in zip(over.clusters, over.present, strict=True) if here
-    )
+    codes, names = number_names(over.known.clusters)
     if len(names) < FEWEST_CLUSTERS:
         return summary
     freedom = degrees_of_freedom(np.bincount(codes) / n)

@@ -98,11 +98,9 @@ def _half_width(column: Column) -> float:
     A variance of G numbers with kurtosis k is as precise as one of about 2 G / (k - 1) degrees of
     freedom (O'Neill, American Statistician 68, 2014, 282-296). They are the sums of clusters.
     """
-    numbers = column.numbers[column.present]
-    codes, _ = number_names(
-        cluster for cluster, here in zip(column.clusters, column.present, strict=True) if here
-    )
-    sums = np.bincount(codes, weights=find_influences(numbers, codes))
+    known = column.known
+    codes, _ = number_names(known.clusters)
+    sums = np.bincount(codes, weights=find_influences(known.numbers, codes))
     squares = (sums - sums.mean()) ** 2
     heaviness = float((squares**2).mean() / squares.mean() ** 2) - 1
     most = degrees_of_freedom(cluster_shares(column))

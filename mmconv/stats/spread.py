@@ -73,9 +73,7 @@ def find_influences(numbers: Numbers, clusters: Codes) -> Numbers:
 
 def cluster_shares(column: Column) -> Numbers:
     """The share of the column's numbers that each cluster has; shape (clusters,)."""
-    codes, names = number_names(
-        cluster for cluster, here in zip(column.clusters, column.present, strict=True) if here
-    )
+    codes, names = number_names(column.known.clusters)
     shares: Numbers = np.bincount(codes, minlength=len(names)) / max(len(codes), 1)
     return shares
 

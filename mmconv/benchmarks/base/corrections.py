@@ -7,12 +7,12 @@ metric reads them as it reads the judge's. All estimates are `mmconv.stats.corre
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from mmconv.benchmarks.base.metrics import LARGEST_WIDTH, Delta, Mean, MeanOf, Metric, Ratio
+from mmconv.benchmarks.base.metrics import LARGEST_WIDTH, Compared, Delta, Metric, Ratio
 from mmconv.core.types import Cell, Summary
-from mmconv.stats import FEWEST_CLUSTERS, Quantity, ScoreFrame, as_cell, bounded, pair
+from mmconv.stats import FEWEST_CLUSTERS, Column, Quantity, ScoreFrame, as_cell, bounded, pair
 from mmconv.stats.column import align
 from mmconv.stats.corrections import (
     correct,
@@ -51,42 +51,31 @@ def corrected(metric: Metric, frame: ScoreFrame) -> Cell | None:
     if isinstance(metric, Ratio):
         summary = _ratio(metric, frame, people)
         return None if summary is None else as_cell(summary, metric.group.factor, share=True)
-    if not isinstance(metric, Mean | MeanOf | Delta):
+    if not isinstance(metric, Compared):
         return None
-    compared = replace(metric, compare="score")
-    judged, labels = compared.quantity(frame), compared.quantity(people)
-    group, is_change = metric.group, isinstance(metric, Delta)
-    possible = (GAINS if is_change else (0.0, 1.0)) if group.share else ()
-    summary = correct_quantity(judged, labels, possible) if judged and labels else None
-    if summary is None:
-        return None
-    ends = (-group.reach, group.reach) if is_change else (group.lowest, group.highest)
-    signed = isinstance(metric, Delta) and metric.signed
-    return group.cell(bounded(summary, *ends), signed=signed)
+    possible = (GAINS if isinstance(metric, Delta) else (0.0, 1.0)) if metric.group.share else ()
+    summary = correct_mean(metric.columns(frame), metric.columns(people), possible)
+    return None if summary is None else metric.write(summary)
 
 
-def correct_quantity(
-    judged: Quantity, labels: Quantity, possible: Sequence[float] = ()
+def correct_mean(
+    judged: Mapping[str, Column], labels: Mapping[str, Column], possible: Sequence[float] = ()
 ) -> Summary | None:
-    """The quantity corrected by people's; None unless each of its columns has labels.
+    """The mean of the columns' means corrected by people's; None unless each column has labels.
 
     `possible` are the values of a share's samples.
     """
-    every = [judged.columns, labels.columns]
-    if any(len({*each.samples}) < len(each) for columns in every for each in columns.values()):
+    every = [*judged.values(), *labels.values()]
+    if any(len({*each.samples}) < len(each) for each in every):
         return None
-    corrections = {
-        key: correct(column, labels.columns[key])
-        for key, column in judged.columns.items()
-        if key in labels.columns
-    }
-    if len(corrections) < len(judged.columns):
+    corrections = [correct(judged[key], labels[key]) for key in judged if key in labels]
+    if not judged or len(corrections) < len(judged):
         return None
-    if not all(len(each.people) for each in corrections.values()):
+    if not all(len(each.people) for each in corrections):
         return None
-    terms = [(each, 1 / len(corrections)) for each in corrections.values()]
+    terms = [(each, 1 / len(corrections)) for each in corrections]
     summary = summarise_corrections(terms, possible)
-    lacking = min(FEWEST_CLUSTERS - len({*each.people.clusters}) for each in corrections.values())
+    lacking = min(FEWEST_CLUSTERS - len({*each.people.clusters}) for each in corrections)
     return replace(summary, missing={WANTED: lacking}) if lacking > 0 else summary
 
 
@@ -95,17 +84,13 @@ def correct_difference(
 ) -> Summary | None:
     """The paired difference of two runs, the second less the first, corrected by people's."""
 
-    def paired(quantities: tuple[Quantity, Quantity]) -> Quantity | None:
-        left, right = quantities
-        shared = [key for key in left.columns if key in right.columns]
-        if len(shared) < len({*left.columns, *right.columns}):
-            return None
-        columns = {key: pair(left.columns[key], right.columns[key]) for key in shared}
-        return replace(left, columns=columns)
+    def paired(left: Quantity, right: Quantity) -> dict[str, Column]:
+        if left.columns.keys() != right.columns.keys():
+            return {}
+        return {key: pair(column, right.columns[key]) for key, column in left.columns.items()}
 
-    judged, known = paired(runs), paired(labels)
     possible = GAINS if all(each.shares for each in runs) else ()
-    summary = correct_quantity(judged, known, possible) if judged and known else None
+    summary = correct_mean(paired(*runs), paired(*labels), possible)
     reach = max(each.reach for each in runs)
     return None if summary is None else bounded(summary, -reach, reach)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from itertools import groupby, product
 from typing import Literal, TypeAlias
@@ -169,72 +169,34 @@ class Metric(ABC):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mean(Metric):
-    """The mean over samples of a score, or of any column with one number per sample.
+class Compared(Metric):
+    """A mean of numbers that each sample has, in which runs can be compared sample by sample.
 
-    `compare` names the table of differences in which runs are compared by it; None: they are not.
-    `label` is a shorter name for the columns of a table. With `tags`, runs are compared by it for
-    each combination of the tags' values, which replace the tags in braces in the name.
+    `compare` names the table of differences in which they are; None: they are not.
     """
 
-    of: ColumnOf
     compare: Kind | None = "score"
-    label: str = ""
-    tags: tuple[str, ...] = ()
+
+    @abstractmethod
+    def columns(self, frame: ScoreFrame) -> Mapping[str, Column]:
+        """The columns whose means are averaged, by name; none if the run has nothing for it."""
+
+    @abstractmethod
+    def estimate(self, columns: Mapping[str, Column]) -> Summary:
+        """The number with the interval that suits the group."""
 
     def measure(self, frame: ScoreFrame) -> Cell | None:
-        """The mean with its interval."""
-        column = self.of(frame)
-        return self.group.cell(self.summarise(column)) if len(column) else None
+        """The number with its interval."""
+        columns = self.columns(frame)
+        return self.write(self.estimate(columns)) if columns else None
 
-    def summarise(self, column: Column) -> Summary:
-        """The mean of the column, with the interval that suits the group."""
-        lowest, highest = self.group.lowest, self.group.highest
-        if lowest is not None and highest is not None:
-            return summarise_share(column, lowest, highest)
-        return bounded(summarise(column), lowest, highest)
+    def write(self, summary: Summary) -> Cell:
+        """The number as a table prints it; its interval ends where the scale does."""
+        return self.group.cell(bounded(summary, self.group.lowest, self.group.highest))
 
     def quantity(self, frame: ScoreFrame) -> Quantity | None:
         """What runs are compared in."""
-        column = self.of(frame)
-        if self.compare is None or not len(column):
-            return None
-        return Quantity(
-            name=self.name,
-            columns={self.name: column},
-            group=self.group.label,
-            scale=self.group.factor,
-            reach=self.group.reach,
-            shares=(self.name,) if self.group.share else (),
-            kind=self.compare,
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MeanOf(Metric):
-    """The plain mean of means over samples of their own, such as tasks.
-
-    Those parts that a run has are averaged, if there are at least `fewest`. If one of them has no
-    interval, neither has the mean (`mmconv.stats.estimates.average`).
-    """
-
-    of: Sequence[Mean] = field(hash=False)
-    compare: Kind | None = "score"
-    fewest: int = 1
-
-    def measure(self, frame: ScoreFrame) -> Cell | None:
-        """The mean with its interval."""
-        columns = self._columns(frame)
-        if not columns:
-            return None
-        own = [part.summarise(columns[part.name]) for part in self._parts(columns)]
-        summary = average([*columns.values()], own)
-        summary = bounded(summary, self.group.lowest, self.group.highest)
-        return self.group.cell(summary)
-
-    def quantity(self, frame: ScoreFrame) -> Quantity | None:
-        """What runs are compared in."""
-        columns = self._columns(frame)
+        columns = self.columns(frame)
         if self.compare is None or not columns:
             return None
         return Quantity(
@@ -242,26 +204,78 @@ class MeanOf(Metric):
             columns=columns,
             group=self.group.label,
             scale=self.group.factor,
-            reach=self.group.reach,
-            shares=[part.name for part in self._parts(columns) if part.group.share],
+            reach=self.reach,
+            shares=self.shares(columns),
             kind=self.compare,
         )
 
-    def _columns(self, frame: ScoreFrame) -> dict[str, Column]:
-        """The columns of the parts that the run has, by their names; none if they are too few."""
-        columns = {part.name: part.of(frame) for part in self.of}
-        columns = {name: column for name, column in columns.items() if len(column)}
-        return columns if len(columns) >= self.fewest else {}
+    @property
+    def reach(self) -> float:
+        """How far two values can be apart."""
+        return self.group.reach
 
-    def _parts(self, columns: Mapping[str, Column]) -> list[Mean]:
-        return [part for part in self.of if part.name in columns]
+    def shares(self, columns: Mapping[str, Column]) -> Collection[str]:
+        """The names of the columns of shares."""
+        return [*columns] if self.group.share else []
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Delta(Metric):
+class Mean(Compared):
+    """The mean over samples of a score, or of any column with one number per sample.
+
+    `label` is a shorter name for the columns of a table. With `tags`, runs are compared by it for
+    each combination of the tags' values, which replace the tags in braces in the name.
+    """
+
+    of: ColumnOf
+    label: str = ""
+    tags: tuple[str, ...] = ()
+
+    def columns(self, frame: ScoreFrame) -> dict[str, Column]:
+        """The column, if it has rows."""
+        column = self.of(frame)
+        return {self.name: column} if len(column) else {}
+
+    def estimate(self, columns: Mapping[str, Column]) -> Summary:
+        """The mean of the column; Wilson's interval on a scale with two ends."""
+        column, lowest, highest = columns[self.name], self.group.lowest, self.group.highest
+        if lowest is not None and highest is not None:
+            return summarise_share(column, lowest, highest)
+        return bounded(summarise(column), lowest, highest)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeanOf(Compared):
+    """The plain mean of means over samples of their own, such as tasks.
+
+    Those parts that a run has are averaged, if there are at least `fewest`. If one of them has no
+    interval, neither has the mean (`mmconv.stats.estimates.average`).
+    """
+
+    of: Sequence[Mean] = field(hash=False)
+    fewest: int = 1
+
+    def columns(self, frame: ScoreFrame) -> dict[str, Column]:
+        """The columns of the parts that the run has; none if they are too few."""
+        columns = {name: each for part in self.of for name, each in part.columns(frame).items()}
+        return columns if len(columns) >= self.fewest else {}
+
+    def estimate(self, columns: Mapping[str, Column]) -> Summary:
+        """The mean of the parts' means."""
+        own = [part.estimate(columns) for part in self.of if part.name in columns]
+        return average([*columns.values()], own)
+
+    def shares(self, columns: Mapping[str, Column]) -> list[str]:
+        """The names of the parts that are shares."""
+        return [part.name for part in self.of if part.name in columns and part.group.share]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delta(Compared):
     """The paired difference of two means, goal - start, over the samples that have both.
 
     `signed` numbers are printed with their sign. `sides` name start and goal in missing reasons.
+    Runs are compared in it by Student's t, as a difference of differences.
     """
 
     start: Mean
@@ -271,13 +285,10 @@ class Delta(Metric):
     compare: Kind | None = "change"
     sides: tuple[str, str] | None = None
 
-    def measure(self, frame: ScoreFrame) -> Cell | None:
-        """The mean difference with its interval: Agresti and Min's if both means are shares."""
-        if not self._is_there(frame):
-            return None
-        column, reach = self.column(frame), self.group.reach
-        summary = summarise_share_change(column) if self.group.share else summarise(column)
-        return self.group.cell(bounded(summary, -reach, reach), signed=self.signed)
+    def columns(self, frame: ScoreFrame) -> dict[str, Column]:
+        """The differences, if the run has both means."""
+        is_there = len(self.start.of(frame)) and len(self.goal.of(frame))
+        return {self.name: self.column(frame)} if is_there else {}
 
     def column(self, frame: ScoreFrame) -> Column:
         """The difference of each sample."""
@@ -288,21 +299,24 @@ class Delta(Metric):
             return replace(difference, reasons=start.reasons)
         return difference
 
-    def quantity(self, frame: ScoreFrame) -> Quantity | None:
-        """What runs are compared in: a difference of differences, by Student's t."""
-        if self.compare is None or not self._is_there(frame):
-            return None
-        return Quantity(
-            name=self.name,
-            columns={self.name: self.column(frame)},
-            group=self.group.label,
-            scale=self.group.factor,
-            reach=2 * self.group.reach,
-            kind=self.compare,
-        )
+    def estimate(self, columns: Mapping[str, Column]) -> Summary:
+        """The mean difference; Agresti and Min's interval if both means are shares."""
+        column = columns[self.name]
+        return summarise_share_change(column) if self.group.share else summarise(column)
 
-    def _is_there(self, frame: ScoreFrame) -> bool:
-        return bool(len(self.start.of(frame)) and len(self.goal.of(frame)))
+    def write(self, summary: Summary) -> Cell:
+        """The difference as a table prints it, with its sign if it is `signed`."""
+        reach = self.group.reach
+        return self.group.cell(bounded(summary, -reach, reach), signed=self.signed)
+
+    @property
+    def reach(self) -> float:
+        """How far two differences can be apart."""
+        return 2 * self.group.reach
+
+    def shares(self, columns: Mapping[str, Column]) -> Collection[str]:
+        """None: differences of shares are none."""
+        return ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -423,7 +437,7 @@ def default_metrics(
 
 def quantities(metrics: Iterable[Metric], frame: ScoreFrame) -> Iterator[Quantity]:
     """What runs are compared in, sample by sample, as far as the run has it."""
-    compared = (metric for metric in metrics if isinstance(metric, Mean | MeanOf | Delta))
+    compared = (metric for metric in metrics if isinstance(metric, Compared))
     for tags, group in groupby(compared, key=lambda metric: getattr(metric, "tags", ())):
         with_these_tags = [*group]
         for values in product(*map(frame.distinct, tags)):
