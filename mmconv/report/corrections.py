@@ -94,7 +94,7 @@ def correct_tables(spec: RunSpec, frame: ScoreFrame, tables: Sequence[Table]) ->
     described = find_class(spec.benchmark)(spec)
     candidate = spec.models[CANDIDATE].label
     frames, context = {candidate: frame}, Context(candidate=candidate)
-    made = make_tables(described.layouts_for(frame), described.metrics_for(frame), frames, context)
+    made = make_tables(described.layouts(), described.metrics_for(frame), frames, context)
     by_name = {table.name: table for table in made}
     return tuple(
         _with_corrected(table, by_name[table.name]) if table.name in by_name else table

@@ -417,10 +417,6 @@ class Benchmark(ABC, Generic[SampleT, OptionsT]):
             declared += default_metrics(frame, self.conditions, scales, table=self.name)
         return [*declared, *endings_metrics("answers")]
 
-    def layouts_for(self, frame: ScoreFrame) -> Iterable[Layout | Build]:
-        """The tables of these scores; override it if their rows depend on what was scored."""
-        return self.layouts()
-
     def quantities(self, frame: ScoreFrame) -> Iterator[Quantity]:
         """What runs are compared in; override it if some scores are those of other models."""
         return quantities(self.metrics_for(frame), frame)
@@ -436,8 +432,7 @@ class Benchmark(ABC, Generic[SampleT, OptionsT]):
         context = Context(candidate=candidate, judge=judge, notes=self.notes)
 
         def make(part: ScoreFrame) -> list[Table]:
-            layouts, metrics = self.layouts_for(part), self.metrics_for(part)
-            return make_tables(layouts, metrics, {candidate: part}, context)
+            return make_tables(self.layouts(), self.metrics_for(part), {candidate: part}, context)
 
         with noted(f"the tables of {type(self).__name__}"):
             made = make(frame)

@@ -304,7 +304,7 @@ def _split(split: str | Split | Parts, frame: ScoreFrame) -> Iterator[tuple[Valu
         yield {}, frame
         return
     if callable(split):
-        yield from (({"part": name}, part) for name, part in split(frame).items())
+        yield from (({"part": name}, part) for name, part in frame.once(split).items())
         return
     for values in _combinations(split, frame):
         turn = values.get("turn")

@@ -413,12 +413,12 @@ class BotChat(Benchmark[HumanDialogue, BotChatOptions]):
             frame = frame.only(model=self.candidate.name)
         return super().quantities(frame)
 
-    def layouts_for(self, frame: ScoreFrame) -> Iterator[Layout | Build]:
+    def layouts(self) -> Iterator[Layout | Build]:
         """See `mmconv.benchmarks.botchat.tables`."""
         source = "run" if self.dataset.is_part else "data"
         compared = f"{len(self.compared)} of the {self.size} of the {source}"
         judge = "judged by {judge}" if self.options.judged else "not judged"
-        return layouts(frame, self.options.dup_detect, compared=compared, judge=judge)
+        return layouts(self.options.dup_detect, compared=compared, judge=judge)
 
     def boards(self, runs: Sequence[Tables]) -> Iterator[Board]:
         """See `mmconv.benchmarks.botchat.tables`."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
@@ -26,7 +26,7 @@ from mmconv.benchmarks.base.compare import (
     Tables,
 )
 from mmconv.benchmarks.base.endings import SHARES
-from mmconv.benchmarks.base.layouts import Build, Layout, Parts
+from mmconv.benchmarks.base.layouts import Build, Layout, Rows
 from mmconv.benchmarks.botchat.dialogues import GTEVAL, HUMAN, PAIREVAL, SHORTEST_HUMAN, DupDetect
 from mmconv.benchmarks.botchat.metrics import (
     AUTHORS_COLUMN,
@@ -51,12 +51,6 @@ from mmconv.benchmarks.botchat.metrics import (
 from mmconv.core.types import Axis, Cell, Table
 from mmconv.stats import FEWEST_CLUSTERS, ScoreFrame
 
-Tags: TypeAlias = Mapping[str, Mapping[str, str]]
-"""Name of a row -> the tags of its scores."""
-
-Matches: TypeAlias = Mapping[str, Tags]
-"""Protocol -> the rows of its comparisons."""
-
 _LONG_ENOUGH = f"whose human dialogue has at least {SHORTEST_HUMAN} utterances"
 UNIEVAL_NOTES = (
     "The authors' code takes a reply without an index for one that finds no AI, even after "
@@ -78,9 +72,9 @@ _by_name = partial(Layout, columns="name", digits=1)
 
 
 def layouts(
-    frame: ScoreFrame, dup_detect: DupDetect, *, compared: str, judge: str = "judged by {judge}"
+    dup_detect: DupDetect, *, compared: str, judge: str = "judged by {judge}"
 ) -> Iterator[Layout | Build]:
-    """All tables of these scores, in their order.
+    """All tables, in their order.
 
     `compared` says which samples are compared, and `judge` ends titles.
     """
@@ -92,23 +86,19 @@ def layouts(
         f"Compared are samples {_LONG_ENOUGH} ({compared}), each in both orders: n counts every "
         "comparison."
     )
-    matches = {protocol: _matches(frame, protocol) for protocol in (GTEVAL, PAIREVAL)}
-    dialogues = _parts(
-        {
-            named(model, condition): {"model": model, "condition": condition}
-            for model in frame.distinct("model")
-            for condition in frame.distinct("condition")
-        }
-    )
     title = f"UniEval: dialogues not taken for AI in their first N utterances (%), {judge}"
-    yield _by_name("unieval", title, rows=dialogues, notes=UNIEVAL_NOTES)
-    yield from _rates(matches, judge, loops, comparisons)
-    # stored dialogues are the same under both conditions
-    generated = frame.only(metric="dropped", condition=CON).distinct("model")
+    yield _by_name("unieval", title, rows=_models, notes=UNIEVAL_NOTES)
+    for protocol, (dup, before) in product(MATCHES, BEFORE.items()):
+        yield _by_name(
+            table_of(protocol, dup),
+            f"{protocol}, {before} (%), {judge}",
+            rows=MATCHES[protocol],
+            notes=(RATES_NOTE, *((loops,) if dup == DUP_FIRST else ()), comparisons),
+        )
     yield _by_name(
         "conditions",
         f"What the document changes, {CON} - {UNCON} (percentage points), {judge}",
-        rows=_parts({model: {"model": model} for model in generated}),
+        rows=_generated,
         notes=(
             "Differences are paired by dialogue, those of GTEval by comparison. PairEval is left "
             "out: the opponent's dialogue changes with the condition too.",
@@ -119,20 +109,48 @@ def layouts(
     for dup, before in BEFORE.items():
         title = f"Arena of PairEval: ratings, {before}, {judge}"
         notes = (loops,) if dup == DUP_FIRST else ()
-        name = table_of("arena", dup)
-        yield partial(_arena, name, title, (*RATINGS, *notes), dup, matches[PAIREVAL])
-    yield from _comparisons(matches, loops, comparisons)
-    yield from _dialogues(dialogues, loops)
+        yield partial(_arena, table_of("arena", dup), title, (*RATINGS, *notes), dup)
+    yield _by_name(
+        "points",
+        "Score of comparisons (-3 to 3)",
+        rows=_all_matches,
+        notes=(
+            "(3 win + both taken for human - both taken for AI - 3 lose) / n. Two dialogues that "
+            "loop count as both taken for AI.",
+            loops,
+            comparisons,
+        ),
+        digits=2,
+    )
+    yield _by_name(
+        "judgements",
+        "What was read of the comparisons",
+        rows=_all_matches,
+        notes=("A dialogue is not compared with itself: as the authors, we leave such pairs out.",),
+        remarks=_missing_ratings,
+        digits=0,
+    )
+    yield from _dialogues(loops)
 
 
-def _parts(where: Tags) -> Parts:
-    return lambda frame: {name: frame.only(turn=None, **tags) for name, tags in where.items()}
+def _models(frame: ScoreFrame) -> dict[str, ScoreFrame]:
+    """The dialogues of each model under each condition."""
+    return {
+        named(model, condition): frame.only(model=model, condition=condition)
+        for model, condition in product(frame.distinct("model"), frame.distinct("condition"))
+    }
 
 
-def _matches(frame: ScoreFrame, protocol: str) -> dict[str, dict[str, str]]:
-    """The rows of a protocol's table: pairs with comparisons, by their names.
+def _generated(frame: ScoreFrame) -> dict[str, ScoreFrame]:
+    """The dialogues of each model that has new ones; stored ones are the same with a document."""
+    models = frame.only(metric="dropped", condition=CON).distinct("model")
+    return {model: frame.only(model=model) for model in models}
 
-    GTEval's comparisons have the length of each human dialogue, and one row for all of them.
+
+def _matches(protocol: str, frame: ScoreFrame) -> dict[str, ScoreFrame]:
+    """The comparisons of each pair by a protocol.
+
+    GTEval's have the length of each human dialogue, and one row for all of them.
     """
     compared = frame.only(metric="duel", protocol=protocol, reading=OURS, dup=JUDGE_ALONE)
     lengths = ("",) if protocol == GTEVAL else compared.distinct("length")
@@ -146,52 +164,33 @@ def _matches(frame: ScoreFrame, protocol: str) -> dict[str, dict[str, str]]:
             where |= {"length": length} if length else {}
             if len(own.only(turn=None, **where)):
                 versus = f" - {opponent}, N={length}" if length else ""
-                rows[named(f"{model}{versus}", condition)] = where
+                name = named(f"{model}{versus}", condition)
+                rows[name] = frame.only(turn=None, protocol=protocol, **where)
     return rows
 
 
-def _rates(matches: Matches, judge: str, loops: str, comparisons: str) -> Iterator[Layout]:
-    for (protocol, rows), (dup, before) in product(matches.items(), BEFORE.items()):
-        yield _by_name(
-            table_of(protocol, dup),
-            f"{protocol}, {before} (%), {judge}",
-            rows=_parts(rows),
-            notes=(RATES_NOTE, *((loops,) if dup == DUP_FIRST else ()), comparisons),
-        )
+MATCHES = {protocol: partial(_matches, protocol) for protocol in (GTEVAL, PAIREVAL)}
+"""Protocol -> what gives the comparisons of each pair."""
 
 
-def _comparisons(matches: Matches, loops: str, comparisons: str) -> Iterator[Layout]:
-    rows = _parts(
-        {
-            f"{protocol}: {name}": {**where, "protocol": protocol}
-            for protocol, rows in matches.items()
-            for name, where in rows.items()
-        }
-    )
-    yield _by_name(
-        "points",
-        "Score of comparisons (-3 to 3)",
-        rows=rows,
-        notes=(
-            "(3 win + both taken for human - both taken for AI - 3 lose) / n. Two dialogues that "
-            "loop count as both taken for AI.",
-            loops,
-            comparisons,
-        ),
-        digits=2,
-    )
-    notes = ["A dialogue is not compared with itself: as the authors, we leave such pairs out."]
-    if matches[PAIREVAL] and not is_available():
-        notes.append(NOT_INSTALLED)
-    title = "What was read of the comparisons"
-    yield _by_name("judgements", title, rows=rows, notes=notes, digits=0)
+def _all_matches(frame: ScoreFrame) -> dict[str, ScoreFrame]:
+    return {
+        f"{protocol}: {name}": part
+        for protocol, matches in MATCHES.items()
+        for name, part in frame.once(matches).items()
+    }
 
 
-def _dialogues(rows: Parts, loops: str) -> Iterator[Layout]:
+def _missing_ratings(rows: Rows) -> Iterator[str]:
+    if not is_available() and any(name.startswith(f"{PAIREVAL}: ") for name in rows):
+        yield NOT_INSTALLED
+
+
+def _dialogues(loops: str) -> Iterator[Layout]:
     yield _by_name(
         "loops",
         "Dialogues that do not begin to repeat themselves",
-        rows=rows,
+        rows=_models,
         notes=(
             "Non-loop utterances: the mean number up to the first that repeats another, that one "
             "included; all of them where none does.",
@@ -202,7 +201,7 @@ def _dialogues(rows: Parts, loops: str) -> Iterator[Layout]:
     yield _by_name(
         "lengths",
         "Length of generated utterances: mean, and longest",
-        rows=rows,
+        rows=_models,
         notes=(
             "Tokens are those of the model's own server; the paper counts tokens of cl100k. "
             "Words are separated by blanks. The human's utterances are those after the seed.",
@@ -214,7 +213,7 @@ def _dialogues(rows: Parts, loops: str) -> Iterator[Layout]:
         "Words by utterance",
         of="lengths",
         groups=("words",),
-        rows=rows,
+        rows=_models,
         columns={"turn": None},
         column_label="utterance {turn}",
         axis=Axis(title="utterance"),
@@ -223,7 +222,7 @@ def _dialogues(rows: Parts, loops: str) -> Iterator[Layout]:
         detail=True,
     )
     title = "How the generated utterances ended, and what was dropped from full contexts"
-    yield _by_name("replies", title, rows=rows, names=(*SHARES.values(), OVERFLOWED, DROPPED))
+    yield _by_name("replies", title, rows=_models, names=(*SHARES.values(), OVERFLOWED, DROPPED))
 
 
 # --- leaderboard ---------------------------------------------------------------------------------
@@ -335,25 +334,17 @@ class Game:
     cluster: str
 
 
-def _arena(
-    name: str,
-    title: str,
-    notes: Sequence[str],
-    dup: str,
-    matches: Tags,
-    frame: ScoreFrame,
-) -> Table:
+def _arena(name: str, title: str, notes: Sequence[str], dup: str, frame: ScoreFrame) -> Table:
     """The ratings of all models, by the length and condition that they are compared at.
 
-    `matches` are the pairs that are compared, each by the tags of its scores. Without the package
-    that computes ratings the table is empty.
+    Without the package that computes ratings the table is empty.
     """
     by_group: dict[str, list[Game]] = {}
-    for where in matches.values() if is_available() else ():
-        model, opponent = where["model"], where["opponent"]
-        duels = frame.only(turn=None, **where)
-        column = duels.select(metric="duel", protocol=PAIREVAL, reading=OURS, dup=dup)
-        by_group.setdefault(named(f"N={where['length']}", where["condition"]), []).extend(
+    for duels in frame.once(MATCHES[PAIREVAL]).values() if is_available() else ():
+        places = map(duels.distinct, ("model", "opponent", "length", "condition"))
+        (model,), (opponent,), (length,), (condition,) = places
+        column = duels.select(metric="duel", reading=OURS, dup=dup)
+        by_group.setdefault(named(f"N={length}", condition), []).extend(
             Game(left=model, right=opponent, points=points, cluster=cluster)
             for points, cluster in zip(column.values, column.clusters, strict=True)
             if points is not None

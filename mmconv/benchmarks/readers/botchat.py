@@ -82,7 +82,7 @@ def rescore(files: Sequence[Path], *, skip_bad: bool = False) -> tuple[Table, ..
         if protocol in PUBLISHED
     ]
     context = Context(candidate="the files", judge=", ".join(judges), notes=notes)
-    arranged = layouts(frame, _DUP_DETECT, compared=compared)
+    arranged = layouts(_DUP_DETECT, compared=compared)
     tables = make_tables(arranged, [*metrics(UTTERANCES)], {context.candidate: frame}, context)
     return rescoring.rescored(tables)
 

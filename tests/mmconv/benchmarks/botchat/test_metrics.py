@@ -71,7 +71,7 @@ def generated(*conditions: str, model: str = "first") -> Iterator[Score]:
 
 def tables(*found: Iterable[Score]) -> dict[str, Table]:
     frame = ScoreFrame(score for each in found for score in each)
-    arranged = layouts(frame, DupDetect(), compared="8 of the 8")
+    arranged = layouts(DupDetect(), compared="8 of the 8")
     made = make_tables(arranged, [*metrics(16)], {"first": frame}, Context(candidate="first"))
     return {table.name: table for table in made}
 
