@@ -16,7 +16,6 @@ import numpy as np
 
 from mmconv.core.types import Cell
 from mmconv.stats.agreement.many_raters import (
-    Alike,
     Level,
     Mask,
     alike_among,
@@ -59,14 +58,14 @@ _BLOCK = 1_000_000
 
 _Vote: TypeAlias = Callable[[Matrix], Matrix]
 
-_ORDERED: dict[str, tuple[Measure, _Vote]] = {
-    "quadratic weighted kappa": (quadratic_kappa, mean),
-    "Pearson's r": (pearson_r, mean),
-    "Spearman's rho": (spearman_rho, mean),
-    "Kendall's tau-b": (kendall_tau, mean),
-    DIFFERENCE: (mean_difference, mean),
+_ORDERED: Mapping[str, Measure] = {
+    "quadratic weighted kappa": quadratic_kappa,
+    "Pearson's r": pearson_r,
+    "Spearman's rho": spearman_rho,
+    "Kendall's tau-b": kendall_tau,
+    DIFFERENCE: mean_difference,
 }
-"""Measures of two raters whose ratings have an order, and what the consensus is for them."""
+"""Measures of two raters whose ratings have an order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -155,7 +154,7 @@ def figures(panel: Panel, weights: Matrix | None = None) -> dict[str, Row]:
     if panel.tie is not None:
         untied = _agreements(_untied(panel), weights)
         found |= {f"{name}, without ties": row for name, row in untied}
-    found |= _of_two({"Cohen's kappa": (cohen_kappa, majority)}, panel, weights)
+    found |= _of_two({"Cohen's kappa": cohen_kappa}, panel, weights, majority)
     found["Fleiss' kappa"] = _of_many(fleiss_kappa, panel, weights, majority, evenly_rated)
     found[f"Krippendorff's alpha ({panel.level})"] = _of_many(
         partial(krippendorff_alpha, level=panel.level),
@@ -165,7 +164,7 @@ def figures(panel: Panel, weights: Matrix | None = None) -> dict[str, Row]:
         paired,
     )
     if panel.ordered:
-        found |= _of_two(_ORDERED, panel, weights)
+        found |= _of_two(_ORDERED, panel, weights, mean)
         found[DIFFERENCE].pop(PEOPLE, None)
     return found
 
@@ -178,45 +177,42 @@ def _agreements(panel: Panel, weights: Matrix) -> Iterator[tuple[str, Row]]:
 
 
 def _agreement(panel: Panel, weights: Matrix, *, pooled: bool) -> Row:
-    judges, people = panel.judges, panel.people
-
-    def figure(alike: Alike, missing: Mapping[str, int]) -> Figure:
-        return Figure(
+    row = {}
+    for comparison, judges, people, missing in _comparisons(panel, majority):
+        alike = alike_among(people) if judges is None else alike_between(judges, people)
+        row[comparison] = Figure(
             values=alike.agreement(weights, pooled=pooled),
             n=int((alike.pairs > 0).sum()),
             missing=missing,
             shares=alike.shares,
         )
-
-    row = {EACH: figure(alike_between(judges, people), panel.unjudged)}
-    if len(people) > 1:
-        voted = majority(people)[np.newaxis]
-        undecided = {**panel.unjudged, **_undecided(panel, voted)}
-        row[CONSENSUS] = figure(alike_between(judges, voted), undecided)
-        row[PEOPLE] = figure(alike_among(people), panel.unjudged)
     return row
 
 
+def _comparisons(
+    panel: Panel, vote: _Vote
+) -> Iterator[tuple[str, Matrix | None, Matrix, Mapping[str, int]]]:
+    """Each comparison: its judges (None: people are compared), its people, and what is missing.
+
+    `vote` makes the consensus of people.
+    """
+    yield EACH, panel.judges, panel.people, panel.unjudged
+    if len(panel.people) > 1:
+        agreed = vote(panel.people)[np.newaxis]
+        undecided = {**panel.unjudged, **_undecided(panel, agreed)}
+        yield CONSENSUS, panel.judges, agreed, undecided
+        yield PEOPLE, None, panel.people, panel.unjudged
+
+
 def _of_two(
-    measures: Mapping[str, tuple[Measure, _Vote]], panel: Panel, weights: Matrix
+    measures: Mapping[str, Measure], panel: Panel, weights: Matrix, vote: _Vote
 ) -> dict[str, Row]:
-    """The rows of measures of two raters, with what the consensus is for each."""
-    judges, people, missing = panel.judges, panel.people, panel.unjudged
-    plain = {name: measure for name, (measure, _) in measures.items()}
+    """The rows of measures of two raters."""
     rows: dict[str, Row] = {name: {} for name in measures}
-
-    def add(comparison: str, figures: Mapping[str, Figure]) -> None:
-        for name, figure in figures.items():
+    for comparison, judges, people, missing in _comparisons(panel, vote):
+        pairs = combinations(people, 2) if judges is None else product(judges, people)
+        for name, figure in _averages(measures, pairs, weights, missing).items():
             rows[name][comparison] = figure
-
-    add(EACH, _averages(plain, product(judges, people), weights, missing))
-    if len(people) > 1:
-        for vote in dict.fromkeys(vote for _, vote in measures.values()):
-            agreed = vote(people)[np.newaxis]
-            undecided = {**missing, **_undecided(panel, agreed)}
-            voted = {name: measure for name, (measure, its) in measures.items() if its is vote}
-            add(CONSENSUS, _averages(voted, product(judges, agreed), weights, undecided))
-        add(PEOPLE, _averages(plain, combinations(people, 2), weights, missing))
     return rows
 
 
@@ -241,11 +237,10 @@ def _of_many(
     measure: Callable[[Matrix, Matrix], Matrix],
     panel: Panel,
     weights: Matrix,
-    consensus: _Vote,
+    vote: _Vote,
     usable: Callable[[Matrix], Mask],
 ) -> Row:
     """The row of a measure of any number of raters, which says which units it can use."""
-    judges, people, missing = panel.judges, panel.people, panel.unjudged
 
     def figure(groups: Sequence[Matrix], missing: Mapping[str, int]) -> Figure:
         used = np.any([usable(group) for group in groups], axis=0)
@@ -253,14 +248,12 @@ def _of_many(
         reasons = {**missing, **({"unequal numbers of ratings": uneven} if uneven else {})}
         return _average([measure(group, weights) for group in groups], int(used.sum()), reasons)
 
-    row = {EACH: figure(_stacked(product(judges, people)), missing)}
-    if len(people) > 1:
-        agreed = consensus(people)[np.newaxis]
-        undecided = {**missing, **_undecided(panel, agreed)}
-        row[CONSENSUS] = figure(_stacked(product(judges, agreed)), undecided)
-        row[PEOPLE] = figure([people], missing)
-    if len(judges) + len(people) > 2:
-        row[ALL] = figure([np.concatenate((judges, people))], missing)
+    row = {}
+    for comparison, judges, people, missing in _comparisons(panel, vote):
+        pairs = [] if judges is None else [np.stack(pair) for pair in product(judges, people)]
+        row[comparison] = figure(pairs or [people], missing)
+    if len(panel.judges) + len(panel.people) > 2:
+        row[ALL] = figure([np.concatenate((panel.judges, panel.people))], panel.unjudged)
     return row
 
 
@@ -270,10 +263,6 @@ def _average(values: Sequence[Matrix], n: int, missing: Mapping[str, int]) -> Fi
     undefined = int(np.isnan(every[:, 0]).sum())
     reasons = {"undefined for a pair or group of raters": undefined} if undefined else {}
     return Figure(values=mean(every), n=n, missing={**missing, **reasons})
-
-
-def _stacked(pairs: Iterable[tuple[Matrix, Matrix]]) -> list[Matrix]:
-    return [np.stack(pair) for pair in pairs]
 
 
 def _weights(panel: Panel, replicates: int, seed: int) -> Iterator[Matrix]:
