@@ -6,10 +6,11 @@ write the file meanwhile: a save replaces one line of the file as it is at that 
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -67,18 +68,39 @@ class ChangedMeanwhile(ConfigError):
     """The draft in the file is not the one that the reviewer saw."""
 
 
+@contextmanager
+def held(path: Path) -> Iterator[None]:
+    """Lock the file for this process; a new file is not left empty.
+
+    Raises `ConfigError` if another process holds it, `OSError` if it cannot be written.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("ab") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise ConfigError(
+                f"{path}: another `mmconv annotate` or `review` is writing this file; wait until "
+                "it has ended, or name another"
+            ) from error
+        try:
+            yield
+        finally:
+            if not path.stat().st_size:
+                path.unlink()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftFile:
     """Drafts of the records in `shown`, by id, which `identify` reads from a line's fields.
 
-    `lock` is held while the file is replaced, so that a program that adds lines loses none.
+    The file is locked while it is replaced, so that a program that adds lines loses none.
     """
 
     path: Path
     identify: Callable[[dict[str, Any]], str | None]
     fields: Sequence[DraftField]
     shown: Mapping[str, Shown]
-    lock: Callable[[Path], AbstractContextManager[None]]
 
     def read(self) -> dict[str, Draft]:
         """The drafts of the shown records by id, in the file's order.
@@ -99,7 +121,7 @@ class DraftFile:
         """
         if unknown := texts.keys() - {each.name for each in self.fields}:
             raise ConfigError(f"a review cannot change {min(unknown)!r}")
-        with self.lock(self.path):
+        with held(self.path):
             drafts = [*self._lines()]
             old = next((draft for draft in drafts if draft.id == draft_id), None)
             if old is None or old.version != version:

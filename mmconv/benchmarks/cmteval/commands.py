@@ -54,9 +54,7 @@ def perturb_command(
     perturbation = Perturbation(
         variant=VARIANTS[variant], confusables=read_confusables(confusables), seed=seed
     )
-    records, queries = (
-        perturbation.perturb_fields(file, fields) if fields else perturbation.perturb_file(file)
-    )
+    records, queries = perturbation.perturb_file(file, fields)
     if suffix == ".json":
         content = orjson.dumps(records, option=orjson.OPT_INDENT_2) + b"\n"
     else:

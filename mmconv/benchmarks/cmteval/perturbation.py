@@ -11,7 +11,7 @@ from __future__ import annotations
 import pickle
 import random
 import unicodedata
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, TypeAlias
@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, NoReturn, TypeAlias
 from mmconv.benchmarks.cmteval.data import (
     PERSONA,
     QUERY,
+    Subset,
     add_subset,
     read_dialogue,
     split_long_text,
@@ -138,20 +139,6 @@ class Query(NamedTuple):
     pinyin: int
 
 
-class Changes(NamedTuple):
-    """The records of a file with perturbed queries, all else as it was, and all its queries."""
-
-    records: list[dict[str, Any]]
-    queries: list[Query]
-
-    def add(self, record: Record, texts: Sequence[Text], queries: Sequence[Query]) -> None:
-        """Write the queries into a record, each in the place of its text."""
-        for (holder, name), query in zip(texts, queries, strict=True):
-            holder[name] = query.text
-        self.records.append(record.fields)
-        self.queries.extend(queries)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Perturbation:
     """How queries are perturbed: by which variant, with which characters, drawn by which seed."""
@@ -160,44 +147,47 @@ class Perturbation:
     confusables: Mapping[str, Confusable]
     seed: int = 0
 
-    def perturb_file(self, path: Path) -> Changes:
-        """A dialogue file of CMT-Eval.
+    def perturb_file(
+        self, path: Path, names: Collection[str] = ()
+    ) -> tuple[list[dict[str, Any]], list[Query]]:
+        """The records of a file with perturbed queries, all else as it was, and all its queries.
 
+        It is a dialogue file of CMT-Eval, or any file in which users' texts have one of the `names`
+        anywhere in a record, and the persona is where CMT-Eval's files have it. A record of any
+        file with too few texts for a share of them gets a wrong character with that probability.
         Of Long-Text's opening only the question is changed, since the user did not type the text.
         Raises `DataError` with all problems of the file in one message.
         """
-        subset = subset_of(path)
-        changes, bad = Changes([], []), dict[str, tuple[str, ...]]()
+        subset = None if names else subset_of(path)
+        records, queries, bad = [], list[Query](), dict[str, tuple[str, ...]]()
         for record in read_records(path):
             try:
-                dialogue = read_dialogue(add_subset(record, subset))
+                texts, changed = self._perturb_record(record, subset, names)
             except DataError as error:
                 bad[record.where] = error.problems
                 continue
-            before = [turn.query for turn in dialogue.turns]
-            identifier = dialogue.id.partition("/")[2]
-            after = self.perturb(identifier, dialogue.persona, before, subset == "long-text")
-            changes.add(record, [(turn, QUERY) for turn in turns_of(record)], after)
+            for (holder, name), query in zip(texts, changed, strict=True):
+                holder[name] = query.text
+            records.append(record.fields)
+            queries += changed
         if bad:
             raise refusal(path, bad, 0, _ADVICE)
-        return changes
-
-    def perturb_fields(self, path: Path, names: Collection[str]) -> Changes:
-        """Any file of dialogues, in which the users' texts are named so, anywhere in a record.
-
-        The persona is where CMT-Eval's files have it. A record with too few texts for a share of
-        them gets a wrong character with that probability. Raises `DataError` if no record has such
-        a text.
-        """
-        changes = Changes([], [])
-        for record in read_records(path):
-            texts = list(_texts(record.fields, names))
-            persona = str(record.fields.get(PERSONA))
-            before = [holder[name] for holder, name in texts]
-            changes.add(record, texts, self.perturb(record.where, persona, before, at_least=0))
-        if not changes.queries:
+        if names and not queries:
             raise DataError(str(path), [f"no record has a text named {' or '.join(names)}"])
-        return changes
+        return records, queries
+
+    def _perturb_record(
+        self, record: Record, subset: Subset | None, names: Collection[str]
+    ) -> tuple[list[Text], list[Query]]:
+        """The users' texts of a record, and what comes into the place of each."""
+        if subset is None:
+            texts = list(_texts(record.fields, names))
+            before, persona = [holder[name] for holder, name in texts], record.fields.get(PERSONA)
+            return texts, self.perturb(record.where, str(persona), before, at_least=0)
+        dialogue = read_dialogue(add_subset(record, subset))
+        before, key = [turn.query for turn in dialogue.turns], dialogue.id.partition("/")[2]
+        after = self.perturb(key, dialogue.persona, before, subset == "long-text")
+        return [(turn, QUERY) for turn in turns_of(record)], after
 
     def perturb(
         self,

@@ -17,9 +17,10 @@ import click
 from images import ImageStore
 from judges import PromptSet
 from mmconv.benchmarks.base.dataset import Dataset
+from mmconv.benchmarks.base.review import held
 from mmconv.benchmarks.convbench.annotation import ROLE, Annotator
 from mmconv.benchmarks.convbench.data import Row, load_rows
-from mmconv.benchmarks.convbench.drafts import Drafts, draft_file, held
+from mmconv.benchmarks.convbench.drafts import Drafts, draft_file
 from mmconv.benchmarks.convbench.options import ConvBenchOptions
 from mmconv.benchmarks.data_files.records import name_few
 from mmconv.cli.shared.basics import FILE, comma_list, writing_option

@@ -8,11 +8,9 @@ in the order of the rows at the end.
 
 from __future__ import annotations
 
-import fcntl
 import os
 from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -175,30 +173,8 @@ def draft_file(path: Path, rows: Iterable[Row]) -> tuple[DraftFile, list[str]]:
         )
         for row in rows
     }
-    drafts = DraftFile(path=path, identify=_row_id, fields=fields, shown=shown, lock=held)
+    drafts = DraftFile(path=path, identify=_row_id, fields=fields, shown=shown)
     return drafts, [row_id for row_id in lines if row_id not in shown]
-
-
-@contextmanager
-def held(path: Path) -> Iterator[None]:
-    """Lock the file for this process; a new file is not left empty.
-
-    Raises `ConfigError` if another process holds it, `OSError` if it cannot be written.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("ab") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise ConfigError(
-                f"{path}: another `mmconv annotate` or `review` is writing this file; wait until "
-                "it has ended, or name another"
-            ) from error
-        try:
-            yield
-        finally:
-            if not path.stat().st_size:
-                path.unlink()
 
 
 def _row_id(entry: dict[str, Any]) -> str | None:

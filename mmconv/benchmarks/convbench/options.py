@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 
 from mmconv.benchmarks.ablations import metrics as ablations
 from mmconv.benchmarks.ablations.metrics import DELTAS, GIVEN, LEVELS, QUANTITIES
-from mmconv.benchmarks.base.benchmark import ImageOptions
+from mmconv.benchmarks.base.benchmark import ChatOptions, ImageOptions
 from mmconv.benchmarks.options import Display, Ratings, Several, word_verdict
 from mmconv.core.types import Table
 
@@ -29,7 +29,7 @@ IN_SHARES = "in the shares"
 _SIDE = re.compile(r"pairwise_([AB])/")
 
 
-class ConvBenchOptions(ImageOptions):
+class ConvBenchOptions(ChatOptions, ImageOptions):
     """Options under `options:` of a run file.
 
     `focus_points` and `turn_judgements` switch off what the paper ablates (Appendix C.2). Of
@@ -54,8 +54,6 @@ class ConvBenchOptions(ImageOptions):
     """What the overall judge reads of reference turns: nothing, or a verdict for the human."""
     judge_sees_image: bool = False
     """Whether the judge is sent the image too; the authors' judge reads text only."""
-    judge_retries: int = Field(default=1, ge=0, le=5)
-    """How often an unreadable verdict is requested again; at temperature 0 it may be the same."""
     extraction: bool = True
     """Whether a verdict that still cannot be read goes to a second prompt, which extracts it."""
     judge_max_tokens: int = Field(default=1024, gt=0)
@@ -72,8 +70,6 @@ class ConvBenchOptions(ImageOptions):
     """The win under which a comparison counts as failed: a loss is 0, one win in two orders 0.5."""
     allow_drafts: bool = False
     """Use annotations that no person has verified; every table says so."""
-    candidate_system: str | None = None
-    """A system prompt for the candidate."""
     max_tokens: int = Field(default=1024, gt=0)
     """The candidate's longest reply, in tokens."""
 

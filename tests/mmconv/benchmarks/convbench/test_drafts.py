@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from mmconv.benchmarks.base.review import held
 from mmconv.benchmarks.convbench.data import CAPTION, REFERENCES, Row
-from mmconv.benchmarks.convbench.drafts import Drafts, held
+from mmconv.benchmarks.convbench.drafts import Drafts
 from mmconv.core.errors import ConfigError, DataError
 from tests.mmconv.benchmarks.convbench.data_files import write_lines
 from tests.mmconv.benchmarks.convbench.rows import ROW

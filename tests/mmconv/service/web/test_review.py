@@ -12,8 +12,9 @@ import httpx2
 import pytest
 
 from images import ImageStore
+from mmconv.benchmarks.base.review import held
 from mmconv.benchmarks.convbench.data import CAPTION, CATEGORIES, FOCUS_POINTS
-from mmconv.benchmarks.convbench.drafts import Drafts, draft_file, held
+from mmconv.benchmarks.convbench.drafts import Drafts, draft_file
 from mmconv.core.errors import DataError
 from mmconv.service.web.review import open_review
 from tests.mmconv.benchmarks.convbench.data_files import Source, load
