@@ -221,7 +221,7 @@ class FBBench(Benchmark[Dialogue, FBBenchOptions]):
 
         records = [*scan_records(options.data, options.sheet)]
         for record in records:
-            if isinstance(record, Record) and (key := query_id(record.fields)):
+            if key := query_id(record.fields):
                 record.fields["id"] = key
         dataset = choose_samples(
             records,

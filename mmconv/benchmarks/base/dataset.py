@@ -27,7 +27,6 @@ from mmconv.benchmarks.base.sample import IMAGES, has_images, problems_of
 from mmconv.benchmarks.data_files.parquet import EmbeddedImage
 from mmconv.benchmarks.data_files.records import (
     Record,
-    Unreadable,
     bad_records_note,
     bad_records_table,
     name_few,
@@ -113,10 +112,8 @@ def _choose_new(spec: RunSpec, keys: Iterable[str]) -> Choice:
     return Choice(keys=frozenset(spec.samples), records=len(known))
 
 
-def key_or_place(record: Record | Unreadable, field: str) -> str:
+def key_or_place(record: Record, field: str) -> str:
     """The key of a record's sample, which is in this field, or the record's place without one."""
-    if isinstance(record, Unreadable):
-        return record.where
     try:
         return text(record, field) or record.where
     except DataError:
@@ -257,16 +254,14 @@ def _column(kind: type[BaseModel], name: str) -> str:
 
 
 def misspelt_columns(
-    path: Path, records: Iterable[Record | Unreadable], known: Collection[str]
+    path: Path, records: Iterable[Record], known: Collection[str]
 ) -> dict[str, Problems]:
     """Columns that nothing reads, but that look like one that the file does not have."""
 
     def bare(name: str) -> str:
         return re.sub(r"[\W_]", "", name.casefold())
 
-    columns = dict.fromkeys(
-        name for record in records if isinstance(record, Record) for name in record.fields
-    )
+    columns = dict.fromkeys(name for record in records for name in record.fields)
     missing = {bare(name): name for name in known if name not in columns}
     problems = []
     for name in columns:
@@ -277,7 +272,7 @@ def misspelt_columns(
 
 
 def choose_samples(  # noqa: PLR0913 - what is read, how, and what to say if that fails
-    records: Sequence[Record | Unreadable],
+    records: Sequence[Record],
     read: Callable[[Record], S],
     spec: RunSpec,
     where: str | Path,
@@ -324,12 +319,10 @@ def choose_samples(  # noqa: PLR0913 - what is read, how, and what to say if tha
     return Dataset(tuple(samples), choice, bad, beyond, others)
 
 
-_Read: TypeAlias = tuple[Record | Unreadable, T | None, Problems]
+_Read: TypeAlias = tuple[Record, T | None, Problems]
 
 
-def _read_all(
-    records: Sequence[Record | Unreadable], read: Callable[[Record], S]
-) -> Iterator[_Read[S]]:
+def _read_all(records: Sequence[Record], read: Callable[[Record], S]) -> Iterator[_Read[S]]:
     """Each record with its sample or its problems, in order; a group at a time is read ahead."""
     with ThreadPoolExecutor(THREADS) as pool:
         for start in range(0, len(records), GROUP):
@@ -337,9 +330,9 @@ def _read_all(
             yield from pool.map(partial(read_record, read=read), group)
 
 
-def read_record(record: Record | Unreadable, read: Callable[[Record], T]) -> _Read[T]:
+def read_record(record: Record, read: Callable[[Record], T]) -> _Read[T]:
     """The record with what `read` makes of it, or with its problems."""
-    if isinstance(record, Unreadable):
+    if record.fault:
         return record, None, (record.fault,)
     try:
         return record, read(record), ()

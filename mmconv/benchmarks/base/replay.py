@@ -17,7 +17,6 @@ from mmconv.benchmarks.base.layouts import Context, make_tables
 from mmconv.benchmarks.base.sample import Sample
 from mmconv.benchmarks.data_files.records import (
     Record,
-    Unreadable,
     bad_records_note,
     bad_records_table,
     refusal,
@@ -76,7 +75,7 @@ class Rescoring:
     def take(
         self,
         path: Path,
-        records: Iterable[Record | Unreadable],
+        records: Iterable[Record],
         read: Callable[[Record], object],
         advice: str,
     ) -> None:

@@ -56,7 +56,7 @@ from mmconv.benchmarks.cmteval.metrics import (
     layouts,
     metrics,
 )
-from mmconv.benchmarks.data_files.records import Record, Unreadable, scan_records
+from mmconv.benchmarks.data_files.records import Record, scan_records
 from mmconv.benchmarks.options import Condition, Display, Ratings, Several
 from mmconv.core.config import CANDIDATE
 from mmconv.core.errors import ConfigError, PlanError
@@ -170,12 +170,9 @@ class CMTEval(Benchmark[Dialogue, CMTEvalOptions]):
     def read_data(self, images: ImageSink) -> Dataset[Dialogue]:
         """The dialogues of all subsets; those of Long-Text with their references."""
         references = None if self._references is None else read_references(self._references)
-        records: list[Record | Unreadable] = []
+        records: list[Record] = []
         for subset, path in self._files.items():
             for record in scan_records(path, self.options.sheet):
-                if isinstance(record, Unreadable):
-                    records.append(record)
-                    continue
                 dialogue = add_subset(record, subset)
                 if references is not None and subset == "long-text":
                     identifier = dialogue.fields["id"].partition("/")[2]

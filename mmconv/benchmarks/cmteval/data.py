@@ -6,6 +6,7 @@ The authors' folder has a file for each subset, and for Long-Text a file of refe
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -14,7 +15,6 @@ from pydantic import AfterValidator, ConfigDict, Field, ValidationError, model_v
 from mmconv.benchmarks.base.sample import Fields, Sample, problems_of
 from mmconv.benchmarks.data_files.records import (
     Record,
-    Unreadable,
     read_records,
     scan_records,
     text,
@@ -156,7 +156,7 @@ def add_subset(record: Record, subset: Subset) -> Record:
     except DataError:
         identifier = None
     key = f"{subset}/{identifier}" if identifier else record.where
-    return Record(where=record.where, fields={**record.fields, "subset": subset, "id": key})
+    return replace(record, fields={**record.fields, "subset": subset, "id": key})
 
 
 def read_dialogue(record: Record) -> Dialogue:
@@ -212,7 +212,7 @@ def find_files(
 def subset_of(path: Path) -> Subset:
     """The subset that a file belongs to, by the fields of its first record."""
     for record in scan_records(path):
-        if not isinstance(record, Unreadable):
+        if not record.fault:
             return _subset_by_layout(record)
     raise DataError(str(path), ["holds no records"])
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import resources
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
@@ -23,7 +23,7 @@ from mmconv.benchmarks.base.review import REVIEWED, REVIEWER, STATUSES
 from mmconv.benchmarks.base.sample import ImageFile, Sample
 from mmconv.benchmarks.convbench.options import ConvBenchOptions
 from mmconv.benchmarks.data_files.parquet import EmbeddedImage
-from mmconv.benchmarks.data_files.records import Record, Unreadable, scan_records, text
+from mmconv.benchmarks.data_files.records import Record, scan_records, text
 from mmconv.core.config import RunSpec
 from mmconv.core.errors import DataError, ImageError
 from mmconv.core.protocols import ImageSink
@@ -184,11 +184,9 @@ def load_rows(
     )
 
 
-def _with_plain_id(record: Record | Unreadable) -> Record | Unreadable:
-    key = None if isinstance(record, Unreadable) else read_id(read_texts(record)[0])
-    if isinstance(record, Unreadable) or key is None:
-        return record
-    return Record(where=record.where, fields={**record.fields, ID: key})
+def _with_plain_id(record: Record) -> Record:
+    key = read_id(read_texts(record)[0])
+    return record if key is None else replace(record, fields={**record.fields, ID: key})
 
 
 def _image(record: Record, texts: Texts) -> str | EmbeddedImage:
@@ -215,10 +213,10 @@ def _make_row(row_id: str, image: Image, texts: Texts, position: Side | None) ->
     return Row.model_validate(fields)
 
 
-def _filled(columns: Collection[str], records: Iterable[Record | Unreadable]) -> set[str]:
+def _filled(columns: Collection[str], records: Iterable[Record]) -> set[str]:
     if not columns:
         return set()
-    texts = (read_texts(record)[0] for record in records if isinstance(record, Record))
+    texts = (read_texts(record)[0] for record in records)
     return {column for each in texts for column, text in each.items() if text and column in columns}
 
 
@@ -227,7 +225,7 @@ class Annotations:
     """A file's annotations by ID, each with its place, and what is wrong with others, by place."""
 
     path: Path | None = None
-    records: list[Record | Unreadable] = field(default_factory=list)
+    records: list[Record] = field(default_factory=list)
     by_id: dict[str, tuple[str, Texts]] = field(default_factory=dict)
     bad: dict[str, Problems] = field(default_factory=dict)
 
@@ -243,9 +241,9 @@ class Annotations:
         ]
         return row_id, {**annotation, **texts}, problems
 
-    def problems(self, rows: Sequence[Record | Unreadable]) -> dict[str, Problems]:
+    def problems(self, rows: Sequence[Record]) -> dict[str, Problems]:
         """The bad annotations, those of IDs that no row has, and misspelt columns."""
-        known = {record.fields.get(ID) for record in rows if isinstance(record, Record)}
+        known = {record.fields.get(ID) for record in rows}
         strays = {
             f"{where} (ID {key})": ("no row has this ID",)
             for key, (where, _) in self.by_id.items()
@@ -266,7 +264,7 @@ def read_annotations(path: Path | None) -> Annotations:
         return annotations
     annotations.records = [*scan_records(path, columns=COLUMNS)]
     for record in annotations.records:
-        if isinstance(record, Unreadable):
+        if record.fault:
             annotations.bad[record.where] = (record.fault,)
             continue
         texts, problems = read_texts(record)

@@ -11,7 +11,7 @@ import zlib
 from codecs import BOM_UTF8
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self, TypeAlias
 from zipfile import BadZipFile
@@ -32,19 +32,13 @@ _LONGEST_CELL = 2**31 - 1  # characters: the most that `csv` takes on every plat
 class Record:
     """One record: `where` it is, in words that a person can look up, and its raw fields.
 
-    An empty cell is None in a spreadsheet and "" in a .csv or .tsv file.
+    An empty cell is None in a spreadsheet and "" in a .csv or .tsv file. A line that is not JSON,
+    or an item that is not an object, has no fields but a `fault`.
     """
 
     where: str
-    fields: dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unreadable:
-    """In the place of a record: a line that is not JSON, an item that is not an object."""
-
-    where: str
-    fault: str
+    fields: dict[str, Any] = field(default_factory=dict)
+    fault: str = ""
 
 
 def read_records(
@@ -52,8 +46,8 @@ def read_records(
 ) -> Iterator[Record]:
     """Stream a file's records as `scan_records`; raises `DataError` for one that is unreadable."""
 
-    def require(found: Record | Unreadable) -> Record:
-        if isinstance(found, Unreadable):
+    def require(found: Record) -> Record:
+        if found.fault:
             raise DataError(found.where, [found.fault], "Fix it and run again.")
         return found
 
@@ -62,7 +56,7 @@ def read_records(
 
 def scan_records(
     path: Path, sheet: str | None = None, *, columns: Collection[str] = ()
-) -> Iterator[Record | Unreadable]:
+) -> Iterator[Record]:
     """Stream a file's records; its suffix says how: .xlsx, .csv, .tsv, .jsonl, .json or .parquet.
 
     `sheet` names a sheet of an .xlsx file, by default the one that has most of the `columns`, or
@@ -193,7 +187,7 @@ def _decoded_lines(path: Path) -> Iterator[str]:
                 ) from error
 
 
-def _lines(path: Path) -> Iterator[Record | Unreadable]:
+def _lines(path: Path) -> Iterator[Record]:
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
             where = f"{path.name} line {number}"
@@ -204,10 +198,10 @@ def _lines(path: Path) -> Iterator[Record | Unreadable]:
                 yield _record(where, orjson.loads(content))
             except orjson.JSONDecodeError as error:
                 fault = f"not JSON: {error.msg} (character {error.pos + 1} of the line)"
-                yield Unreadable(where=where, fault=fault)
+                yield Record(where=where, fault=fault)
 
 
-def _items(path: Path) -> Iterator[Record | Unreadable]:
+def _items(path: Path) -> Iterator[Record]:
     advice = "A .json file holds a list of records; call one with a record on each line .jsonl."
     try:
         document = orjson.loads(path.read_bytes().removeprefix(BOM_UTF8))
@@ -222,10 +216,10 @@ def _items(path: Path) -> Iterator[Record | Unreadable]:
         yield _record(f"{path.name} item {number}", item)
 
 
-def _record(where: str, value: Any) -> Record | Unreadable:
+def _record(where: str, value: Any) -> Record:
     if not isinstance(value, dict):
         fault = f"holds a {type(value).__name__}, not an object: {{...}}"
-        return Unreadable(where=where, fault=fault)
+        return Record(where=where, fault=fault)
     return Record(where=where, fields=value)
 
 

@@ -103,7 +103,7 @@ class _Reader:
 
     def recognise(self, path: Path) -> tuple[Callable[[Record], None], str]:
         """The function that reads the file's rows, and the column of the judge's replies."""
-        first = next((row for row in scan_records(path) if isinstance(row, Record)), None)
+        first = next((row for row in scan_records(path) if row.fields), None)
         if first is None:
             raise DataError(str(path), ["holds no rows"], ADVICE)
         columns = tuple(first.fields)

@@ -18,7 +18,7 @@ import orjson
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
 
 from mmconv.benchmarks.base.replay import NOT_IN_FILE, Rescoring, published_tables, replay
-from mmconv.benchmarks.data_files.records import Record, Unreadable, scan_records
+from mmconv.benchmarks.data_files.records import Record, scan_records
 from mmconv.benchmarks.mtbench101 import GOLDEN, TASKS, Dialogue, Exchange, MTBench101
 from mmconv.core.config import RunSpec
 from mmconv.core.errors import DataError
@@ -107,7 +107,7 @@ def _add(record: Record, judgements: Judgements) -> None:
     turns[judged.turn] = judged.text or ""
 
 
-def _scan(file: Path) -> Iterator[Record | Unreadable]:
+def _scan(file: Path) -> Iterator[Record]:
     if file.suffix.lower() == ".json" and file.is_file():
         try:
             document = orjson.loads(file.read_bytes())
@@ -118,7 +118,7 @@ def _scan(file: Path) -> Iterator[Record | Unreadable]:
     return scan_records(file)
 
 
-def _entries(file: Path, entries: Any) -> Iterator[Record | Unreadable]:
+def _entries(file: Path, entries: Any) -> Iterator[Record]:
     if not isinstance(entries, dict):
         raise DataError(str(file), ["details: not an object of entries"], ADVICE)
     for key, entry in entries.items():
@@ -126,7 +126,7 @@ def _entries(file: Path, entries: Any) -> Iterator[Record | Unreadable]:
         if isinstance(entry, dict):
             yield Record(where=where, fields=entry)
         else:
-            yield Unreadable(where=where, fault=f"holds a {type(entry).__name__}, not an object")
+            yield Record(where=where, fault=f"holds a {type(entry).__name__}, not an object")
 
 
 def _scores(
