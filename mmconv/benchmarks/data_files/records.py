@@ -10,7 +10,6 @@ import csv
 import zlib
 from codecs import BOM_UTF8
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self, TypeAlias
@@ -119,11 +118,6 @@ def as_text(value: Any) -> str:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return str(value) if isinstance(value, int) else f"{value:.15g}"
     raise ValueError(f"holds {value!r}, which is not text")
-
-
-def _sheet(path: Path, sheet: str | None, columns: Collection[str]) -> Iterator[Record]:
-    with open_sheet(path, sheet, columns) as (label, rows):
-        yield from _table(path, rows, label)
 
 
 def _table(path: Path, rows: Iterator[Sequence[Any]], label: str = "") -> Iterator[Record]:
@@ -251,14 +245,10 @@ _AS_STORED = frozenset({"General", "0", "@"})
 _XLSX_ERRORS = (BadZipFile, zlib.error, KeyError, IndexError, TypeError, ValueError, SyntaxError)
 
 
-@contextmanager
-def open_sheet(
-    path: Path, sheet: str | None, columns: Collection[str]
-) -> Iterator[tuple[str, Rows]]:
-    """A sheet's rows, and its label: `" sheet 'one'"`, empty if it is the only one.
+def _sheet(path: Path, sheet: str | None, columns: Collection[str]) -> Iterator[Record]:
+    """The records of the sheet that is named, or that has most of the columns, or of the first.
 
-    It is the one that is named, or that has most of the columns; without either, the first. Raises
-    `DataError` for a file that cannot be read, or if two sheets fit equally.
+    Raises `DataError` for a file that cannot be read, or if two sheets fit equally.
     """
     # openpyxl is slow to import, and most runs read no workbook
     from openpyxl import load_workbook
@@ -267,7 +257,8 @@ def open_sheet(
         try:
             pages = load_workbook(file, read_only=True, data_only=True).worksheets
             page = _named(path, pages, sheet) if sheet else _fitting(path, pages, columns)
-            yield f" sheet {page.title!r}" if len(pages) > 1 else "", _rows(page)
+            label = f" sheet {page.title!r}" if len(pages) > 1 else ""
+            yield from _table(path, _rows(page), label)
         except _XLSX_ERRORS as error:
             raise DataError(
                 str(path),
