@@ -110,26 +110,7 @@ def layouts(
         title = f"Arena of PairEval: ratings, {before}, {judge}"
         notes = (loops,) if dup == DUP_FIRST else ()
         yield partial(_arena, table_of("arena", dup), title, (*RATINGS, *notes), dup)
-    yield _by_name(
-        "points",
-        "Score of comparisons (-3 to 3)",
-        rows=_all_matches,
-        notes=(
-            "(3 win + both taken for human - both taken for AI - 3 lose) / n. Two dialogues that "
-            "loop count as both taken for AI.",
-            loops,
-            comparisons,
-        ),
-        digits=2,
-    )
-    yield _by_name(
-        "judgements",
-        "What was read of the comparisons",
-        rows=_all_matches,
-        notes=("A dialogue is not compared with itself: as the authors, we leave such pairs out.",),
-        remarks=_missing_ratings,
-        digits=0,
-    )
+    yield from _comparisons(loops, comparisons)
     yield from _dialogues(loops)
 
 
@@ -184,6 +165,29 @@ def _all_matches(frame: ScoreFrame) -> dict[str, ScoreFrame]:
 def _missing_ratings(rows: Rows) -> Iterator[str]:
     if not is_available() and any(name.startswith(f"{PAIREVAL}: ") for name in rows):
         yield NOT_INSTALLED
+
+
+def _comparisons(loops: str, comparisons: str) -> Iterator[Layout]:
+    yield _by_name(
+        "points",
+        "Score of comparisons (-3 to 3)",
+        rows=_all_matches,
+        notes=(
+            "(3 win + both taken for human - both taken for AI - 3 lose) / n. Two dialogues that "
+            "loop count as both taken for AI.",
+            loops,
+            comparisons,
+        ),
+        digits=2,
+    )
+    yield _by_name(
+        "judgements",
+        "What was read of the comparisons",
+        rows=_all_matches,
+        notes=("A dialogue is not compared with itself: as the authors, we leave such pairs out.",),
+        remarks=_missing_ratings,
+        digits=0,
+    )
 
 
 def _dialogues(loops: str) -> Iterator[Layout]:

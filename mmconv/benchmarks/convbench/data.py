@@ -130,10 +130,8 @@ def load_rows(
 ) -> Dataset[Row]:
     """The rows that a run takes.
 
-    `needs` names the columns that no row may lack, besides ID, image and instructions;
-    `needs_if_any` those that no row may lack if any row has them. Raises `DataError` with all
-    problems in one message; with `skip_bad_records` only if a file cannot be read or no row is
-    left.
+    `needs` names the columns that no row may lack, besides those that are `REQUIRED`;
+    `needs_if_any` those that no row may lack if any row has them. Raises as `choose_samples`.
     """
     records = [*map(_with_plain_id, scan_records(options.data, options.sheet, columns=REQUIRED))]
     annotations = read_annotations(options.annotations)
@@ -146,19 +144,13 @@ def load_rows(
 
     def read(record: Record) -> Row:
         row_id, texts, problems = annotations.complete(record)
-        if needs:
-            status = texts.get(STATUS)
-            problems += [NOT_VERIFIED] if status == "draft" and not options.allow_drafts else []
-            problems += [REJECTED] if status == "rejected" else []
+        problems += _refused(texts.get(STATUS), options.allow_drafts) if needs else ()
         missing = [column for column in needed if column not in texts]
         lacked.update(missing)
         problems += [f"no {column}" for column in missing]
         if row_id is not None and positions is not None and int(row_id) not in sides:
             problems.append(f"{positions.name} ends at ID {len(sides)}")
-        try:
-            image = folder.open(_image(record, texts)) if texts.get(IMAGE) else None
-        except ImageError as error:
-            problems.append(str(error))
+        image = _open_image(folder, record, texts, problems)
         if problems or image is None or row_id is None:
             raise DataError(record.where, problems)
         return _make_row(row_id, image, texts, sides.get(int(row_id)))
@@ -166,12 +158,8 @@ def load_rows(
     def advice() -> Iterator[str]:
         yield f"Every row needs {', '.join(needed)}."
         if not lacked.isdisjoint(needs):
-            yield (
-                "`mmconv annotate convbench` drafts captions and references; --no-judge needs none "
-                "in the free setting."
-            )
+            yield DRAFTING
 
-    misspelt = misspelt_columns(options.data, records, COLUMNS)
     return choose_samples(
         records,
         read,
@@ -179,9 +167,16 @@ def load_rows(
         options.data,
         key=ID,
         advice=advice,
-        other_problems=misspelt | annotations.problems(records),
+        other_problems=annotations.problems(options.data, records),
         skip_bad=options.skip_bad_records,
     )
+
+
+def _refused(status: str | None, allow_drafts: bool) -> Iterator[str]:
+    if status == "draft" and not allow_drafts:
+        yield NOT_VERIFIED
+    if status == "rejected":
+        yield REJECTED
 
 
 def _with_plain_id(record: Record) -> Record:
@@ -189,9 +184,17 @@ def _with_plain_id(record: Record) -> Record:
     return record if key is None else replace(record, fields={**record.fields, ID: key})
 
 
-def _image(record: Record, texts: Texts) -> str | EmbeddedImage:
-    value = record.fields.get(IMAGE)
-    return value if isinstance(value, EmbeddedImage) else texts[IMAGE]
+def _open_image(
+    folder: ImageFolder, record: Record, texts: Texts, problems: list[str]
+) -> Image | None:
+    """The row's image; None if it has none, and if it cannot be opened, which is a problem."""
+    image = record.fields.get(IMAGE)
+    try:
+        if texts.get(IMAGE):
+            return folder.open(image if isinstance(image, EmbeddedImage) else texts[IMAGE])
+    except ImageError as error:
+        problems.append(str(error))
+    return None
 
 
 def _make_row(row_id: str, image: Image, texts: Texts, position: Side | None) -> Row:
@@ -241,18 +244,24 @@ class Annotations:
         ]
         return row_id, {**annotation, **texts}, problems
 
-    def problems(self, rows: Sequence[Record]) -> dict[str, Problems]:
-        """The bad annotations, those of IDs that no row has, and misspelt columns."""
+    def problems(self, data: Path, rows: Sequence[Record]) -> dict[str, Problems]:
+        """Misspelt columns of both files, the bad annotations, and those of IDs that no row has."""
         known = {record.fields.get(ID) for record in rows}
         strays = {
             f"{where} (ID {key})": ("no row has this ID",)
             for key, (where, _) in self.by_id.items()
             if rows and key not in known  # a file without rows is a problem of its own
         }
-        misspelt = misspelt_columns(self.path, self.records, COLUMNS) if self.path else {}
+        misspelt = misspelt_columns(data, rows, COLUMNS)
+        if self.path is not None:
+            misspelt |= misspelt_columns(self.path, self.records, COLUMNS)
         return {**misspelt, **self.bad, **strays}
 
 
+DRAFTING = (
+    "`mmconv annotate convbench` drafts captions and references; --no-judge needs none in the free "
+    "setting."
+)
 REJECTED = "was rejected in a review: correct it (mmconv review), or remove its line"
 NOT_VERIFIED = "is a draft: set status to verified when a person has checked it, or --allow-drafts"
 
