@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias
 
 from pydantic import Field
 
-from judges import Judge, PromptSet
+from judges import Judge
 from judges.template import Slot
 from mmconv.benchmarks.ablations.metrics import DELTAS, GIVEN, MEANINGS, QUANTITIES, ladder
 from mmconv.benchmarks.base.benchmark import Benchmark, ChatOptions, ImageOptions
@@ -257,15 +257,11 @@ class Dialogue(Benchmark[DialogueSample, DialogueOptions]):
         )
 
     @cached_property
-    def convbench_prompts(self) -> PromptSet:
-        """ConvBench's prompts, which also extract unreadable verdicts."""
-        return self._convbench.prompt_set
-
-    @cached_property
     def _judges(self) -> Mapping[GradingName, Judge]:
         if self._convbench.is_offline:
             raise ConfigError("an offline judge needs ConvBench's prompts; set prompts: convbench")
-        return build_judges(self._convbench.options, self.convbench_prompts)
+        # ConvBench's prompts also extract unreadable verdicts
+        return build_judges(self._convbench.options, self._convbench.prompt_set)
 
     @cached_property
     def _convbench(self) -> ConvBench:
