@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from images.drawn.reading import bindings, masked, plain
 from images.drawn.truth import Check, Dialogue, Name, Number, Outcome, Turn
@@ -88,44 +87,37 @@ class _Group(NamedTuple):
 
 def write_script(scene: Scene, random: Random) -> Dialogue:
     """Three turns about `scene`, their tasks drawn by lot."""
-    task, line, things, groups = _look(scene.things, random)
-    first = _turn(scene, "perception", task, line, things)
-    task, line, number = _reason(things, groups, random)
-    second = _turn(scene, "reasoning", task, line, things)
-    task = random.choice([*_SCRIPT["creation"]])
-    words = _SCRIPT["creation"][task]
-    text = words["answer"].format(all=_all(things), number=number)
-    third = _turn(scene, "creation", task, Line(words["question"], text), things)
+    seen, line, things, groups = _look(scene.things, random)
+    reason, conclusion, number = _reason(things, groups, random)
+    create = random.choice([*_SCRIPT["creation"]])
+    words = _SCRIPT["creation"][create]
+    creation = Line(words["question"], words["answer"].format(all=_all(things), number=number))
     each, *others = words["demands"]
     demands = [each.format(thing=f"the {thing.name}") for thing in things]
-    seen = [f"{_a(thing)} ({thing.size}, in the {thing.half} half)" for thing in scene.things]
+    parts = [f"{_a(thing)} ({thing.size}, in the {thing.half} half)" for thing in scene.things]
+    everything = listed(parts, "en")
     return Dialogue(
-        turns=(first, second, third),
-        caption=f"On a plain {scene.ground} ground there is, from left to right, {_listed(seen)}.",
-        answer=second.reference.rpartition(": ")[2].rstrip("."),
+        turns=(
+            _turn(scene, "perception", seen, line, things, GUESS ** len(scene.things)),
+            # a verdict on each; the number follows from them
+            _turn(scene, "reasoning", reason, conclusion, things, 0.5 ** len(things)),
+            _turn(scene, "creation", create, creation, things),
+        ),
+        caption=f"On a plain {scene.ground} ground there is, from left to right, {everything}.",
+        answer=conclusion.reference.rpartition(": ")[2].rstrip("."),
         demands=(*demands, *(demand.format(number=number) for demand in others)),
     )
 
 
-def _turn(scene: Scene, level: str, task: str, line: Line, things: Things) -> Turn:
+def _turn(
+    scene: Scene, level: str, task: str, line: Line, things: Things, chance: float | None = None
+) -> Turn:
     """A turn about `things`; its mistake calls the first one by another shape's name."""
-    names, first = {thing.name for thing in scene.things}, things[0]
+    names, first, right = {thing.name for thing in scene.things}, things[0], line.reference
     others = (term.en for term in COLOURED if term.en not in names)
     wrong = next(name for name in others if name.startswith(f"{first.colour} "))
-    chances = {
-        "perception": GUESS ** len(scene.things),
-        "reasoning": 0.5 ** len(things),  # a verdict on each; the number follows from them
-    }
-    return Turn(
-        task=task,
-        category=_SCRIPT[level][task]["category"],
-        instruction=line.instruction,
-        truth=line.reference,
-        reference=line.reference,
-        mistake=line.reference.replace(first.name, wrong),
-        check=line.check,
-        chance=chances.get(level),
-    )
+    mistake, category = right.replace(first.name, wrong), _SCRIPT[level][task]["category"]
+    return Turn(task, line.instruction, right, right, mistake, line.check, chance, category)
 
 
 def _look(things: Things, random: Random) -> tuple[str, Line, Things, list[_Group]]:
@@ -136,16 +128,15 @@ def _look(things: Things, random: Random) -> tuple[str, Line, Things, list[_Grou
         splits = _splits(task, things)
     words = _SCRIPT["perception"][task]
     questions = [(question, split) for split in splits for question in words["questions"]]
-    question, (which, *parts) = random.choice(questions)
-    slots = dict(zip(("one", "other"), map(_all, parts), strict=True), which=which)
-    slots |= dict(zip(("ones", "others"), map(_number, parts), strict=True))
-    answer = _capital(words["answer"].format(**slots))
-    groups = []
-    for said, part in zip(words.get("groups", ()), parts, strict=False):
-        word, called, gone = (each.format(which=which) for each in said)
-        groups.append(_Group(word, called, gone, part))
-    line = Line(question.format(which=which), answer, tuple(group.word for group in groups))
-    return task, line, parts[0] + parts[1], groups
+    question, (which, one, other) = random.choice(questions)
+    slots = {"which": which, "one": _all(one), "other": _all(other)}
+    answer = words["answer"].format(**slots, ones=_number(one), others=_number(other))
+    groups = [
+        _Group(word.format(which=which), called.format(which=which), gone.format(which=which), part)
+        for (word, called, gone), part in zip(words.get("groups", ()), (one, other), strict=False)
+    ]
+    verdicts = tuple(group.word for group in groups)
+    return task, Line(question.format(which=which), _capital(answer), verdicts), one + other, groups
 
 
 def _splits(task: str, things: Things) -> list[tuple[str, Things, Things]]:
@@ -155,15 +146,10 @@ def _splits(task: str, things: Things) -> list[tuple[str, Things, Things]]:
     if task == "relation":
         places = range(len(things)) if len(things) >= 3 else ()
         return [(f"the {things[n].name}", things[:n], things[n + 1 :]) for n in places]
-    key, values = {
-        "colour": ("colour", [*dict.fromkeys(thing.colour for thing in things)]),
-        "count": ("size", ["large"]),
-        "position": ("half", ["upper"]),
-    }[task]
-    parts = [_having(things, key, value) for value in values]
-    return [
-        (value, part, _without(things, part)) for value, part in zip(values, parts, strict=True)
-    ]
+    key = {"colour": "colour", "count": "size", "position": "half"}[task]
+    values = {"size": ["large"], "half": ["upper"]}.get(key, [thing.colour for thing in things])
+    splits = [(value, _having(things, key, value)) for value in dict.fromkeys(values)]
+    return [(value, part, _without(things, part)) for value, part in splits]
 
 
 def _reason(things: Things, groups: list[_Group], random: Random) -> tuple[str, Line, int]:
@@ -175,7 +161,7 @@ def _reason(things: Things, groups: list[_Group], random: Random) -> tuple[str, 
     question, verdicts, end, number = random.choice(asks)
     kinds = {"compare": tuple(group.word for group in groups), "arithmetic": _TIMES}
     parts = [f"the {thing.name} {word}" for thing, word in zip(things, verdicts, strict=True)]
-    answer = f"{_capital(_listed(parts))}: {end}."
+    answer = f"{_capital(listed(parts, 'en'))}: {end}."
     return task, Line(question, answer, kinds.get(task, _YES)), number
 
 
@@ -193,13 +179,13 @@ def _compare(groups: list[_Group], things: Things) -> list[Ask]:
 
 def _picks(task: str, things: Things, groups: list[_Group]) -> list[Ask]:
     """The questions of a task that pick some of the things, which are counted."""
-    words: dict[str, Any] = _SCRIPT["reasoning"][task]
+    words = _SCRIPT["reasoning"][task]
+    picks: list[tuple[str, Things]] = []
     if task == "odd one out":
         odd = tuple(thing for thing in things if _stands_out(things, thing))
         is_one = len(things) >= 3 and len(odd) == 1
-        picks = [(question, odd) for question in words["questions"]] if is_one else []
+        picks = [(question, odd) for question in words["questions"] if is_one]
     else:
-        picks = []
         for key, value in _properties(things):
             plural = f"{value}es" if value[-1] == "s" else f"{value}s"
             question = words[key].format(value=value, plural=plural)
@@ -209,11 +195,11 @@ def _picks(task: str, things: Things, groups: list[_Group]) -> list[Ask]:
         removed = [*(pick for pick in gone if pick[1]), *picks]
         picks = [(question, _without(things, taken)) for question, taken in removed]
     (yes, no), more = (_TIMES, len(things)) if task == "arithmetic" else (_YES, 0)
-    return [
-        (question, [yes if thing in picked else no for thing in things], str(number), number)
-        for question, picked in picks
-        for number in (len(picked) + more,)
-    ]
+    asks = []
+    for question, picked in picks:
+        number, verdicts = len(picked) + more, [yes if one in picked else no for one in things]
+        asks.append((question, verdicts, str(number), number))
+    return asks
 
 
 def _stands_out(things: Things, odd: Thing) -> bool:
@@ -241,11 +227,7 @@ def _a(thing: Thing) -> str:
 
 
 def _all(things: Things) -> str:
-    return _listed([_a(thing) for thing in things])
-
-
-def _listed(names: Sequence[str]) -> str:
-    return listed(names, "en") if names else "nothing"
+    return listed([_a(thing) for thing in things], "en") if things else "nothing"
 
 
 def _number(things: Things) -> str:
