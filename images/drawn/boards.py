@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import product
 
 from images.drawn.canvas import Canvas
-from images.drawn.truth import Draft, Drawing, Fact, Facts, Number, Problem, Square, one_of
+from images.drawn.truth import Draft, Drawing, Fact, Facts, Number, Problem, one_of, square
 from images.drawn.words import CLEAR_COLOURS, COLOURS, SHAPES, TEXTS, coloured, joined
 
 
@@ -23,7 +23,7 @@ def draw(draft: Draft) -> Drawing:
         centre = 40 + cell * (column + 0.5), canvas.height - 40 - cell * (row + 0.5)
         canvas.mark(shape.en, centre, cell * 0.3, COLOURS[colour])
     pieces = [coloured(*kind) for kind in kinds]
-    facts = tuple(map(Fact, pieces, map(Square, map(_name, squares))))
+    facts = tuple(map(Fact, pieces, map(square, map(_name, squares))))
     problem = (draft.question(), facts, _problem(draft, squares, facts))
     return Drawing(canvas.finish(), *problem, 1 / plan.side**2, pieces)
 

@@ -20,6 +20,7 @@ from images.drawn.words import (
     Text,
     find_kind,
     joined,
+    latin,
     load_table,
 )
 
@@ -119,27 +120,12 @@ class Name:
         return value == self.term.en
 
 
-@dataclass(frozen=True, slots=True)
-class Square:
-    """A square of a board, a letter and a number: "C4"."""
-
-    square: str
-
-    def __getitem__(self, language: Language) -> str:
-        return self.square
-
-    def find(self, text: str) -> Iterator[Mention]:
-        """Every square of the text: "C4", "c-4", "(C, 4)", "column C, row 4"."""
-        for match in PATTERNS["square"].finditer(text):
-            column, row = sorted(filter(None, match.groups()), reverse=True)
-            yield Mention(*match.span(), f"{column.upper()}{row}")
-
-    def accepts(self, value: Plain) -> bool:
-        """Whether the square is this one."""
-        return value == self.square
+def square(name: str) -> Name:
+    """A square of a board, a letter and a number: "C4"; the mistakes are in the same row."""
+    return Name(latin(name), tuple(latin(letter + name[1:]) for letter in "ABCD"))
 
 
-Value: TypeAlias = Number | Name | Square
+Value: TypeAlias = Number | Name
 
 
 def another(value: Value, random: Random) -> Value:
@@ -147,10 +133,7 @@ def another(value: Value, random: Random) -> Value:
     if isinstance(value, Number):
         other = value.value + random.randint(1, 3) * 10**-value.digits + 2 * value.within
         return replace(value, value=other % 720 if isinstance(value, Time) else other)
-    if isinstance(value, Name):
-        return replace(value, term=random.choice([one for one in value.among if one != value.term]))
-    file, rank = value.square[0], value.square[1:]
-    return replace(value, square=random.choice([each for each in "ABCD" if each != file]) + rank)
+    return replace(value, term=random.choice([one for one in value.among if one != value.term]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,48 +138,60 @@ class Mention(NamedTuple):
     value: float | str
 
 
-class Vocabulary:
-    """All terms of one kind, or of pairs whose names `sign` joins, as one pattern finds them."""
+class Vocabulary(NamedTuple):
+    """All names of a kind, the pattern that finds them, and which name it found."""
 
-    def __init__(
-        self, *kinds: Sequence[Term], between: str = "", reverse: str = "", sign: str = ""
-    ) -> None:
-        parts = [_any(terms) for terms in kinds]
-        pattern = between.join(parts) + (f"|{reverse.join(parts[::-1])}" if reverse else "")
-        self._pattern, self._sign = re.compile(pattern, re.IGNORECASE), sign
-        self._spellings = {
-            name.casefold(): (place, term.en)
-            for place, terms in enumerate(kinds)
-            for term in terms
-            for name in (term.en, term.zh, *term.also)
-        }
-        self.names = {sign.join(term.en for term in terms) for terms in product(*kinds)}
+    names: set[str]
+    pattern: re.Pattern[str]
+    read: Callable[[re.Match[str]], str]
 
-    def find(self, text: str) -> Iterator[Mention]:
-        """Every mention of a term, by its English name; the longest alias counts."""
-        for match in self._pattern.finditer(text):
-            parts = sorted(self._spellings[part.casefold()] for part in match.groups() if part)
-            yield Mention(*match.span(), self._sign.join(name for _, name in parts))
+
+@cache
+def _vocabulary(
+    *kinds: tuple[Term, ...], between: str = "", reverse: str = "", sign: str = ""
+) -> Vocabulary:
+    """Terms of a kind, or pairs whose names `sign` joins; the longest alias counts."""
+    parts = [_any(terms) for terms in kinds]
+    pattern = between.join(parts) + (f"|{reverse.join(parts[::-1])}" if reverse else "")
+    spellings = {
+        name.casefold(): (place, term.en)
+        for place, terms in enumerate(kinds)
+        for term in terms
+        for name in (term.en, term.zh, *term.also)
+    }
+
+    def read(match: re.Match[str]) -> str:
+        found = sorted(spellings[part.casefold()] for part in match.groups() if part)
+        return sign.join(name for _, name in found)
+
+    names = {sign.join(term.en for term in terms) for terms in product(*kinds)}
+    return Vocabulary(names, re.compile(pattern, re.IGNORECASE), read)
+
+
+def _read_square(match: re.Match[str]) -> str:
+    column, row = sorted(filter(None, match.groups()), reverse=True)
+    return f"{column.upper()}{row}"
 
 
 @cache
 def _vocabularies() -> list[Vocabulary]:
     marks, roads = (PATTERNS[f"between_{kind}"].pattern for kind in ("marks", "places"))
+    squares = {f"{letter}{number}" for letter in "ABCDEFGHIJ" for number in range(1, 11)}
     return [
-        *map(Vocabulary, (MONTHS, PLACES, PEOPLE, GOODS, PUMPS, TOWERS)),
-        Vocabulary([*COLOURS], SHAPES, between=marks, reverse=r"(?:\s*[|(]\s*)", sign=" "),
-        Vocabulary(PLACES, PLACES, between=roads, sign="-"),
+        *map(_vocabulary, (MONTHS, PLACES, PEOPLE, GOODS, PUMPS, TOWERS)),
+        _vocabulary(tuple(COLOURS), SHAPES, between=marks, reverse=r"(?:\s*[|(]\s*)", sign=" "),
+        _vocabulary(PLACES, PLACES, between=roads, sign="-"),
+        Vocabulary(squares, PATTERNS["square"], _read_square),
     ]
 
 
-_vocabulary = cache(Vocabulary)
-
-
 def find_kind(terms: Sequence[Term], text: str) -> Iterator[Mention]:
-    """Every mention of a term of the same kind, also of one that is not among `terms`."""
+    """Every mention of a term of the same kind, by its English name, also of one not in `terms`."""
     names = {term.en for term in terms}
     known = next((each for each in _vocabularies() if each.names >= names), None)
-    return (known or _vocabulary(tuple(terms))).find(text)
+    vocabulary = known or _vocabulary(tuple(terms))
+    for match in vocabulary.pattern.finditer(text):
+        yield Mention(*match.span(), vocabulary.read(match))
 
 
 def find_terms(terms: Sequence[Term], text: str) -> Iterator[Mention]:

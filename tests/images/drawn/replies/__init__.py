@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 from images.drawn.checks import Rule, avoids, gives, ordered, sentences, states
 from images.drawn.reading import check_answer, check_facts
-from images.drawn.truth import Duration, Fact, Name, Number, Square, Time, Value
+from images.drawn.truth import Duration, Fact, Name, Number, Time, Value, square
 from images.drawn.words import (
     COLOURS,
     GOODS,
@@ -83,7 +83,7 @@ CITIES = Fact(OSLO, Time(10 * 60 + 35)), Fact(LIMA, Time(3 * 60 + 30)), Fact(CAI
 GAUGES = tuple(
     Fact(pump, Number(value, within=1.5)) for pump, value in zip(PUMPS, (35, 70, 5), strict=False)
 )
-PIECES = Fact(RED, Square("B3")), Fact(BLUE, Square("D1")), Fact(GREEN, Square("A4"))
+PIECES = Fact(RED, square("B3")), Fact(BLUE, square("D1")), Fact(GREEN, square("A4"))
 BILL = tuple(
     Fact(good, Number(price, digits=2))
     for good, price in ((COFFEE, 11.50), (BREAD, 2.40), (TOMATO, 0.99))
