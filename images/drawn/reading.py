@@ -10,7 +10,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import Any, TypeAlias
 
 from images.drawn.truth import Check, Fact, Name, Outcome, Plain, Value
@@ -34,20 +34,14 @@ def check_facts(reply: str, facts: Sequence[Fact], others: Sequence[Term] = ()) 
 
 def check_answer(reply: str, answer: Value) -> Check:
     """Compare the final answer of `reply` with the right one."""
-    outcome = _read_answer(plain(reply), answer)
+    text = plain(reply)
+    values = _marked(text, answer) or _conclusions(text, answer)[-1:]
+    is_right = all(answer.accepts(each.value) for each in values)
+    outcome: Outcome = "unread" if not values else "right" if is_right else "wrong"
     missed = () if outcome == "right" else ("answer",)
     last = next((line for line in reversed(reply.splitlines()) if line.strip()), "")
     format_kept = bool(PATTERNS["answer_line"].match(plain(last)))
     return Check(outcome, float(not missed), format_kept, missed)
-
-
-def _read_answer(text: str, answer: Value) -> Outcome:
-    if marked := _read_marked(text, answer):
-        return marked
-    for sentence in reversed([*_clauses(text)]):
-        if values := _settled(PATTERNS["least"].sub("", sentence), answer):
-            return _outcome([_concluded(sentence, values, answer)], answer)
-    return "unread"
 
 
 def gives_answer(note: str, answer: Value, facts: Sequence[Fact]) -> bool:
@@ -57,18 +51,39 @@ def gives_answer(note: str, answer: Value, facts: Sequence[Fact]) -> bool:
     and a name must be the one of a sentence that states none of the facts, if there is one.
     """
     text = plain(note)
-    if marked := _read_marked(text, answer):
-        return marked == "right"
+    if values := _marked(text, answer):
+        return all(answer.accepts(each.value) for each in values)
     if isinstance(answer, Name):
-        found = [
-            _concluded(sentence, values, answer)
-            for sentence in _clauses(text)
-            if (values := _settled(sentence, answer))
-            and not any(is_true for _, _, is_true in statements(sentence, facts))
-        ]
-        if found:
-            return any(answer.accepts(each.value) for each in found)
-    return any(answer.accepts(each.value) for each in answer.find(text))
+        values = _conclusions(text, answer, facts)
+    return any(answer.accepts(each.value) for each in values or answer.find(text))
+
+
+def _marked(text: str, answer: Value) -> list[Mention]:
+    """The values that a plain text calls its answer, if any."""
+    for match in reversed([*PATTERNS["marker"].finditer(text)]):
+        start = match.end()
+        ends = (end.start() for end in PATTERNS["line_end"].finditer(text, start))
+        region = text[start : next((end for end in ends if end > start), None)]
+        region = PATTERNS["least"].sub("", region)
+        if values := _settled(region, answer):
+            gaps = (region[one.end : other.start] for one, other in pairwise(values))
+            joined = [*takewhile(PATTERNS["and"].fullmatch, gaps)]
+            return values[:1] if values[0].value == HEDGED else values[: len(joined) + 1]
+    return []
+
+
+def _conclusions(text: str, answer: Value, facts: Sequence[Fact] = ()) -> list[Mention]:
+    """The value on which each sentence ends that states none of the facts."""
+    found = []
+    for clause in _clauses(text):
+        sentence = PATTERNS["least"].sub("", clause)
+        values = _settled(sentence, answer)
+        if values and not any(is_true for *_, is_true in statements(sentence, facts)):
+            if isinstance(answer, Name):  # the name that it "is", or else the first
+                said = [each for each in values if PATTERNS["is"].search(sentence[: each.start])]
+                values = said or values[:1]
+            found.append(values[-1])
+    return found
 
 
 def statements(
@@ -79,22 +94,6 @@ def statements(
     subjects = [*(fact.subject for fact in facts), *others]
     for name, value in bindings(text, subjects, facts[0].value) if facts else ():
         yield name, value, name in true and true[name].accepts(value)
-
-
-def _read_marked(text: str, answer: Value) -> Outcome | None:
-    """Compare what a plain text calls its answer with the right one; None without such words."""
-    for match in reversed([*PATTERNS["marker"].finditer(text)]):
-        start = match.end()
-        end = next(
-            (m.start() for m in PATTERNS["line_end"].finditer(text, start) if m.start() > start),
-            None,
-        )
-        region = PATTERNS["least"].sub("", text[start:end])
-        if values := _settled(region, answer):
-            return _outcome(
-                values[:1] if values[0].value == HEDGED else _given(values, region), answer
-            )
-    return None
 
 
 def bindings(text: str, subjects: Sequence[Term], kind: Value) -> Iterator[tuple[str, Plain]]:
@@ -226,28 +225,6 @@ def _opens(before: str, gap: str) -> bool:
             and PATTERNS["and"].fullmatch(gap.replace("the ", ""))
         )
     )
-
-
-def _concluded(sentence: str, values: list[Mention], answer: Value) -> Mention:
-    """The value on which a sentence ends; of names the one that it "is", or else the first."""
-    if not isinstance(answer, Name):
-        return values[-1]
-    said = [each for each in values if PATTERNS["is"].search(sentence[: each.start])]
-    return (said or values[:1])[-1]
-
-
-def _given(values: list[Mention], region: str) -> list[Mention]:
-    """The first value behind the marker, and those that are listed with it."""
-    given = values[:1]
-    for one, other in pairwise(values):
-        if not PATTERNS["and"].fullmatch(region[one.end : other.start]):
-            break
-        given.append(other)
-    return given
-
-
-def _outcome(values: Sequence[Mention], answer: Value) -> Outcome:
-    return "right" if all(answer.accepts(each.value) for each in values) else "wrong"
 
 
 def _bind_parts(line: str, named: list[Mention], values: list[Mention]) -> list[Pair]:

@@ -38,12 +38,6 @@ DRAWN_ELSEWHERE = (
     "This machine draws other pixels than the authors' (another version of Pillow or FreeType): "
     "compare only runs with the same `drawing` in their manifests."
 )
-
-
-DRAWN_BY = ("family", "level", "seed", "number", "language")
-"""The fields of a sample that decide its drawing."""
-
-
 _LEVELS = "levels must be from 1 to 10, as in 1-10 or 2,4,6"
 
 
@@ -59,7 +53,7 @@ class Scene(Sample):
 
     def drawn(self) -> Drawn:
         """The drawing with its dialogue."""
-        return draw(self.model_dump(include={*DRAWN_BY}))
+        return draw_sample(self.family, self.level, self.seed, self.number, self.language)
 
 
 class ScenesOptions(Options):
@@ -115,21 +109,10 @@ def _each_once(values: tuple[Value, ...]) -> tuple[Value, ...]:
 
 
 def list_scenes(options: ScenesOptions, seed: int) -> Iterator[dict[str, Any]]:
-    """The fields of each sample but its image."""
+    """What each sample is drawn from: the arguments of `draw_sample`."""
+    drawn = {"seed": seed, "language": options.language}
     for number, family, level in product(range(1, options.n + 1), options.families, options.levels):
-        yield {
-            "id": f"{family}-{level}-{number}",
-            "family": family,
-            "level": level,
-            "seed": seed,
-            "number": number,
-            "language": options.language,
-        }
-
-
-def draw(fields: Mapping[str, Any]) -> Drawn:
-    """The drawing of a sample with its dialogue."""
-    return draw_sample(**{name: fields[name] for name in DRAWN_BY})
+        yield {"family": family, "level": level, "number": number, **drawn}
 
 
 class Scenes(Benchmark[Scene, ScenesOptions]):
@@ -163,13 +146,13 @@ class Scenes(Benchmark[Scene, ScenesOptions]):
     def read_data(self, images: ImageSink) -> Dataset[Scene]:
         """Draw the images."""
         records = [
-            Record(where=fields["id"], fields=fields)
+            Record(where="{family}-{level}-{number}".format(**fields), fields=fields)
             for fields in list_scenes(self.options, self.spec.seed)
         ]
 
         def read(record: Record) -> Scene:
-            image = images.add_bytes(draw(record.fields).drawing.png, record.where)
-            return Scene.model_validate({**record.fields, "image": image})
+            image = images.add_bytes(draw_sample(**record.fields).drawing.png, record.where)
+            return Scene(id=record.where, image=image, **record.fields)
 
         return choose_samples(records, read, self.spec, "the drawings", advice=lambda: ())
 
@@ -229,15 +212,17 @@ class Scenes(Benchmark[Scene, ScenesOptions]):
         for n in own_turns(results.condition):
             text, reason = results[f"turn_{n}"].text, results[f"turn_{n}"].first_reason
             turn = drawn.turns[n - 1]
-            check = None if text is None else turn.check(text)
-            values = {
-                "right": None if check is None else check.outcome == "right",
-                "share": None if check is None else check.share,
-                "format": None if check is None else check.format_kept,
-                "read": None if check is None else check.outcome != "unread",
-            }
-            for name, value in values.items():
-                yield results.score(name, value, None if value is not None else reason, turn=n)
+            values: dict[str, float] = {}
+            if text is not None:
+                check = turn.check(text)
+                values = {
+                    "right": check.outcome == "right",
+                    "share": check.share,
+                    "format": check.format_kept,
+                    "read": check.outcome != "unread",
+                }
+            for name in ("right", "share", "format", "read"):
+                yield results.score(name, values.get(name), reason, turn=n)
             if turn.chance is not None:
                 yield results.score("chance", turn.chance, turn=n)
 

@@ -11,9 +11,9 @@ from typing import Any, TypeAlias
 
 import orjson
 
-from images.drawn import Language
+from images.drawn import Language, draw_sample
 from images.drawn import Sample as Drawn
-from mmconv.benchmarks.scenes.benchmark import ScenesOptions, draw, list_scenes
+from mmconv.benchmarks.scenes.benchmark import ScenesOptions, list_scenes
 
 Row: TypeAlias = dict[str, Any]
 
@@ -51,7 +51,7 @@ def write_parquet(path: Path, options: ScenesOptions, seed: int = 0) -> None:
 def make_rows(options: ScenesOptions, seed: int) -> Iterator[tuple[Row, bytes]]:
     """Each row with its image as a PNG file."""
     for number, scene in enumerate(list_scenes(options, seed), start=1):
-        drawn = draw(scene)
+        drawn = draw_sample(**scene)
         image = f"scene_{number:05}.png"
         fields = {name: scene[name] for name in ("family", "level", "seed", "language")}
         yield (

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from images.drawn import Turn
-from mmconv.benchmarks.scenes.benchmark import ScenesOptions, draw, list_scenes
+from images.drawn import Turn, draw_sample
+from mmconv.benchmarks.scenes.benchmark import ScenesOptions, list_scenes
 from mmconv.core.config import ModelSpec
 from mmconv.core.keys import hash_json
 from mmconv.core.protocols import ImageSource
@@ -33,7 +33,7 @@ class ExactJudge(Offline):
     def __init__(self, options: ScenesOptions) -> None:
         self.turns: dict[tuple[str, str], Turn] = {}
         for fields in list_scenes(options, 0):
-            for turn in draw(fields).turns:
+            for turn in draw_sample(**fields).turns:
                 self.turns.setdefault((turn.instruction, turn.truth), turn)
 
     async def generate(
