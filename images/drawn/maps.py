@@ -7,12 +7,14 @@ from collections.abc import Mapping, Sequence
 from heapq import heappop, heappush
 from itertools import combinations
 from random import Random
+from typing import TypeAlias
 
 from images.drawn.canvas import INK, WHITE, Canvas, Point, text_width
 from images.drawn.truth import Draft, Drawing, Fact, Name, Number, Problem
 from images.drawn.words import PLACES, TEXTS, Term, joined, road
 
-Road = tuple[int, int]
+Road: TypeAlias = tuple[int, int]
+Lengths: TypeAlias = Mapping[Road, int]
 
 
 def draw(draft: Draft) -> Drawing:
@@ -72,11 +74,7 @@ def _roads(random: Random, points: Sequence[Point], more: int) -> list[Road]:
 
 
 def _paint(
-    draft: Draft,
-    names: Sequence[Term],
-    points: Sequence[Point],
-    lengths: Mapping[Road, int],
-    size: tuple[int, int],
+    draft: Draft, names: list[Term], points: list[Point], lengths: Lengths, size: tuple[int, int]
 ) -> bytes:
     random, plan, ground = draft.random, draft.plan, draft.pick("grounds")
     canvas = Canvas(*size, ground)
@@ -102,7 +100,7 @@ def _paint(
     return canvas.finish()
 
 
-def _problem(draft: Draft, names: Sequence[Term], lengths: Mapping[Road, int]) -> Problem:
+def _problem(draft: Draft, names: Sequence[Term], lengths: Lengths) -> Problem:
     random = draft.random
     task = random.choice(("route", "route", "degree", "reach"))
     degrees = [sum(place in ends for ends in lengths) for place in range(len(names))]
@@ -122,7 +120,7 @@ def _problem(draft: Draft, names: Sequence[Term], lengths: Mapping[Road, int]) -
     return draft.problem("route", Number(length), way=way, start=names[start], end=names[end])
 
 
-def _route(lengths: Mapping[Road, int], start: int, end: int) -> tuple[int, list[int]]:
+def _route(lengths: Lengths, start: int, end: int) -> tuple[int, list[int]]:
     """The length of the shortest way and its places (Dijkstra)."""
     ahead, seen = [(0, [start])], set[int]()
     while ahead[0][1][-1] != end:

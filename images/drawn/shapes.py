@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import product
 from math import cos, dist, pi, sin
 from random import Random
-from typing import Final
+from typing import Final, TypeAlias
 
 from PIL import Image, ImageDraw
 
@@ -33,6 +33,8 @@ from images.drawn.words import (
 
 SHAPES: Final = ("circle", "square", "triangle", "star", "diamond", "cross")
 COLOURS: Final = tuple(TONES)
+Look: TypeAlias = tuple[str, ...]
+"""Colour and shape."""
 SIDE = 256
 """Width and height of an image of level 1 in pixels."""
 
@@ -145,7 +147,7 @@ def sample_scene(random: Random, level: int = 1) -> Scene:
     )
 
 
-def _looks(random: Random, count: int) -> Sequence[tuple[str, ...]]:
+def _looks(random: Random, count: int) -> Sequence[Look]:
     """Distinct pairs of colour and shape; few of either, so that there is something to count."""
     if 3 <= count <= len(SHAPES) and random.random() < _THEMED:
         # all things share a shape (or a colour), but for one
@@ -166,11 +168,7 @@ def _looks(random: Random, count: int) -> Sequence[tuple[str, ...]]:
 
 
 def _place(
-    random: Random,
-    plan: Step,
-    look: tuple[str, ...],
-    column: tuple[float, int],
-    others: Sequence[Thing],
+    random: Random, plan: Step, look: Look, column: tuple[float, int], others: list[Thing]
 ) -> Thing:
     """A thing in its column (middle, of how many), clear of the others as far as tries go."""
     tried: list[tuple[float, Thing]] = []
@@ -189,17 +187,15 @@ def _place(
             shade=random.uniform(-plan.shade, plan.shade),
             turn=random.uniform(-plan.turn, plan.turn),
         )
-        clear = min(
-            (
-                dist((thing.x, thing.y), (other.x, other.y)) / (thing.radius + other.radius)
-                for other in others
-            ),
-            default=9.0,
-        )
+        clear = min((_clearance(thing, other) for other in others), default=9.0)
         if clear >= plan.apart:
             return thing
         tried.append((clear, thing))
     return max(tried, key=lambda each: each[0])[1]
+
+
+def _clearance(one: Thing, other: Thing) -> float:
+    return dist((one.x, one.y), (other.x, other.y)) / (one.radius + other.radius)
 
 
 def paint(scene: Scene, side: int = SIDE) -> Image.Image:

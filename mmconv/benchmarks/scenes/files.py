@@ -52,12 +52,9 @@ def make_rows(options: ScenesOptions, seed: int) -> Iterator[tuple[Row, bytes]]:
     """Each row with its image as a PNG file."""
     for number, scene in enumerate(list_scenes(options, seed), start=1):
         drawn = draw_sample(**scene)
-        image = f"scene_{number:05}.png"
         fields = {name: scene[name] for name in ("family", "level", "seed", "language")}
-        yield (
-            {"ID": number, IMAGE: image, **fields, **_describe(drawn, scene["language"])},
-            drawn.drawing.png,
-        )
+        row = {"ID": number, IMAGE: f"scene_{number:05}.png", **fields}
+        yield row | _describe(drawn, scene["language"]), drawn.drawing.png
 
 
 def _describe(drawn: Drawn, language: Language) -> Row:
