@@ -189,8 +189,7 @@ class MTBench101(Benchmark[Dialogue, MTBench101Options]):
         tasks = {task: [each for each in self.load() if each.task == task] for task in TASKS}
         tasks["all"] = [*self.load()]
         rows = {task: _statistics(each) for task, each in tasks.items() if each}
-        title = "The data by task (paper, Table 6)"
-        return Table(name="data", title=title, columns=tuple(rows["all"]), rows=rows)
+        return Table.of("data", "The data by task (paper, Table 6)", rows)
 
     def remarks(self) -> Iterator[str]:
         """What differs from the paper's setting."""
@@ -423,9 +422,7 @@ def _unscored(frame: ScoreFrame) -> Table:
         for name, tasks in {**{task: [task] for task in judged}, "all": judged}.items():
             if tasks:
                 rows[f"{before}{name}"] = _count_turns(run.only(task=tasks))
-    columns = tuple(dict.fromkeys(column for row in rows.values() for column in row))
-    title = "Turns scored and not scored"
-    return Table(name="unscored", title=title, columns=columns, rows=rows, digits=0)
+    return Table.of("unscored", "Turns scored and not scored", rows, digits=0)
 
 
 def _count_turns(frame: ScoreFrame) -> dict[str, Cell]:

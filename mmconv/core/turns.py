@@ -7,10 +7,13 @@ it is not, a `Ref` to the call that makes it does. Long histories are shortened 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from mmconv.core.types import Call, Message, Part, Ref, Sampling, Text
+
+_CALL = re.compile(r"turn_(\d+)")
 
 _APART = "\n\n"
 """What stands between a prompt and what the user says in the same message."""
@@ -57,6 +60,12 @@ def chain(
         own: Part = Ref(call=call_id) if turn.answer is None else Text(text=turn.answer)
         history.append(Message(role="assistant", parts=(own,)))
     return tuple(calls)
+
+
+def turn_of(call_id: str) -> int | None:
+    """The turn that a call of `chain` answers; None for other calls."""
+    match = _CALL.fullmatch(call_id)
+    return int(match[1]) if match else None
 
 
 def begin_with(prompt: str, said: Sequence[Message]) -> tuple[Message, ...]:

@@ -371,3 +371,11 @@ class Table:
     detail: bool = False
     findings: tuple[str, ...] = ()
     axis: Axis | None = None
+
+    @classmethod
+    def of(
+        cls, name: str, title: str, rows: Mapping[str, Mapping[str, Cell]], **more: Any
+    ) -> Table:
+        """A table with the columns that its rows have, in the order in which they come."""
+        columns = dict.fromkeys(column for row in rows.values() for column in row)
+        return cls(name=name, title=title, columns=tuple(columns), rows=rows, **more)

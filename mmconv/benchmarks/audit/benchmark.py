@@ -8,7 +8,6 @@ a `scale`, the tag `side` of comparisons, judges that read several answers.
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -49,6 +48,7 @@ from mmconv.core.errors import ConfigError
 from mmconv.core.graph import change_parts, refs
 from mmconv.core.judges import JUDGE
 from mmconv.core.protocols import ImageSink
+from mmconv.core.turns import turn_of
 from mmconv.core.types import (
     Call,
     Outcome,
@@ -65,8 +65,6 @@ from mmconv.stats import ScoreFrame
 PARAPHRASER = "paraphraser"
 REPEATED = 500
 """What a repeated request adds to `trial`: more than retries, less than a run's trials."""
-
-_TURN = re.compile(r"turn_(\d+)")
 
 REFERENCES_ARE_EASY = (
     "The right answers are the references that the judge compares with: it may fail right answers "
@@ -140,16 +138,13 @@ class Audit(Benchmark[Sample, AuditOptions]):
     def read_data(self, images: ImageSink) -> Dataset[Sample]:
         """The samples with references for all answers."""
         dataset = self.inner.dataset
+        # the right answers of each sample by call
         self._right = {sample.id: self._find_references(sample) for sample in dataset.samples}
-        samples = tuple(sample for sample in dataset.samples if self._answers(sample))
+        samples = tuple(sample for sample in dataset.samples if self._right[sample.id])
         if not samples:
             raise ConfigError(f"{self.options.data}: no sample has references for all answers")
         self._donors = self._group(samples)
         return replace(dataset, samples=samples)
-
-    def _answers(self, sample: Sample) -> Mapping[str, str]:
-        """The right answers by call."""
-        return self._right[sample.id]
 
     def _find_references(self, sample: Sample) -> Mapping[str, str]:
         """The references of all answers of the sample by call; none if one is missing."""
@@ -162,19 +157,19 @@ class Audit(Benchmark[Sample, AuditOptions]):
         """The references of all samples by their call alone, and by call and category."""
         groups: defaultdict[Any, list[tuple[str, str]]] = defaultdict(list)
         for sample in samples:
-            for call, text in self._answers(sample).items():
+            for call, text in self._right[sample.id].items():
                 for key in (call, self._category(sample, call)):
                     groups[key].append((sample.id, text))
         return groups
 
     def _category(self, sample: Sample, call: str) -> tuple[Any, ...]:
-        return call, *sorted(self.inner.tags(sample, _turn_of(call)).items())
+        return call, *sorted(self.inner.tags(sample, turn_of(call)).items())
 
     def _mistakes(self, sample: Sample) -> dict[str, str]:
         """Wrong answers: the benchmark's own, or references of the next sample of the category."""
         known = self.inner.mistakes(sample, self.condition)
         wrong = {}
-        for call, right in self._answers(sample).items():
+        for call, right in self._right[sample.id].items():
             if call in known:
                 wrong[call] = known[call]
                 continue
@@ -259,7 +254,7 @@ class Audit(Benchmark[Sample, AuditOptions]):
 
     def _known(self, sample: Sample, control: str) -> dict[str, str]:
         """The answers of a control by call."""
-        right = self._answers(sample)
+        right = self._right[sample.id]
         wrong = {} if control in (RIGHT, PARAPHRASE) else self._mistakes(sample)
         states = zip(right, are_right(control, sample.id, len(right)), strict=True)
         known = {call: right[call] if is_right else wrong[call] for call, is_right in states}
@@ -269,7 +264,7 @@ class Audit(Benchmark[Sample, AuditOptions]):
 
     def score(self, sample: Sample, results: Results) -> Iterator[Score]:
         """The scores that the audited benchmark makes of the verdicts."""
-        control, right = results.condition, self._answers(sample)
+        control, right = results.condition, self._right[sample.id]
         states = dict(zip(right, are_right(control, sample.id, len(right)), strict=True))
         outcomes: dict[str, Outcome] = {**results.outcomes}
         if control in REWRITTEN:
@@ -315,11 +310,6 @@ def _is_answer(call: Call) -> bool:
     return call.model == CANDIDATE
 
 
-def _turn_of(call: str) -> int | None:
-    match = _TURN.fullmatch(call)
-    return int(match[1]) if match else None
-
-
 def _others(donors: list[tuple[str, str]], sample: str, right: str) -> str | None:
     """The next text of another sample after this one, if any differs from the right one."""
     place = next((at for at, (name, _) in enumerate(donors) if name == sample), 0)
@@ -329,7 +319,7 @@ def _others(donors: list[tuple[str, str]], sample: str, right: str) -> str | Non
 
 def _describe_answer(turn: int | None, states: Mapping[str, bool]) -> dict[str, str]:
     """Whether the judged answer is right, and the one before it; turn 0 is about all answers."""
-    by_turn = {_turn_of(call): state for call, state in states.items()}
+    by_turn = {turn_of(call): state for call, state in states.items()}
     if not turn or turn not in by_turn:
         return {"answer": describe_state([*states.values()])}
     tags = {"answer": describe_state([by_turn[turn]])}

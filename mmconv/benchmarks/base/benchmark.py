@@ -61,6 +61,7 @@ from mmconv.core.judges import JUDGE, base_role, list_judges
 from mmconv.core.keys import hash_files
 from mmconv.core.plans import Finished
 from mmconv.core.protocols import ImageSink
+from mmconv.core.turns import turn_of
 from mmconv.core.types import UNASKED, Call, Score, Skipped, Table
 from mmconv.core.user_code import noted
 from mmconv.stats import Quantity, ScoreFrame
@@ -71,8 +72,6 @@ SHIPPED = "mmconv."
 
 PLAIN_NAME = re.compile(r"[\w-][\w.-]*")
 """The names that a file may have."""
-
-_TURN = re.compile(r"turn_(\d+)")
 
 
 class Options(BenchmarkOptions):
@@ -402,9 +401,8 @@ class Benchmark(ABC, Generic[SampleT, OptionsT]):
         """Scores of how each of the candidate's answers ended: cut off, filtered, empty, tokens."""
         for call in results.calls.values():
             if call.model == CANDIDATE:
-                match = _TURN.fullmatch(call.id)
-                tags = {} if match else {"call": call.id}
-                turn = int(match[1]) if match else None
+                turn = turn_of(call.id)
+                tags = {} if turn is not None else {"call": call.id}
                 for name, value, reason in endings(results.outcomes[call.id]):
                     yield results.score(name, value, reason, turn=turn, **tags)
 

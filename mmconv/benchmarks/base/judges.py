@@ -214,13 +214,8 @@ def _tabulate_agreement(
         for metric, least in thresholds.items()
         for pair in combinations(judges, 2)
     }
-    return Table(
-        name=AGREEMENT,
-        title=f"How far the judges agree: {list_labels([*judges])}",
-        columns=tuple(dict.fromkeys(column for row in rows.values() for column in row)),
-        rows=rows,
-        notes=NOTES,
-    )
+    title = f"How far the judges agree: {list_labels([*judges])}"
+    return Table.of(AGREEMENT, title, rows, notes=NOTES)
 
 
 def _agreement(

@@ -357,8 +357,7 @@ def _arena(name: str, title: str, notes: Sequence[str], dup: str, frame: ScoreFr
     for group, games in by_group.items():
         for model, cells in rate_models(games).items():
             rows.setdefault(model, {}).update((f"{k}, {group}", cell) for k, cell in cells.items())
-    columns = tuple(dict.fromkeys(column for row in rows.values() for column in row))
-    return Table(name=name, title=title, columns=columns, rows=rows, digits=1, notes=tuple(notes))
+    return Table.of(name, title, rows, digits=1, notes=tuple(notes))
 
 
 def is_available() -> bool:

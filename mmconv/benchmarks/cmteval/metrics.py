@@ -293,9 +293,7 @@ def _judgements(frame: ScoreFrame) -> Table:
         cells = {name: Cell(value=float(count)) for name, count in counts.items()}
         cells["scored turns"] = replace(cells["scored turns"], missing=turns.missing)
         rows[f"{model}, {subset}"] = cells
-    columns = tuple(next(iter(rows.values()), ()))
-    title = "What the judge scored"
-    return Table(name="judgements", title=title, columns=columns, rows=rows, digits=0)
+    return Table.of("judgements", "What the judge scored", rows, digits=0)
 
 
 def _total(column: Column) -> float:

@@ -266,14 +266,8 @@ def _attribution_samples(
                     ATTRIBUTED: Cell(value=each.cause or f"unknown: {each.reason}"),
                     IN_SHARES: Cell(value=counted if each.cause else "no"),
                 }
-    return Table(
-        name="attribution_samples",
-        title="The samples behind the attribution",
-        columns=(ATTRIBUTED, IN_SHARES),
-        rows=rows,
-        notes=notes,
-        detail=True,
-    )
+    title = "The samples behind the attribution"
+    return Table.of("attribution_samples", title, rows, notes=notes, detail=True)
 
 
 COLUMN = "{}: of true failures"
@@ -303,11 +297,10 @@ def corrected_attribution(
                 cells[COLUMN.format(grading.name)] = _cell(part, len(columns[0]))
     is_any_hidden = any(cell.value is None for row in rows.values() for cell in row.values())
     if rows:
-        yield Table(
-            name="attribution_corrected",
-            title="Where true failures come from, by the judge's error rates",
-            columns=tuple(dict.fromkeys(name for cells in rows.values() for name in cells)),
-            rows=rows,
+        yield Table.of(
+            "attribution_corrected",
+            "Where true failures come from, by the judge's error rates",
+            rows,
             notes=(COUNTED, NOT_SHOWN) if is_any_hidden else (COUNTED,),
             digits=0,
         )

@@ -364,13 +364,7 @@ def bad_records_note(bad: BadRecords, good: int, *, beyond: int = 0) -> Iterator
 def bad_records_table(bad: BadRecords) -> Iterator[Table]:
     """The records with what is wrong with each, if any is left out."""
     if bad:
-        yield Table(
-            name="left_out",
-            title="Records left out as bad",
-            columns=("what is wrong",),
-            rows={
-                where: {"what is wrong": Cell(value="; ".join(faults))}
-                for where, faults in bad.items()
-            },
-            detail=len(bad) > PRINTED,
-        )
+        rows = {
+            where: {"what is wrong": Cell(value="; ".join(faults))} for where, faults in bad.items()
+        }
+        yield Table.of("left_out", "Records left out as bad", rows, detail=len(bad) > PRINTED)
