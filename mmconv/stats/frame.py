@@ -112,9 +112,10 @@ class ScoreFrame:
 
     def select(
         self,
+        apart: tuple[str, ...] = (),
+        /,
         *,
         turn: int | None = None,
-        apart: tuple[str, ...] = (),
         **where: str | Collection[str],
     ) -> Column:
         """The scores that match everything asked for, one row each, in their order.

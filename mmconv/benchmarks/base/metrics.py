@@ -103,7 +103,7 @@ class Select:
         """The column of a run's scores; empty if the run has no such scores."""
         where = {"metric": self.score, **self.where}
         where |= {} if self.condition is None else {"condition": self.condition}
-        column = frame.select(turn=self.turn, apart=self.apart, **where)
+        column = frame.select(self.apart, turn=self.turn, **where)
         if self.reduce != "rows":
             column = column.per_sample(self.reduce, partial=self.partial)
         return column if self.value is None else mapped(column, self.value)
