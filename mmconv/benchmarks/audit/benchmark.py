@@ -246,11 +246,8 @@ class Audit(Benchmark[Sample, AuditOptions]):
                 compares=None,
             )
 
-        yield from (call.changed(given) for call in self._judgements(sample))
-
-    def _judgements(self, sample: Sample) -> Iterator[Call]:
         calls = self.inner.plan(sample, self.condition)
-        return (call for call in calls if not _is_answer(call))
+        yield from (call.changed(given) for call in calls if not _is_answer(call))
 
     def _known(self, sample: Sample, control: str) -> dict[str, str]:
         """The answers of a control by call."""

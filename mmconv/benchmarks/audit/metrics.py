@@ -202,7 +202,7 @@ def measure_judge(measured: Measured) -> Iterator[Metric]:
     span = measured.ends[1] - measured.ends[0]
     change = Group(title=measured.title, lowest=-span, highest=span)
     for name, control in ((LENGTH, LONGER), (SHORTENED, SHORTER)):
-        lengths = OfPairs(_with_alternating(measured, control), _gain)
+        lengths = OfPairs(_with_alternating(measured, control), lambda own, longer: longer - own)
         yield _mean(name, lengths, change, STEADINESS)
     yield from _repeats(measured)
 
@@ -215,7 +215,7 @@ def _separation(measured: Measured) -> Metric:
     """Right answers passed less wrong ones passed; of comparisons, the reference is right."""
     wrong = measured.verdicts(measured.passes, condition=WRONG)
     if measured.is_comparison:
-        balance = replace(wrong, value=_lost)
+        balance = replace(wrong, value=lambda win: 1 - 2 * win)
         return _mean(SEPARATION, balance, measured.balance)
     right = measured.verdicts(measured.passes, condition=RIGHT)
     return _delta(SEPARATION, wrong, right, measured)
@@ -271,7 +271,8 @@ def _repeats(measured: Measured) -> Iterator[Metric]:
     """
     where = {"answer": WRONG} if measured.is_comparison else {}
     repeats = _with_alternating(measured, REPEAT, **where)
-    flips = OfPairs(repeats, partial(_other_side, least=measured.least))
+    least = measured.least
+    flips = OfPairs(repeats, lambda one, other: np.not_equal(one >= least, other >= least))
     yield _mean(FLIPS, flips, measured.share)
     if measured.is_comparison:
         return
@@ -305,18 +306,6 @@ class _Alike:
                 mapped(each, lambda score: float(score >= least)) for each in (one, other)
             )
         return as_cell(self.summarise(one, other))
-
-
-def _lost(win: float) -> float:
-    return 1 - 2 * win
-
-
-def _gain(own: Numbers, other: Numbers) -> Numbers:
-    return other - own
-
-
-def _other_side(one: Numbers, other: Numbers, *, least: float) -> Numbers:
-    return np.not_equal(one >= least, other >= least)
 
 
 def are_right(control: str, sample: str, count: int) -> tuple[bool, ...]:
