@@ -188,13 +188,7 @@ def measure_judge(measured: Measured) -> Iterator[Metric]:
     if measured.is_comparison:
         yield _mean(PREFERS_FIRST, partial(_firsts, measured), measured.balance)
         sides = [
-            Select(
-                measured.score,
-                condition=WRONG,
-                where={"side": side},
-                reduce="rows",
-                apart=("turn",),
-            )
+            Select(measured.score, condition=WRONG, where={"side": side}, apart=("turn",))
             for side in ("A", "B")
         ]
         changes = OfPairs(Pairs(*sides), np.not_equal)
@@ -252,13 +246,7 @@ def _delta(name: str, start: Select, goal: Select, measured: Measured) -> Delta:
 
 def _with_alternating(measured: Measured, control: str, **where: str) -> Pairs:
     one, other = (
-        Select(
-            measured.score,
-            condition=condition,
-            where=where,
-            reduce="rows",
-            apart=("turn", "side"),
-        )
+        Select(measured.score, condition=condition, where=where, apart=("turn", "side"))
         for condition in (ALTERNATING, control)
     )
     return Pairs(one, other)
