@@ -190,16 +190,14 @@ class Unit(NamedTuple):
 class LabelFile:
     """A CSV file of labels: every change is on disk before the next one is taken.
 
-    A row without a value is a question that its rater skipped. Raises `ConfigError` for a file that
-    is not one of labels.
+    A row without a value is a question that its rater skipped. Other programs may write the file
+    meanwhile: a change is one of the file as it is at that moment. Raises `ConfigError` for a file
+    that is not one of labels.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._rows: dict[Unit, tuple[str, str]] = {}  # value, cluster
-        self._written = _stamp(path)
-        if self._written is not None:
-            self._rows.update(_read(path))
+        self._rows = _read(path)
 
     def __iter__(self) -> Iterator[Unit]:
         return iter(self._rows)
@@ -210,16 +208,8 @@ class LabelFile:
         return float(text) if text else text
 
     def put(self, unit: Unit, value: float | str | None, cluster: str) -> None:
-        """Write a rating, or remove it for None.
-
-        Raises `ConfigError` if another program has changed the file: its changes are not lost.
-        """
-        if _stamp(self.path) != self._written:
-            raise ConfigError(
-                f"{self.path.name} was changed by another program; start `mmconv label` again to "
-                "continue with what it says now"
-            )
-        rows = dict(self._rows)
+        """Write a rating, or remove it for None; raises `ConfigError` if the file is spoilt."""
+        rows = _read(self.path)
         if value is None:
             rows.pop(unit, None)
         else:
@@ -232,16 +222,7 @@ class LabelFile:
             writer = csv.writer(file)
             writer.writerow(FIELDS)
             writer.writerows(map(_row, rows, rows.values()))
-        self._rows, self._written = rows, _stamp(self.path)
-
-
-def _stamp(path: Path) -> tuple[int, int, int] | None:
-    """What distinguishes the file's state from others; None if it does not exist."""
-    try:
-        status = path.stat()
-    except FileNotFoundError:
-        return None
-    return status.st_ino, status.st_mtime_ns, status.st_size
+        self._rows = rows
 
 
 def _row(unit: Unit, rating: tuple[str, str]) -> list[Any]:
@@ -251,7 +232,11 @@ def _row(unit: Unit, rating: tuple[str, str]) -> list[Any]:
     return [*map(quote_formula, row)]
 
 
-def _read(path: Path) -> Iterator[tuple[Unit, tuple[str, str]]]:
+def _read(path: Path) -> dict[Unit, tuple[str, str]]:
+    """The value and the cluster of each unit; none if the file does not exist."""
+    rated: dict[Unit, tuple[str, str]] = {}
+    if not path.exists():
+        return rated
     try:
         with path.open(encoding="utf-8", newline="") as file:
             header, *rows = csv.reader(file)
@@ -263,12 +248,13 @@ def _read(path: Path) -> Iterator[tuple[Unit, tuple[str, str]]]:
                 )
                 number = int(turn) if turn else None
                 float(value or 0)
-                yield Unit(rater, run, sample, condition, metric, number), (value, cluster)
+                rated[Unit(rater, run, sample, condition, metric, number)] = value, cluster
     except ValueError as error:  # also one that is not UTF-8
         raise ConfigError(
             f"--out {path}: not a file that `mmconv label` wrote (columns {', '.join(FIELDS)}); "
             "name another file"
         ) from error
+    return rated
 
 
 @dataclass(slots=True)
