@@ -6,7 +6,6 @@ without a traceback, unless `--traceback` is given. Exit codes: see mmconv/engin
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
 import sys
@@ -75,13 +74,7 @@ class LazyGroup(click.Group):
             module, attribute = f"mmconv.{COMMANDS[cmd_name][0]}", f"{cmd_name}_command"
         else:
             return None
-        # a collection would scan modules that stay
-        gc.disable()
-        try:
-            command = getattr(import_module(module), attribute)
-        finally:
-            gc.freeze()
-            gc.enable()
+        command = getattr(import_module(module), attribute)
         assert isinstance(command, click.Command)
         return command
 

@@ -16,9 +16,8 @@ import base64
 import gzip
 import shutil
 import tempfile
-from collections import deque
 from collections.abc import Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -52,7 +51,6 @@ NAME = 16
 """Hexadecimal digits of its hash that name an image within one page."""
 
 _THREADS = 2
-_LOOKAHEAD = 4
 
 
 def write_page(
@@ -183,9 +181,8 @@ def make_blocks(
     folder: Path,
     budget: int,
 ) -> Blocks:
-    """Make blocks of samples, each with the hashes of its images, in threads."""
+    """Make blocks of samples, each with the hashes of its images, which threads read."""
     blocks = Blocks(folder=folder, budget=budget)
-    waiting: deque[tuple[Future[str], list[Future[tuple[str, str, str]]]]] = deque()
 
     def read(sha256: str) -> tuple[str, str, str]:
         """An image's short name, its thumbnail and the larger version; empty if it is lost."""
@@ -199,21 +196,12 @@ def make_blocks(
             return name, "", ""
         return name, base64.b64encode(thumbnail).decode(), base64.b64encode(larger).decode()
 
-    def settle() -> None:
-        texts, renditions = waiting.popleft()
-        blocks.add(texts.result(), [rendition.result() for rendition in renditions])
-
     iterator = iter(samples)
     with ThreadPoolExecutor(_THREADS) as pool:
         while batch := list(islice(iterator, BLOCK)):
             blocks.size += len(batch)
             hashes = dict.fromkeys(sha256 for _, sample_hashes in batch for sha256 in sample_hashes)
-            texts = pool.submit(packed, [sample for sample, _ in batch])
-            waiting.append((texts, [pool.submit(read, sha256) for sha256 in hashes]))
-            if len(waiting) > _LOOKAHEAD:
-                settle()
-        while waiting:
-            settle()
+            blocks.add(packed([sample for sample, _ in batch]), pool.map(read, hashes))
     blocks.remove_old()
     return blocks
 

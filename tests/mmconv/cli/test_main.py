@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import gc
 import os
 import subprocess
 import sys
@@ -16,7 +15,6 @@ import pytest
 from click.testing import CliRunner
 
 import mmconv
-from mmconv import cli
 from mmconv.cli import commands, evaluating, main
 from mmconv.cli.shared import basics
 from tests.drawn_data import write_scenes
@@ -43,24 +41,6 @@ def test_help_imports_only_what_it_needs() -> None:
     code = f"import mmconv.cli, sys; print(sorted({HEAVY} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
-
-
-def test_garbage_is_collected_again_after_a_command_is_loaded(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    enabled: list[bool] = []
-
-    def fail(_: str) -> None:
-        enabled.append(gc.isenabled())
-        raise ImportError("no such module")
-
-    assert commands.get_command(click.Context(commands), "run") is not None
-    assert gc.isenabled()
-    monkeypatch.setattr(cli, "import_module", fail)
-    with pytest.raises(ImportError):
-        commands.get_command(click.Context(commands), "score")
-    assert enabled == [False]
-    assert gc.isenabled()
 
 
 def image(number: int) -> str:
