@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -13,7 +12,6 @@ from mmconv.cli.shared.basics import FILE, writing
 from mmconv.cli.shared.options import AUDIT
 from mmconv.cli.shared.run_folders import data_of, open_existing
 from mmconv.core.errors import ConfigError, StoreError
-from mmconv.core.imports import find_named
 from mmconv.report.changed_inputs import check_exported
 from mmconv.report.exports import TOOLS
 from mmconv.report.page import write_page
@@ -72,13 +70,12 @@ def export_command(run: Path, name: str, out: Path) -> None:
     if tool.package and find_spec(tool.package) is None:
         missing = tool.package.replace("_", "-")
         raise ConfigError(f"--to {name} needs a package: pip install {missing}, and run again")
-    if name == "inspect":
+    if tool.write is None:
         samples = asyncio.run(_write_inspect(run.absolute(), out.absolute()))
         click.echo(f"{samples} samples are in {out}")
         out = out.parent
     else:
-        write: Any = find_named(tool.write, "export", {})
-        for path in write(read_finished(run.absolute()), out):
+        for path in tool.write(read_finished(run.absolute()), out):
             click.echo(path)
     click.echo(tool.then.format(out=out))
 

@@ -289,34 +289,23 @@ def rows_of_runs(
 
 
 def _scores_of_runs(comparison: Comparison, display: Display) -> list[Chart]:
-    first = _first(comparison.runs[0].tables, signed=False)
-    if first is None:
+    """A chart for each column; with more runs than colours they are the places of its first row."""
+    table = _first(comparison.runs[0].tables, signed=False)
+    if table is None:
         return []
     charts: dict[str, Chart] = {}
-    colours = colours_of([run.label for run in comparison.runs])
-    for label, place, cells in rows_of_runs(comparison.runs, first.name, display):
-        for column in _columns(first):
-            if column in cells:
-                key = column if place else ""
-                chart = charts.setdefault(key, Chart(key or first.title, first, colours))
-                chart.cells[place or column, label] = cells[column]
-    shown = list(charts.values())[:MOST_CHARTS]
-    if len(comparison.runs) <= len(COLOURS):
-        return shown
-    return [
-        Chart(
-            f"{chart.title}, {first_place}",
-            chart.table,
-            colours_of([first_place]),
-            {
-                (name, place): cell
-                for (place, name), cell in chart.cells.items()
-                if place == first_place
-            },
-        )
-        for chart in shown
-        for first_place in chart.places[:1]
-    ]
+    firsts: dict[str, str] = {}
+    columns, labels = _columns(table), [run.label for run in comparison.runs]
+    for label, row, cells in rows_of_runs(comparison.runs, table.name, display):
+        for column in (column for column in columns if column in cells):
+            title, place = (column, row) if row else (table.title, column)
+            if len(labels) <= len(COLOURS):
+                new = Chart(title, table, colours_of(labels))
+                charts.setdefault(title, new).cells[place, label] = cells[column]
+            elif place == firsts.setdefault(title, place):
+                new = Chart(f"{title}, {place}", table, colours_of([place]))
+                charts.setdefault(title, new).cells[label, place] = cells[column]
+    return [*charts.values()][:MOST_CHARTS]
 
 
 def _differences(comparison: Comparison, display: Display) -> list[Chart]:

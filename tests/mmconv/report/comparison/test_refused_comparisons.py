@@ -230,10 +230,11 @@ async def test_other_pictures_of_the_same_names_are_refused(tmp_path: Path) -> N
 async def test_what_cannot_be_compared_at_all_is_refused(tmp_path: Path) -> None:
     first = await make_run("convbench", tmp_path / "a", limit=2)
     text = await make_run("fbbench", tmp_path / "b")
-    with pytest.raises(ConfigError, match="a run of convbench"):
-        compare([first, text])
-    with pytest.raises(ConfigError, match="at least two"):
-        compare([first])
+    for make in (compare, make_leaderboard):
+        with pytest.raises(ConfigError, match="a run of convbench"):
+            make([first, text])
+        with pytest.raises(ConfigError, match="at least two"):
+            make([first])
     with pytest.raises(ConfigError, match="named twice"):
         compare([first, first / "." / "tables" / ".."])
     with pytest.raises(ConfigError, match=r"no run found \(it has no spec\.json"):
