@@ -63,7 +63,7 @@ Several: TypeAlias = Annotated[tuple[Value, ...], BeforeValidator(_listed)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ratings:
-    """A metric whose values are ratings; `by_turn` draws a histogram for each turn."""
+    """A metric whose values are ratings; `by_turn` draws their distribution for each turn."""
 
     metric: str
     lowest: int
@@ -85,10 +85,11 @@ class Display:
     `turns` names turns (0: the whole conversation), `labels` conditions, metrics and rows. `rows`
     maps rows of the first tables to their condition and turn: a picture has a place for each turn
     and a colour for each condition. `maps` are tables whose rows are the values of a tag in one
-    turn: they become heat maps. `ratings` become histograms. `lists` are tags with several values,
-    with their separator. The list of samples shows `metric`, by default the first one. `given`
-    labels an answer that the model did not give. `marks` reads from the tables what they say about
-    single samples, `verdict` words a verdict from the call's id, its label and its scores.
+    turn: they become heat maps. Of `ratings` the distribution is drawn. `lists` are tags with
+    several values, with their separator. The list of samples shows `metric`, by default the first
+    one. `given` labels an answer that the model did not give. `marks` reads from the tables what
+    they say about single samples, `verdict` words a verdict from the call's id, its label and its
+    scores.
     """
 
     turns: Mapping[int, str] = field(default_factory=dict)

@@ -42,9 +42,13 @@ def check_unchanged(
     if not finished and not (folder / TRANSCRIPTS).exists():
         return
     saved = _read(read_manifest, folder)
-    more = (finished or scored) and stats.lost > _lost(folder)
     losses = []
-    if stats.unrequested and (more or saved is None or _changes(saved, today)):
+    if stats.unrequested and (
+        saved is None
+        or _changes(saved, today)
+        # the calls of the run are only read if they matter
+        or ((finished or scored) and stats.lost > _lost(folder))
+    ):
         state = "finished" if finished else "stopped"
         calls = f"{store} has no reply to {stats.unrequested} of its calls now"
         losses.append(f"the run was {state}, and {calls}")

@@ -304,5 +304,5 @@ class RunFolder:
             f"- **every call**: `{TRANSCRIPTS}`; **versions and hashes**: `{MANIFEST}`",
             "",
         ]
-        printed = all_to_markdown([table for table in tables if not table.detail], TABLES)
+        printed = all_to_markdown([table for table in tables if not table.detail])
         write_file(self.path / REPORT, "\n".join([*head, printed]))

@@ -58,30 +58,22 @@ def show_tables(
     Their folder goes to standard error: standard output is left to programs that read there.
     """
     shown = tables if printed is None else printed
-    print_tables(shown, form, intervals=intervals, folder=out)
+    print_tables(shown, form, intervals=intervals)
     if out is not None:
         write_tables(out, tables)
         click.echo(f"The tables are in {out}", err=True)
 
 
-def print_tables(
-    tables: Sequence[Table], form: str, *, intervals: bool = False, folder: Path | None = None
-) -> None:
+def print_tables(tables: Sequence[Table], form: str, *, intervals: bool = False) -> None:
     """Print all tables, `detail` ones too.
 
     As `json` they are one object, see `as_printed`; in CSV, a line `# name` stands before each.
-    `folder` is where they are written too: a `table` with a long list of what is missing points
-    there.
     """
     if form == "json":
         document = as_printed(tables, intervals=intervals)
         click.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2))
     elif form == "table":
-
-        def elsewhere(name: str) -> str:
-            return "--format md" if folder is None else f"{folder / name}.txt"
-
-        click.echo(all_to_text(tables, terminal_width(), elsewhere), nl=False)
+        click.echo(all_to_text(tables, terminal_width()), nl=False)
     else:
         click.echo("\n".join(_rendered(table, form) for table in tables), nl=False)
 
@@ -97,13 +89,13 @@ def print_result(tables: Sequence[Table], notes: Sequence[str], folder: Path) ->
 
     shown = next((table for table in tables if not table.detail), None)
     if shown is not None:
-        written = folder / TABLES / f"{shown.name}.txt"
         elsewhere = {*shared_notes(tables), *run_warnings(tables), *notes, INTERVALS}
         own = tuple(note for note in shown.notes if note not in elsewhere)
-        text = to_text(replace(shown, notes=own), terminal_width(), str(written))
-        lines = text.splitlines()
+        lines = to_text(replace(shown, notes=own), terminal_width()).splitlines()
         if len(lines) > MOST_LINES:
-            lines[MOST_LINES:] = [f"... {len(lines) - MOST_LINES} more lines: {written}"]
+            lines[MOST_LINES:] = [
+                f"... {len(lines) - MOST_LINES} more lines: {folder / TABLES / shown.name}.txt"
+            ]
         click.echo("\n".join(lines))
     for sentences in (run_findings(tables), (*run_warnings(tables), *notes)):
         if sentences:

@@ -24,8 +24,8 @@ from mmconv.report.findings import WARNING, comparison_findings, run_findings, r
 from mmconv.report.notes import ALIKE
 from mmconv.report.page.charts import Chart, Plot, colours_of, comparison_charts, run_charts
 from mmconv.report.page.curves import MOST, Curves, curves_of_runs, run_curves, share_scale
-from mmconv.report.page.grids import Grid, grid, heat_map, why_missing
-from mmconv.report.tables.cells import shared_notes
+from mmconv.report.page.grids import Grid, grid, heat_map
+from mmconv.report.tables.cells import missing_notes, shared_notes
 from mmconv.run_folder.layout import ModelSummary
 from mmconv.run_folder.saved_run import FinishedRun, read_finished
 from mmconv.stats import FEWEST_CLUSTERS, ScoreFrame
@@ -182,7 +182,7 @@ def rating_sections(content: Content) -> Iterator[Section]:
     for scale in content.display.ratings:
         ratings = [value for value in frame.select(metric=scale.metric).values if value is not None]
         if ratings:
-            plots += _histograms(frame, scale, content.display)
+            plots += _distributions(frame, scale, content.display)
             [(most, count)] = Counter(map(math.floor, ratings)).most_common(1)
             metric = f"{scale.metric}: " if len(content.display.ratings) > 1 else ""
             share = f"{100 * count / len(ratings):.0f} % of {len(ratings):,}"
@@ -196,7 +196,7 @@ def rating_sections(content: Content) -> Iterator[Section]:
         )
 
 
-def _histograms(frame: ScoreFrame, scale: Ratings, display: Display) -> list[Plot]:
+def _distributions(frame: ScoreFrame, scale: Ratings, display: Display) -> list[Plot]:
     pictures = []
     places = [str(at) for at in range(scale.lowest, scale.highest + 1)]
     table = Table(name="ratings", title="", columns=(*places,), rows={})
@@ -258,7 +258,8 @@ def _all_tables(content: Content) -> Iterator[Section]:
             title="All tables",
             folded=tuple(
                 grid(
-                    table, notes=[*(n for n in table.notes if n not in known), *why_missing(table)]
+                    table,
+                    notes=[*(n for n in table.notes if n not in known), *missing_notes(table)],
                 )
                 for table in tables
             ),

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
+from typing import TypeAlias
 
 from mmconv.benchmarks.base.layouts import supported_digits
 from mmconv.benchmarks.options import Display
 from mmconv.core.types import Cell, Table
 from mmconv.report.tables.cells import cell_parts, missing_notes, word_reasons
-from mmconv.run_folder.layout import TABLES
 from mmconv.stats import FEWEST_CLUSTERS
 
 STAR = "*"
@@ -34,30 +35,29 @@ class Shown:
     few: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
-    """One row: its name, its cells, and a link within the page."""
-
-    name: str
-    cells: tuple[Shown | None, ...]
-    link: str = ""
+Lines: TypeAlias = Mapping[str, tuple[Shown | None, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grid:
-    """A printed table; `groups` are titles with their numbers of columns; `more` rows are cut."""
+    """A printed table: the cells of each row by its name.
+
+    `groups` are titles with their numbers of columns; `more` rows are cut; `link` with the name of
+    a row is a link within the page.
+    """
 
     id: str
     title: str
     columns: tuple[str, ...]
-    lines: tuple[Line, ...]
+    lines: Lines
     notes: tuple[str, ...] = ()
     groups: tuple[tuple[str, int], ...] = ()
     more: int = 0
+    link: str = ""
 
     def is_words(self, column: int) -> bool:
         """Whether the cells of a column are texts."""
-        cells = [cell for line in self.lines if (cell := line.cells[column])]
+        cells = [cell for line in self.lines.values() if (cell := line[column])]
         return bool(cells) and all(cell.words for cell in cells)
 
 
@@ -82,28 +82,27 @@ def grid(
         )
         for column in table.columns
     }
-    lines = []
+    lines: dict[str, tuple[Shown | None, ...]] = {}
     for name, row in table.rows.items():
         cells = [
             shown(row.get(column), replace(table, digits=digits[column]))
             for column in table.columns
         ]
-        marked = (
+        lines[name] = tuple(
             replace(cell, value=f"{cell.value} {STAR}")
             if cell and (name, column) in starred
             else cell
             for cell, column in zip(cells, table.columns, strict=True)
         )
-        lines.append(Line(name=name, cells=tuple(marked)))
-    size, lines = _same_size(lines)
+    size, shown_lines = _same_size(lines)
     if notes is None:
-        notes = (*table.notes, *why_missing(table))
+        notes = (*table.notes, *missing_notes(table))
     stars = [f"{STAR} significant at the 5 % level (Holm's correction)"] if starred else []
     return Grid(
         id=table.name,
         title=table.title,
         columns=table.columns,
-        lines=tuple(lines[:most]),
+        lines=dict(islice(shown_lines.items(), most)),
         notes=(*size, *notes, *stars),
         more=max(0, len(lines) - most),
     )
@@ -122,11 +121,6 @@ def column_digits(cells: Iterable[Cell], most: int) -> int:
     return digits[len(digits) // 2] if digits else most
 
 
-def why_missing(table: Table) -> list[str]:
-    """What a table misses and why: the most frequent reasons if there are many."""
-    return missing_notes(table, f"{TABLES}/{table.name}.txt")
-
-
 def shown(cell: Cell | None, table: Table) -> Shown | None:
     """A cell as texts, rounded like its table."""
     if cell is None:
@@ -138,14 +132,14 @@ def shown(cell: Cell | None, table: Table) -> Shown | None:
     return Shown(value=value, interval=interval, counts=parts[2], why=word_reasons(cell.missing))
 
 
-def _same_size(lines: list[Line]) -> tuple[list[str], list[Line]]:
-    counts = [cell.counts for line in lines for cell in line.cells if cell and cell.counts]
+def _same_size(lines: Lines) -> tuple[list[str], Lines]:
+    counts = [cell.counts for line in lines.values() for cell in line if cell and cell.counts]
     if len(counts) < 2 or len({*counts}) > 1 or "missing" in counts[0]:
         return [], lines
-    bare = [
-        replace(line, cells=tuple(cell and replace(cell, counts="") for cell in line.cells))
-        for line in lines
-    ]
+    bare = {
+        name: tuple(cell and replace(cell, counts="") for cell in line)
+        for name, line in lines.items()
+    }
     return [f"{counts[0]} throughout."], bare
 
 
@@ -164,16 +158,13 @@ def heat_map(table: Table, tag: str, turn: int, display: Display) -> Grid:
         title=f"Turn {turn}, {display.turns.get(turn, tag)}",
         columns=tuple(display.labels.get(condition, condition) for _, _, condition in columns),
         groups=(("", 1), *groups.items()),
-        lines=tuple(
-            Line(
-                name=name,
-                cells=tuple(
-                    _shaded(row.get(column), table, ends[group]) for column, group, _ in columns
-                ),
-                link=f"{tag}={turn}:{name}",
+        lines={
+            name: tuple(
+                _shaded(row.get(column), table, ends[group]) for column, group, _ in columns
             )
             for name, row in table.rows.items()
-        ),
+        },
+        link=f"{tag}={turn}:",
     )
 
 

@@ -37,7 +37,7 @@ _OF_A_RUN = re.compile(rf"(.+): ((?:{'|'.join(pattern for pattern, _ in _WORDS)}
 NONE = "–"
 
 LONG = 300
-"""Characters of notes on missing values; longer ones are shortened if the rest is elsewhere."""
+"""Characters of notes on missing values; longer ones are shortened."""
 
 MOST_REASONS = 4
 
@@ -84,11 +84,11 @@ def word_reasons(missing: Mapping[str, int]) -> str:
     return _list_counts(_count_words(missing).most_common())
 
 
-def missing_notes(table: Table, elsewhere: str | None = None) -> list[str]:
+def missing_notes(table: Table) -> list[str]:
     """What is missing and why: a note for the rows and columns that miss the same.
 
-    With `elsewhere`, the file that has all reasons, long notes are replaced by the most frequent
-    ones. Counts are the largest of one cell then: several cells may miss the same samples.
+    Long notes are replaced by the most frequent reasons. Counts are the largest of one cell then:
+    several cells may miss the same samples.
     """
     groups: dict[str, list[str]] = {}
     for name, row in table.rows.items():
@@ -104,7 +104,7 @@ def missing_notes(table: Table, elsewhere: str | None = None) -> list[str]:
         if columns:
             groups.setdefault("; ".join(parts), []).append(name)
     notes = [f"missing in {'; '.join(names)}: {reasons}" for reasons, names in groups.items()]
-    if elsewhere is None or sum(map(len, notes)) <= LONG:
+    if sum(map(len, notes)) <= LONG:
         return notes
     largest: Counter[RunAndWords] = Counter()
     for cell in (cell for row in table.rows.values() for cell in row.values() if cell.missing):
@@ -112,12 +112,12 @@ def missing_notes(table: Table, elsewhere: str | None = None) -> list[str]:
     text = _list_counts(largest.most_common(MOST_REASONS))
     if (others := len(largest) - MOST_REASONS) > 0:
         text += f"; fewer for {others} other reason{'s' if others > 1 else ''}"
-    return [f"missing, at most in one cell: {text} (all of them: {elsewhere})"]
+    return [f"missing, at most in one cell: {text} (CSV and JSON have all of them)"]
 
 
-def notes_below(table: Table, elsewhere: str | None = None) -> list[str]:
+def notes_below(table: Table) -> list[str]:
     """The notes of a table and those on what is missing, after an empty line if there are any."""
-    notes = [*table.notes, *missing_notes(table, elsewhere)]
+    notes = [*table.notes, *missing_notes(table)]
     return ["", *notes] if notes else []
 
 

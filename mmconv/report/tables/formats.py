@@ -37,8 +37,8 @@ _FORMULA = re.compile(r"'*[=+\-@\t\r]")
 """Text that begins with one of these signs is a formula to spreadsheets."""
 
 
-def to_markdown(table: Table, elsewhere: str | None = None) -> str:
-    """A pipe table under its title, with the notes as a list; `elsewhere` as in `missing_notes`."""
+def to_markdown(table: Table) -> str:
+    """A pipe table under its title, with the notes as a list."""
     check_table(table)
 
     def line(cells: Iterable[str]) -> str:
@@ -54,7 +54,7 @@ def to_markdown(table: Table, elsewhere: str | None = None) -> str:
     for name, row in table.rows.items():
         cells = (" ".join(filter(None, cell_parts(row.get(c), table))) for c in table.columns)
         lines.append(line([in_markdown(name), *map(in_markdown, cells)]))
-    notes = [f"- {in_markdown(note)}" if note else "" for note in notes_below(table, elsewhere)]
+    notes = [f"- {in_markdown(note)}" if note else "" for note in notes_below(table)]
     return "\n".join([*lines, *notes]) + "\n"
 
 
@@ -63,8 +63,8 @@ def in_markdown(text: str) -> str:
     return _MARKDOWN.sub(r"\\\1", one_line(text))
 
 
-def all_to_markdown(tables: Sequence[Table], folder: str) -> str:
-    """Several tables, whose files are in `folder`; shared notes are numbered at the end."""
+def all_to_markdown(tables: Sequence[Table]) -> str:
+    """Several tables; shared notes are numbered at the end."""
     numbers = {note: number for number, note in enumerate(shared_notes(tables), start=1)}
     texts = []
     for table in tables:
@@ -73,8 +73,7 @@ def all_to_markdown(tables: Sequence[Table], folder: str) -> str:
         if references:
             many = "s" if len(references) > 1 else ""
             notes.append(f"See note{many} {', '.join(map(str, references))} at the end.")
-        text = to_markdown(replace(table, notes=tuple(notes)), f"{folder}/{table.name}.md")
-        texts.append(text)
+        texts.append(to_markdown(replace(table, notes=tuple(notes))))
     if numbers:
         listed = (f"{number}. {in_markdown(note)}" for note, number in numbers.items())
         texts.append("\n".join(["**Notes**", "", *listed]) + "\n")

@@ -8,7 +8,7 @@ each with the names of the rows.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 
@@ -57,8 +57,8 @@ class _Column:
         return text + blanks if self.is_text else blanks + text
 
 
-def to_text(table: Table, width: float = math.inf, elsewhere: str | None = None) -> str:
-    """The table under its title, and its notes; `elsewhere` as in `missing_notes`."""
+def to_text(table: Table, width: float = math.inf) -> str:
+    """The table under its title, and its notes."""
     check_table(table)
     names = _Column(title="", cells=[one_line(name) for name in table.rows], is_text=True)
     # as many columns next to each other as fit when they are folded, always with the names
@@ -71,21 +71,18 @@ def to_text(table: Table, width: float = math.inf, elsewhere: str | None = None)
     lines = [*fold(table.title, width)]
     for block in blocks:
         lines += ["", *_block_lines(block, width)]
-    for note in notes_below(table, elsewhere):
+    for note in notes_below(table):
         lines += fold(note, width, _HANGING)
     return "\n".join(lines) + "\n"
 
 
-def all_to_text(
-    tables: Sequence[Table], width: float = math.inf, elsewhere: Callable[[str], str] | None = None
-) -> str:
-    """Several tables as plain text; shared notes once at the end, `elsewhere` by table name."""
+def all_to_text(tables: Sequence[Table], width: float = math.inf) -> str:
+    """Several tables as plain text; shared notes once at the end."""
     shared = shared_notes(tables)
     texts = [
         to_text(
             replace(table, notes=tuple(note for note in table.notes if note not in shared)),
             width,
-            elsewhere and elsewhere(table.name),
         )
         for table in tables
     ]

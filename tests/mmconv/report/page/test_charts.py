@@ -71,7 +71,7 @@ def test_a_compact_table_has_the_digits_that_its_intervals_support() -> None:
     shown = []
     for rows in (wide, narrow):
         [chart] = run_charts([table(rows)], PLAIN, "alpha")
-        [cell] = chart.grid().lines[0].cells
+        [[cell]] = chart.grid().lines.values()
         assert cell is not None
         shown.append((cell.value, cell.interval))
     assert shown == [("80", "27 to 100"), ("9.05", "8.65 to 9.45")]
@@ -87,7 +87,7 @@ async def test_several_runs_have_a_colour_each_and_significant_differences_a_sta
     assert direct.series == ["sharp", "blurred"]
     assert "creation, perfect reasoning" in direct.places
     assert differences.series == ["blurred"]
-    starred = {line.name for line in differences.grid().lines if STAR in str(line.cells)}
+    starred = {name for name, cells in differences.grid().lines.items() if STAR in str(cells)}
     assert starred == {
         content.display.name_row(each.row)
         for each in comparison.differences

@@ -1,4 +1,4 @@
-"""Behind the overview: histograms of ratings, heat maps, tables and what their cells tell."""
+"""Behind the overview: how ratings are distributed, heat maps, tables and what their cells tell."""
 
 from __future__ import annotations
 
@@ -81,9 +81,8 @@ def test_a_heat_map_shows_sizes_and_marks_small_ones() -> None:
     grid = heat_map(table, "category", 1, display)
     assert (grid.title, grid.columns) == ("Turn 1, look", ("free", "perfect", "free"))
     assert grid.groups == (("", 1), ("direct", 2), ("pairwise", 1))
-    [line] = grid.lines
-    assert line.link == "category=1:Count"
-    shown = [(c.value, c.size, c.few, c.shade) for c in line.cells if c]
+    assert (grid.link, [*grid.lines]) == ("category=1:", ["Count"])
+    shown = [(c.value, c.size, c.few, c.shade) for c in grid.lines["Count"] if c]
     assert shown == [
         ("5.50", "5", False, 0.0),
         ("8.00", "2/3", True, 1.0),
@@ -113,12 +112,12 @@ def test_cells_are_rounded_as_elsewhere_and_tell_what_is_missing() -> None:
         signed=True,
     )
     made = grid(table)
-    first, words = made.lines[0].cells
+    first, words = made.lines["x"]
     assert first is not None
     assert words is not None
     assert (first.value, first.interval, first.counts) == ("+0.13", "−0.50 to +0.50", "n = 3")
     assert words.words
-    missing, nothing = made.lines[1].cells
+    missing, nothing = made.lines["y"]
     assert missing is not None
     assert (missing.value, missing.why) == ("–", "2 with an unreadable verdict")
     assert made.notes[-1].endswith(": 2 with an unreadable verdict")
@@ -131,12 +130,12 @@ def test_numbers_of_tokens_have_separators_and_a_price_is_not_made_up() -> None:
         | {"model": "m", "failures": {}, "cost_usd": None, "total_cost_usd": None}
         | {"total_input_tokens": 5723795}
     )
-    [line] = grid(cost_table({"judge": role})).lines
-    assert "5,723,795" in [cell.value for cell in line.cells if cell]
+    cells = grid(cost_table({"judge": role})).lines["judge"]
+    assert "5,723,795" in [cell.value for cell in cells if cell]
     untold = role.model_copy(update={"requested": 3, "cached": 2, "total_unmetered": 4})
     for each, told in (
         (role, "price not set"),
         (untold, "price unknown: 4 of 5 calls without token counts"),
     ):
-        [line] = grid(cost_table({"judge": each})).lines
-        assert told in [cell.value for cell in line.cells if cell]
+        cells = grid(cost_table({"judge": each})).lines["judge"]
+        assert told in [cell.value for cell in cells if cell]

@@ -104,12 +104,12 @@ def test_a_report_numbers_the_notes_that_several_tables_have() -> None:
         replace(TABLE, name="two", notes=(shared[0],)),
         replace(TABLE, name="three", notes=(shared[1],)),
     ]
-    text = all_to_markdown(tables, "tables")
+    text = all_to_markdown(tables)
     assert text.endswith(f"\n**Notes**\n\n1. {shared[1]}\n2. {shared[0]}\n")
     assert [text.count(note) for note in shared] == [1, 1]
     assert text.count("- Its own.\n- See notes 1, 2 at the end.\n") == 1
     assert text.count("- See note 2 at the end.\n") == 1
-    assert "**Notes**" not in all_to_markdown(tables[:1], "tables")
+    assert "**Notes**" not in all_to_markdown(tables[:1])
 
 
 def test_what_programs_read_has_no_separators() -> None:
