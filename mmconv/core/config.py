@@ -59,11 +59,13 @@ _SEEDS: dict[str, Any] = {"ge": -(2**63), "lt": 2**63}
 Replicas: TypeAlias = Annotated[StrictInt, Field(gt=0)] | Literal["auto"]
 
 
-class _Frozen(BaseModel):
+class Strict(BaseModel):
+    """Fields that never change; others are refused."""
+
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class SamplingSpec(_Frozen):
+class SamplingSpec(Strict):
     """Overrides of a benchmark's sampling; fields that are not set keep the benchmark's values.
 
     `temperature` and `top_p` may be null: then the server's default applies.
@@ -81,7 +83,7 @@ class SamplingSpec(_Frozen):
         return {name: value for name, value in dump(self).items() if name in self.model_fields_set}
 
 
-class PriceSpec(_Frozen):
+class PriceSpec(Strict):
     """Price per million tokens, in US dollars. The default of `cached_input` is `input`."""
 
     input: float = Field(ge=0)
@@ -89,7 +91,7 @@ class PriceSpec(_Frozen):
     output: float = Field(ge=0)
 
 
-class ImageTokens(_Frozen):
+class ImageTokens(Strict):
     """How many tokens an image takes: the sum of the fields that are set, at most `most`."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
@@ -128,7 +130,7 @@ class ImageTokens(_Frozen):
         return " and ".join(text for text, is_set in terms.items() if is_set) + bound
 
 
-class AboutSpec(_Frozen):
+class AboutSpec(Strict):
     """Metadata from a model's card that helps to choose a model; it changes no request."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
@@ -144,7 +146,7 @@ class AboutSpec(_Frozen):
     each `patch` x `patch` pixels, or `tile` for each of OpenAI's tiles; no more than `most`."""
 
 
-class RayOptions(_Frozen):
+class RayOptions(Strict):
     """Options of `provider: ray`, the long form of a model file with `replicas`."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
@@ -161,7 +163,7 @@ class RayOptions(_Frozen):
     """What that provider takes."""
 
 
-class ModelSpec(_Frozen):
+class ModelSpec(Strict):
     """A model as data: which provider runs it, and how.
 
     `about` is not part of a run, and never written to its files. `provider: ray` is read as the
@@ -250,7 +252,7 @@ CANDIDATE = "candidate"
 """The role that every benchmark has: the model that is evaluated."""
 
 
-class RunSpec(_Frozen):
+class RunSpec(Strict):
     """One run of one benchmark: everything that decides its numbers, and nothing else.
 
     - `models` maps model roles (candidate, judge) to models; a model file without `name` is named

@@ -59,11 +59,13 @@ Stop: TypeAlias = Annotated[str, Field(min_length=1)]
 """A text at which an answer ends. An empty one would end it before it begins."""
 
 
-class _Shape(BaseModel):
+class Shape(BaseModel):
+    """A part of a request in OpenAI's protocols, whose values are not converted."""
+
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-class _Cacheable(_Shape):
+class _Cacheable(Shape):
     """What Anthropic's clients mark for its cache. It changes no answer and is ignored."""
 
     cache_control: dict[str, Any] | None = None
@@ -76,7 +78,7 @@ class TextPart(_Cacheable):
     text: str
 
 
-class ImageUrl(_Shape):
+class ImageUrl(Shape):
     """An image: `image:<id>`, a data URI, or an https URL if the server allows it.
 
     `detail` is the model's own policy. "low" would be another size and is refused.
@@ -132,7 +134,7 @@ ChatMessage: TypeAlias = Annotated[
 ]
 
 
-class JsonSchema(_Shape):
+class JsonSchema(Shape):
     """A JSON schema that the answer must match."""
 
     name: str = "reply"
@@ -141,19 +143,19 @@ class JsonSchema(_Shape):
     strict: bool | None = None
 
 
-class TextFormat(_Shape):
+class TextFormat(Shape):
     """Any text."""
 
     type: Literal["text"]
 
 
-class ObjectFormat(_Shape):
+class ObjectFormat(Shape):
     """A JSON object of any fields. Only for models whose backend guides their output."""
 
     type: Literal["json_object"]
 
 
-class SchemaFormat(_Shape):
+class SchemaFormat(Shape):
     """JSON that matches a schema. Only for models whose backend guides their output."""
 
     type: Literal["json_schema"]
@@ -164,14 +166,14 @@ Format: TypeAlias = Annotated[TextFormat | ObjectFormat | SchemaFormat, Field(di
 """The format of an answer."""
 
 
-class StreamOptions(_Shape):
+class StreamOptions(Shape):
     """What a stream holds besides the text."""
 
     include_usage: bool = False
     include_obfuscation: Literal[False] | None = None
 
 
-class ChatRequest(_Shape):
+class ChatRequest(Shape):
     """A chat completion to create.
 
     Fields left out are as in the model's file; otherwise `max_tokens` is 1024, and temperature and

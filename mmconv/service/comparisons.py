@@ -10,11 +10,12 @@ from typing import Annotated, Literal
 
 import orjson
 from fastapi import APIRouter, Query
-from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt, StrictStr
+from pydantic import BaseModel, Field, StrictFloat, StrictInt, StrictStr
 from starlette.responses import Response
 
 from mmconv.api import AgreementTables, ComparedTables, RankedTables
 from mmconv.benchmarks.base.results import Scale
+from mmconv.core.config import Strict
 from mmconv.core.errors import InputError
 from mmconv.core.types import Table
 from mmconv.report.agreement.files import read_ratings
@@ -63,13 +64,11 @@ class RankQuery(CompareQuery):
     sort: Word | None = None
 
 
-class PersonRating(BaseModel):
+class PersonRating(Strict):
     """A person's rating of a sample: a number or a label. `turn` 0 is the whole conversation.
 
     `cluster` is the sample's dialogue, by default the sample.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     sample: str
     value: StrictInt | StrictFloat | StrictStr
@@ -80,15 +79,13 @@ class PersonRating(BaseModel):
     cluster: str | None = None
 
 
-class AgreementRequest(BaseModel):
+class AgreementRequest(Strict):
     """Ratings by people, compared with the judge's scores of a run, as `mmconv agree` does.
 
     `metric`, `condition`, `turn` and `tags` choose scores if the ratings do not. `level` is that of
     Krippendorff's alpha, `tie` the value of a tie. Intervals come from `replicates` bootstrap draws
     over dialogues.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     ratings: tuple[PersonRating, ...] = Field(min_length=1)
     metric: str | None = None

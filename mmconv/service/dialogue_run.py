@@ -11,7 +11,7 @@ from itertools import pairwise
 from statistics import fmean
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt
+from pydantic import Field, StrictBool, StrictInt
 
 from judges import read_verdict
 from mmconv.api import (
@@ -36,7 +36,7 @@ from mmconv.benchmarks.dialogue import (
     score_name,
 )
 from mmconv.benchmarks.dialogue import DialogueTurn as SampleTurn
-from mmconv.core.config import CANDIDATE, SamplingSpec
+from mmconv.core.config import CANDIDATE, SamplingSpec, Strict
 from mmconv.core.judges import JUDGE
 from mmconv.core.keys import hash_bytes
 from mmconv.core.plans import Finished, Plan
@@ -53,13 +53,11 @@ _JUDGED = ("gradings", "order", "prompts", "caption", "judge_sees_images", "retr
 """The fields that only a judge reads."""
 
 
-class DialogueTurn(BaseModel):
+class DialogueTurn(Strict):
     """What the user says, the correct answer, and criteria that a good answer satisfies.
 
     `images` (`image:<id>` or data URIs) are shown with this turn.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     instruction: Words
     reference: Words | None = None
@@ -67,10 +65,8 @@ class DialogueTurn(BaseModel):
     images: tuple[Words, ...] = ()
 
 
-class DialogueSettings(BaseModel):
+class DialogueSettings(Strict):
     """How dialogues are held and judged. See `DialogueRequest`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     model: Words
     system: Words | None = None
@@ -109,10 +105,8 @@ class DialogueSettings(BaseModel):
         }
 
 
-class DialogueContent(BaseModel):
+class DialogueContent(Strict):
     """What is said and shown. See `DialogueRequest`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     turns: tuple[DialogueTurn, ...] = Field(min_length=1)
     images: tuple[Words, ...] = ()

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 from starlette.responses import Response
 
 from judges import read_verdict
@@ -22,7 +22,7 @@ from mmconv.benchmarks.base.dataset import Choice, Dataset
 from mmconv.benchmarks.base.results import NOT_JUDGED
 from mmconv.benchmarks.base.sample import IMAGES, OpenImage
 from mmconv.benchmarks.registry import CLASSES, find_class
-from mmconv.core.config import CANDIDATE, ModelSpec
+from mmconv.core.config import CANDIDATE, ModelSpec, Strict
 from mmconv.core.errors import InputError, PlanError
 from mmconv.core.graph import check, dependencies
 from mmconv.core.judges import JUDGE
@@ -66,7 +66,7 @@ NOT_SENT = Image(sha256="0" * 64, media_type="", width=0, height=0)
 Role = Annotated[str, Field(pattern=r"^[\w-]{1,64}$")]
 
 
-class JudgementRequest(BaseModel):
+class JudgementRequest(Strict):
     """Replies to be judged as `benchmark` judges them, under one of its conditions.
 
     `GET /v1/prompts` lists the benchmarks with the fields of their samples and options. Images of
@@ -75,8 +75,6 @@ class JudgementRequest(BaseModel):
     whose replies are missing are left out. `calls` limits the judgements to these ids, such as
     `direct/turn_2`. `roles` names models besides the candidate that some of the replies are of.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     benchmark: Literal[tuple(CLASSES)]  # type: ignore[valid-type]
     judge: Words

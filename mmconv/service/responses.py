@@ -16,7 +16,6 @@ from fastapi import APIRouter, Request
 from pydantic import (
     AfterValidator,
     BaseModel,
-    ConfigDict,
     Discriminator,
     Field,
     Tag,
@@ -33,6 +32,7 @@ from mmconv.service.chat_protocol import (
     JsonSchema,
     Nothing,
     ObjectFormat,
+    Shape,
     TextFormat,
     usage_of,
 )
@@ -60,18 +60,14 @@ Off: TypeAlias = Annotated[
 """A switch that this server does not have. `Literal[False]` would take 0 as well."""
 
 
-class _Shape(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-
-class InputText(_Shape):
+class InputText(Shape):
     """Text of a message."""
 
     type: Literal["input_text"]
     text: str
 
 
-class InputImage(_Shape):
+class InputImage(Shape):
     """An image of a message: `image:<id>`, a data URI, or an https URL if the server allows it."""
 
     type: Literal["input_image"]
@@ -80,7 +76,7 @@ class InputImage(_Shape):
     file_id: None = None
 
 
-class OutputText(_Shape):
+class OutputText(Shape):
     """Text of an answer. Only `text` is shown to the model again."""
 
     type: Literal["output_text"]
@@ -89,7 +85,7 @@ class OutputText(_Shape):
     logprobs: list[Any] | None = None
 
 
-class MessageItem(_Shape):
+class MessageItem(Shape):
     """A message of the conversation."""
 
     type: Literal["message"] = "message"
@@ -112,7 +108,7 @@ class MessageItem(_Shape):
         return {"role": self.role, "content": content}
 
 
-class ReasoningItem(_Shape):
+class ReasoningItem(Shape):
     """Reasoning of an earlier answer. It is accepted and not shown to the model again."""
 
     type: Literal["reasoning"]
@@ -135,7 +131,7 @@ Item: TypeAlias = Annotated[
 """An item of the input. One without a type is a message."""
 
 
-class Reasoning(_Shape):
+class Reasoning(Shape):
     """How much a model reasons, for models that take it. `summary` has no effect."""
 
     effort: Word | None = None
@@ -149,7 +145,7 @@ class NamedFormat(JsonSchema):
     type: Literal["json_schema"]
 
 
-class TextOptions(_Shape):
+class TextOptions(Shape):
     """The form of an answer."""
 
     format: (
@@ -165,13 +161,13 @@ class TextOptions(_Shape):
         return None if self.format is None else self.format.model_dump()
 
 
-class ResponseStreamOptions(_Shape):
+class ResponseStreamOptions(Shape):
     """What a stream holds besides the answer."""
 
     include_obfuscation: Off | None = None
 
 
-class ResponseRequest(_Shape):
+class ResponseRequest(Shape):
     """A response to create, from a whole conversation.
 
     Nothing is stored: `store: true` and `previous_response_id` are refused. The default of a field

@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path, PurePath
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, StrictInt, ValidationError, model_validator
+from pydantic import BaseModel, Field, StrictInt, ValidationError, model_validator
 
 from mmconv.benchmarks.base import Benchmark
 from mmconv.benchmarks.options import (
@@ -27,7 +27,7 @@ from mmconv.benchmarks.options import (
     without_idle_judge,
 )
 from mmconv.benchmarks.registry import CLASSES, TITLES, find_class
-from mmconv.core.config import ModelSpec, RunSpec, SamplingSpec, accept_seats
+from mmconv.core.config import ModelSpec, RunSpec, SamplingSpec, Strict, accept_seats
 from mmconv.core.documents import describe_problems
 from mmconv.core.errors import ConfigError, DataError, InputError
 from mmconv.core.judges import JUDGE
@@ -47,7 +47,7 @@ from mmconv.service.settings import DataSpec, Settings
 log = logging.getLogger(__name__)
 
 
-class RunRequest(BaseModel):
+class RunRequest(Strict):
     """A run of a benchmark: the dataset, and a model for each role.
 
     `data` is the id of a dataset that the token sent, or, as the models are, a name that the
@@ -57,8 +57,6 @@ class RunRequest(BaseModel):
     The run's state is posted to the URL `webhook` when it has ended, signed as Standard Webhooks
     are; a run that was posted before keeps its webhook.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     data: str
     models: Mapping[str, str] = Field(min_length=1, max_length=16)

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Final
 import orjson
 from fastapi import APIRouter, Header, Query
 from fastapi import Path as InPath
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from pydantic_core import to_jsonable_python
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
@@ -25,6 +25,7 @@ from mmconv.api import RunInfo
 from mmconv.benchmarks.base import Benchmark
 from mmconv.benchmarks.options import as_new
 from mmconv.core.atomic_writes import write_file
+from mmconv.core.config import Strict
 from mmconv.core.errors import InputError, StoreError
 from mmconv.core.run_stats import JobState, Progress
 from mmconv.engine.run import Evaluation
@@ -155,10 +156,8 @@ async def _respond(
     return json_response(await asyncio.to_thread(run_info, shared, job), status, headers)
 
 
-class Notes(BaseModel):
+class Notes(Strict):
     """A run's note, and tags to find it by. An empty text or list removes them."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     note: Annotated[str, Field(max_length=4000)] | None = None
     tags: tuple[Tag, ...] | None = Field(default=None, max_length=16)

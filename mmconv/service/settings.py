@@ -12,8 +12,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import (
-    BaseModel,
-    ConfigDict,
     Field,
     IPvAnyNetwork,
     field_validator,
@@ -21,7 +19,7 @@ from pydantic import (
 )
 
 from images import Limits
-from mmconv.core.config import ModelSpec, database_url, load_model
+from mmconv.core.config import ModelSpec, Strict, database_url, load_model
 from mmconv.engine.run import Place
 
 Scope = Literal["read", "chat", "run", "admin"]
@@ -42,11 +40,7 @@ Name = Annotated[str, Field(pattern=NAME)]
 """A name that is valid in a URL and as a folder."""
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Sizes(_Frozen):
+class Sizes(Strict):
     """Limits of a request. Larger ones are refused before they take up memory.
 
     `body_bytes` bounds the body, `json_values` the values in it, `image_*` one image (bytes of its
@@ -84,7 +78,7 @@ class Sizes(_Frozen):
         )
 
 
-class Allowance(_Frozen):
+class Allowance(Strict):
     """What one token may use; None means unlimited.
 
     `queued_calls` bounds the calls to models that wait or run for its synchronous requests, even
@@ -100,7 +94,7 @@ class Allowance(_Frozen):
     watchers: int = Field(default=32, gt=0)
 
 
-class TokenSpec(_Frozen):
+class TokenSpec(Strict):
     """A bearer token, by its SHA-256 (hex). `name` owns what is uploaded and run."""
 
     name: Name
@@ -109,7 +103,7 @@ class TokenSpec(_Frozen):
     limits: Allowance | None = None
 
 
-class DataSpec(_Frozen):
+class DataSpec(Strict):
     """A dataset that runs may name: a benchmark and the options that locate its files.
 
     A run may add options, and cannot change these.
@@ -119,7 +113,7 @@ class DataSpec(_Frozen):
     options: Mapping[str, Any] = Field(default_factory=dict)
 
 
-class Settings(_Frozen):
+class Settings(Strict):
     """All settings of a server.
 
     `models` maps public names to models: a shipped name, a YAML path, `provider/model`, or the
