@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
 
-from mmconv.core.config import RunSpec
+from mmconv.core.config import RunSpec, Strict
 from mmconv.core.errors import ConfigError
 from mmconv.core.types import BY_HOST, FINGERPRINT
 
@@ -39,10 +39,8 @@ REPORT = "report.md"
 PAGE = "report.html"
 
 
-class Shard(BaseModel):
+class Shard(Strict):
     """One of `count` equal parts of a run's samples: those with number % count == index."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     index: int = Field(default=0, ge=0)
     count: int = Field(default=1, gt=0)
@@ -96,7 +94,7 @@ class Start(Specified):
     samples: tuple[str, ...] | None = None
 
 
-class Manifest(BaseModel):
+class Manifest(Strict):
     """`MANIFEST`: the provenance of a run.
 
     - `models`: fingerprints by role; `about_models`: more metadata from providers (chat template);
@@ -106,8 +104,6 @@ class Manifest(BaseModel):
     - `gone`: keys of samples that the run chose and that its data no longer have;
     - `packages`: versions.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     run: str
     benchmark: str
@@ -132,14 +128,12 @@ class Manifest(BaseModel):
         return tuple(sorted(bare))
 
 
-class ModelSummary(BaseModel):
+class ModelSummary(Strict):
     """The calls, tokens and costs (US dollars) of a model role.
 
     Costs are None without a price, or with `unmetered` calls, which have no token counts. They
     never include `timed_out` attempts.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     model: str
     requested: int = Field(validation_alias=AliasChoices("requested", "asked"))
@@ -163,13 +157,11 @@ class ModelSummary(BaseModel):
     total_cost_usd: float | None
 
 
-class RunSummary(BaseModel):
+class RunSummary(Strict):
     """`SUMMARY`: the end of a run's last session, and the counts by role.
 
     Seconds and counts are of that session; only the totals include replies cached before.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     complete: bool
     seconds: float
