@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from judges.template import Prompt, Slot
 from mmconv.core.errors import Unparsed
@@ -40,6 +41,13 @@ class Extraction:
 
     prompt: Prompt
     parser: Parser
+    _filled: dict[str, tuple[Message, ...]] = field(default_factory=dict, init=False, compare=False)
+
+    def messages(self, judgement: str) -> tuple[Message, ...]:
+        """The prompt about the reply to the call of this id, which many samples have."""
+        if judgement not in self._filled:
+            self._filled[judgement] = self.prompt.fill({"judgement": Ref(call=judgement)})
+        return self._filled[judgement]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +105,7 @@ class Judge:
             yield Call(
                 id=f"{call_id}~extract",
                 model=self.model,
-                messages=self.extraction.prompt.fill({"judgement": Ref(call=call_id)}),
+                messages=self.extraction.messages(call_id),
                 sampling=self.sampling,
                 parser=self.extraction.parser,
                 prompt=self.extraction.prompt.label,
@@ -138,13 +146,18 @@ def read_reply(call: Call, reply: Reply) -> Verdict:
     if call.parser is None:
         raise ValueError(f"call {call.id!r} has no parser, so it holds no verdict")
     if reply.finish not in CUT_OFF:
-        return call.parser(reply.text)
+        return _parse(call.parser, reply.text)
     text = _LAST_NUMBER.sub("", reply.text)
     verdict = _parsed(call.parser, text)
     if verdict is None or (call.verdict_last and not _ends_with_verdict(call.parser, text)):
         how = "cut off" if reply.finish == "length" else "held back by a filter"
         raise Unparsed(f"{how} before its verdict")
     return verdict
+
+
+@lru_cache(maxsize=1024)  # a reply is read when it comes, for its record, and for its score
+def _parse(parser: Parser, text: str) -> Verdict:
+    return parser(text)
 
 
 def is_settled(call: Call, reply: Reply) -> bool:

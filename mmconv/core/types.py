@@ -133,7 +133,7 @@ class Verdict:
 
 
 Parser: TypeAlias = Callable[[str], Verdict]
-"""Reads a reply's text as a verdict, or raises `Unparsed`. Pure."""
+"""Reads a reply's text as a verdict, or raises `Unparsed`. Pure and hashable, as functions are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
