@@ -85,7 +85,25 @@ def layouts(levels: Sequence[int]) -> Iterator[Layout]:
         findings=_breaks,
         digits=1,
     )
-    yield from _splits(levels)
+    by_level = partial(
+        Layout,
+        columns={"level": tuple(map(str, levels))},
+        column_label="level {level}",
+        digits=1,
+        detail=True,
+    )
+    by_family = partial(by_level, rows={"family": None}, row_label="{family}, {name}")
+    title = "Right answers by level (%)"
+    yield by_level("levels", title, of="levels", notes=(BROKEN,), axis=AXIS)
+    yield by_family("families_by_level", "Right answers by family and level (%)", of="levels")
+    yield Layout(
+        "families",
+        "Right answers by family (%)",
+        of="levels",
+        columns={"family": None},
+        digits=1,
+        detail=True,
+    )
     yield Layout("deltas", "What perfect earlier turns change", findings=largest_gain, digits=1)
     yield Layout(
         "attribution_net",
@@ -108,43 +126,7 @@ def layouts(levels: Sequence[int]) -> Iterator[Layout]:
         columns="name",
         detail=True,
     )
-    yield Layout(
-        "guesses",
-        "How often guesses are right, by family and level (%)",
-        rows={"family": None},
-        row_label="{family}, {name}",
-        columns={"level": tuple(map(str, levels))},
-        column_label="level {level}",
-        digits=1,
-        detail=True,
-    )
-
-
-def _splits(levels: Sequence[int]) -> Iterator[Layout]:
-    """Right answers by level and family."""
-    by_level = partial(
-        Layout,
-        of="levels",
-        columns={"level": tuple(map(str, levels))},
-        column_label="level {level}",
-        digits=1,
-        detail=True,
-    )
-    yield by_level("levels", "Right answers by level (%)", notes=(BROKEN,), axis=AXIS)
-    yield by_level(
-        "families_by_level",
-        "Right answers by family and level (%)",
-        rows={"family": None},
-        row_label="{family}, {name}",
-    )
-    yield Layout(
-        "families",
-        "Right answers by family (%)",
-        of="levels",
-        columns={"family": None},
-        digits=1,
-        detail=True,
-    )
+    yield by_family("guesses", "How often guesses are right, by family and level (%)")
 
 
 def boards() -> Iterator[Layout]:
