@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -203,6 +204,7 @@ class RunStats:
 class Throughput:
     """The throughput of a run: calls answered within the last seconds, without cached ones."""
 
+    started: float = field(default_factory=time.monotonic)
     _marks: deque[tuple[float, int]] = field(default_factory=deque)
 
     def mark(self, now: float, stats: RunStats) -> None:
@@ -221,6 +223,30 @@ class Throughput:
         """Seconds that the calls of this number of plans still take; None if unknown."""
         left = stats.planned_in(plans) - stats.ended
         return left / self.rate if self.rate else None
+
+    def measure(self, stats: RunStats, plans: int) -> Progress:
+        """Note the counts now; the progress of a run of this number of plans."""
+        now = time.monotonic()
+        self.mark(now, stats)
+        left = self.seconds_left(stats, plans)
+        roles = stats.models.values()
+        return Progress(
+            calls=stats.ended,
+            planned=stats.planned_in(plans),
+            conversations=stats.finished,
+            total=plans,
+            replies=stats.replies,
+            requested=stats.requested,
+            cached=sum(role.cached for role in roles),
+            failed=sum(role.failed for role in roles),
+            skipped=sum(role.skipped for role in roles),
+            retried=sum(role.retried for role in roles),
+            input_tokens=sum(role.session.input for role in roles),
+            output_tokens=sum(role.session.output for role in roles),
+            rate=round(self.rate, 2),
+            seconds=round(now - self.started, 1),
+            seconds_left=None if left is None else round(left, 1),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,26 +275,3 @@ class Progress:
     rate: float = 0.0
     seconds: float = 0.0
     seconds_left: float | None = None
-
-    @classmethod
-    def of(cls, stats: RunStats, plans: int, pace: Throughput, seconds: float) -> Progress:
-        """The progress of a run of this number of plans, `seconds` after its start."""
-        left = pace.seconds_left(stats, plans)
-        roles = stats.models.values()
-        return cls(
-            calls=stats.ended,
-            planned=stats.planned_in(plans),
-            conversations=stats.finished,
-            total=plans,
-            replies=stats.replies,
-            requested=stats.requested,
-            cached=sum(role.cached for role in roles),
-            failed=sum(role.failed for role in roles),
-            skipped=sum(role.skipped for role in roles),
-            retried=sum(role.retried for role in roles),
-            input_tokens=sum(role.session.input for role in roles),
-            output_tokens=sum(role.session.output for role in roles),
-            rate=round(pace.rate, 2),
-            seconds=round(seconds, 1),
-            seconds_left=None if left is None else round(left, 1),
-        )

@@ -11,7 +11,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, nullcontext
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
@@ -25,7 +25,7 @@ from mmconv.core.config import CANDIDATE, RunSpec, database_url
 from mmconv.core.errors import ConfigError, StoreError
 from mmconv.core.judges import JUDGE, judge_roles
 from mmconv.core.plans import Finished, Plan, name_trial
-from mmconv.core.run_stats import Progress, RunStats, Throughput
+from mmconv.core.run_stats import RunStats, Throughput
 from mmconv.core.types import Call, Table
 from mmconv.engine import Runner
 from mmconv.engine.identity import identify
@@ -292,7 +292,8 @@ class Evaluation:
         """Run all plans and write their records; `results` then locks the folder."""
         try:
             async with _left_aside(output.records()) as records:
-                progress = output.progress(self._measure(runner.stats))
+                pace = Throughput()
+                progress = output.progress(partial(pace.measure, runner.stats, self.plan_count))
                 async with nullcontext() if runner.offline else progress:
                     complete = await self._drive(runner, records, page=page)
                 if not complete:
@@ -308,16 +309,6 @@ class Evaluation:
                 output.withdraw()
             raise
         return records, complete
-
-    def _measure(self, stats: RunStats) -> Callable[[], dict[str, Any]]:
-        pace, started = Throughput(), time.monotonic()
-
-        def measure() -> dict[str, Any]:
-            now = time.monotonic()
-            pace.mark(now, stats)
-            return asdict(Progress.of(stats, self.plan_count, pace, now - started))
-
-        return measure
 
     def changed(self) -> tuple[str, ...]:
         """Lines on files that changed, or packages that were upgraded, since the last session."""

@@ -62,7 +62,6 @@ class Work(ABC):
         self._job = job
         self._runner: Runner | None = None
         self._stopped = False
-        self._started = time.monotonic()
         self._pace = Throughput()
 
     @abstractmethod
@@ -89,10 +88,8 @@ class Work(ABC):
         """The fields of `Progress`, and what the job noted besides."""
         if self._runner is None:
             return {**self._job.progress, **asdict(Progress())}
-        stats, now = self._runner.stats, time.monotonic()
-        self._metrics.update(stats)
-        self._pace.mark(now, stats)
-        return asdict(Progress.of(stats, self._plans, self._pace, now - self._started))
+        self._metrics.update(self._runner.stats)
+        return asdict(self._pace.measure(self._runner.stats, self._plans))
 
     def stop(self) -> None:
         """Make no new calls: `run` returns as soon as the calls under way have ended."""
