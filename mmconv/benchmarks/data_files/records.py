@@ -219,9 +219,6 @@ def _record(where: str, value: Any) -> Record:
 
 # --- workbooks -----------------------------------------------------------------------------------
 
-Rows: TypeAlias = Iterator[Sequence[Any]]
-"""The values of a sheet's cells, row by row."""
-
 SHEET_ERRORS = frozenset({"#NULL!", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#N/A"})
 """The values of cells whose formula failed."""
 
@@ -289,7 +286,7 @@ def _fitting(path: Path, pages: Sequence[Any], columns: Collection[str]) -> Any:
     return best[0]
 
 
-def _rows(page: Any) -> Rows:
+def _rows(page: Any) -> Iterator[Sequence[Any]]:
     # some programs store a wrong size, and cells outside it would be lost
     page.reset_dimensions()
     for cells in page.iter_rows():
