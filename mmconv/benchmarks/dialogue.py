@@ -18,7 +18,7 @@ from pydantic import Field
 from judges import Judge
 from judges.template import Slot
 from mmconv.benchmarks.ablations.metrics import DELTAS, GIVEN, MEANINGS, QUANTITIES, ladder
-from mmconv.benchmarks.base.benchmark import Benchmark, ChatOptions, ImageOptions
+from mmconv.benchmarks.base.benchmark import Benchmark
 from mmconv.benchmarks.base.judges import CANDIDATE_AND_JUDGE
 from mmconv.benchmarks.base.layouts import Build, Layout
 from mmconv.benchmarks.base.metrics import Delta, Mean, Metric
@@ -29,7 +29,7 @@ from mmconv.benchmarks.convbench.data import Row, Side
 from mmconv.benchmarks.convbench.layouts import REFERENCES_COUNT, attribution
 from mmconv.benchmarks.convbench.metrics import DIRECT, PAIRWISE
 from mmconv.benchmarks.convbench.options import SCALE, GradingName
-from mmconv.benchmarks.options import Condition, Several
+from mmconv.benchmarks.options import ChatOptions, Condition, ImageOptions, Several
 from mmconv.core.errors import ConfigError, PlanError
 from mmconv.core.turns import Turn, chain
 from mmconv.core.types import Call, Part, Ref, Sampling, Score, Text

@@ -19,7 +19,7 @@ from pydantic import Field, model_validator
 
 from judges import Judge, Slot
 from judges.parsers.mtbench101 import bracketed_rating, first_bracketed_integer, is_out_of_range
-from mmconv.benchmarks.base.benchmark import Benchmark, ChatOptions
+from mmconv.benchmarks.base.benchmark import Benchmark
 from mmconv.benchmarks.base.judges import CANDIDATE_AND_JUDGE
 from mmconv.benchmarks.base.layouts import Build, Layout
 from mmconv.benchmarks.base.metrics import (
@@ -33,7 +33,7 @@ from mmconv.benchmarks.base.metrics import (
 )
 from mmconv.benchmarks.base.results import Result, Results, reduce_scores
 from mmconv.benchmarks.base.sample import Fields, Sample
-from mmconv.benchmarks.options import Condition, Display, Ratings
+from mmconv.benchmarks.options import ChatOptions, Condition, Display, Ratings
 from mmconv.core.turns import Turn, chain
 from mmconv.core.types import UNPARSED, Axis, Call, Cell, Part, Ref, Sampling, Score, Table, Text
 from mmconv.stats import Column, Kind, ScoreFrame

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, TypeAlias, TypeVar, cast, get_args
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias, TypeVar, cast, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from mmconv.benchmarks.registry import TITLES, find_class
 from mmconv.core.config import RunSpec
@@ -20,7 +20,7 @@ from mmconv.core.errors import ConfigError
 from mmconv.core.judges import JUDGE, base_role
 from mmconv.core.types import Table
 
-Options = TypeVar("Options", bound=BaseModel)
+Kind = TypeVar("Kind", bound=BaseModel)
 Value = TypeVar("Value")
 
 ANY_ROLE = "NAME"
@@ -37,6 +37,37 @@ class BenchmarkOptions(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     earlier: ClassVar[Mapping[str, Any]] = {}
+
+
+class Options(BenchmarkOptions):
+    """Options under `options:` of a run file."""
+
+    data: Path
+    """The dataset: a .jsonl, .json, .csv, .tsv, .xlsx or .parquet file of records."""
+    sheet: str | None = None
+    """The sheet of a workbook, if several have the fields."""
+    skip_bad_records: bool = False
+    """Continue without incomplete or unreadable records; the report lists them."""
+    generate_only: bool = False
+    """Only request the candidate's answers; no judge is needed."""
+    judges_by: Literal["mean", "vote"] = "mean"
+    """How several judges give one value: their mean, or by vote, which is their median."""
+
+
+class ImageOptions(Options):
+    """Options of a benchmark whose records have images."""
+
+    images: Path | None = None
+    """The folder of the images; a .parquet file may hold them itself."""
+
+
+class ChatOptions(Options):
+    """Options that all shipped benchmarks with a chat candidate and a judge have."""
+
+    candidate_system: str | None = None
+    """A system prompt for the candidate."""
+    judge_retries: int = Field(default=1, ge=0, le=5)
+    """How often an unreadable verdict is requested again; at temperature 0 it may be the same."""
 
 
 class Condition(str):
@@ -158,7 +189,7 @@ def file_options(options: type[BaseModel]) -> frozenset[str]:
     return frozenset(name for name, field in fields if Path in _leaves(field.annotation))
 
 
-def read_options(kind: type[Options], options: Mapping[str, Any], benchmark: str) -> Options:
+def read_options(kind: type[Kind], options: Mapping[str, Any], benchmark: str) -> Kind:
     """The options of a run; raises `ConfigError` that lists what is wrong and where to look."""
     try:
         return validate(kind, {**_earlier(kind), **options}, f"options of {benchmark}")

@@ -35,13 +35,13 @@ from mmconv.benchmarks.audit.metrics import (
     measure_judge,
 )
 from mmconv.benchmarks.audit.trust import layouts
-from mmconv.benchmarks.base.benchmark import Benchmark, ImageOptions
+from mmconv.benchmarks.base.benchmark import Benchmark
 from mmconv.benchmarks.base.dataset import Dataset
 from mmconv.benchmarks.base.layouts import Build, Layout
 from mmconv.benchmarks.base.metrics import Metric
 from mmconv.benchmarks.base.results import Results, ends_of
 from mmconv.benchmarks.base.sample import Sample
-from mmconv.benchmarks.options import as_new
+from mmconv.benchmarks.options import ImageOptions, as_new
 from mmconv.benchmarks.registry import find_class
 from mmconv.core.config import CANDIDATE, REFERENCE, ModelSpec, RunSpec
 from mmconv.core.errors import ConfigError

@@ -16,9 +16,7 @@ from dataclasses import replace
 from functools import cached_property
 from itertools import product
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Literal, TypeVar, get_args, get_origin
-
-from pydantic import Field
+from typing import Any, ClassVar, Generic, TypeVar, get_args, get_origin
 
 from judges import Prompt, PromptSet
 from mmconv.benchmarks.base.compare import Board, Tables, derive_boards
@@ -47,9 +45,9 @@ from mmconv.benchmarks.base.results import (
 )
 from mmconv.benchmarks.base.sample import SHARED_IMAGES, Sample, cluster_of, images_of
 from mmconv.benchmarks.options import (
-    BenchmarkOptions,
     Description,
     Display,
+    Options,
     named_conditions,
     read_options,
 )
@@ -72,37 +70,6 @@ SHIPPED = "mmconv."
 
 PLAIN_NAME = re.compile(r"[\w-][\w.-]*")
 """The names that a file may have."""
-
-
-class Options(BenchmarkOptions):
-    """Options under `options:` of a run file."""
-
-    data: Path
-    """The dataset: a .jsonl, .json, .csv, .tsv, .xlsx or .parquet file of records."""
-    sheet: str | None = None
-    """The sheet of a workbook, if several have the fields."""
-    skip_bad_records: bool = False
-    """Continue without incomplete or unreadable records; the report lists them."""
-    generate_only: bool = False
-    """Only request the candidate's answers; no judge is needed."""
-    judges_by: Literal["mean", "vote"] = "mean"
-    """How several judges give one value: their mean, or by vote, which is their median."""
-
-
-class ImageOptions(Options):
-    """Options of a benchmark whose records have images."""
-
-    images: Path | None = None
-    """The folder of the images; a .parquet file may hold them itself."""
-
-
-class ChatOptions(Options):
-    """Options that all shipped benchmarks with a chat candidate and a judge have."""
-
-    candidate_system: str | None = None
-    """A system prompt for the candidate."""
-    judge_retries: int = Field(default=1, ge=0, le=5)
-    """How often an unreadable verdict is requested again; at temperature 0 it may be the same."""
 
 
 SampleT = TypeVar("SampleT", bound=Sample)
@@ -245,15 +212,8 @@ class Benchmark(ABC, Generic[SampleT, OptionsT]):
 
     def read_data(self, images: ImageSink) -> Dataset[SampleT]:
         """Read and check the dataset; raises `DataError` with all problems in one message."""
-        return load_dataset(
-            self.sample_type,  # type: ignore[arg-type]
-            self.spec,
-            self.options.data,
-            sheet=self.options.sheet,
-            skip_bad=self.options.skip_bad_records,
-            folder=getattr(self.options, "images", None),
-            images=images,
-        )
+        kind: type[Any] = self.sample_type
+        return load_dataset(kind, self.options, self.spec, images)
 
     # --- what is derived -----------------------------------------------------------------------
 

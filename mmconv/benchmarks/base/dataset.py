@@ -34,6 +34,7 @@ from mmconv.benchmarks.data_files.records import (
     scan_records,
     text,
 )
+from mmconv.benchmarks.options import Options
 from mmconv.core.config import RunSpec
 from mmconv.core.documents import nearest
 from mmconv.core.errors import ConfigError, DataError, ImageError
@@ -202,27 +203,19 @@ class ImageFolder:
         return self._store.add_file(str(self._path / inside))
 
 
-def load_dataset(  # noqa: PLR0913 - where the records and their images are
-    kind: type[S],
-    spec: RunSpec,
-    path: Path,
-    *,
-    sheet: str | None = None,
-    skip_bad: bool = False,
-    folder: Path | None = None,
-    images: ImageSink | None = None,
-) -> Dataset[S]:
-    """Read a file of records as samples of this kind; `folder` is where their images are.
+def load_dataset(kind: type[S], options: Options, spec: RunSpec, images: ImageSink) -> Dataset[S]:
+    """Read the file of records as samples of this kind.
 
-    The suffix of the file says its format (`scan_records`). Raises `DataError` with all problems
-    in one message; with `skip_bad` only if no record is left. `images` may be
-    called from several threads.
+    Its suffix says its format (`scan_records`). Raises `DataError` with all problems in one
+    message; with `skip_bad_records` only if no record is left. `images` may be called from several
+    threads.
     """
+    path = options.data
     fields = {_column(kind, name): field for name, field in kind.model_fields.items()}
     required = [column for column, field in fields.items() if field.is_required()]
     context = {}
-    if has_images(kind) and images is not None:
-        context[IMAGES] = ImageFolder(folder, images).open
+    if has_images(kind):
+        context[IMAGES] = ImageFolder(getattr(options, "images", None), images).open
     columns: dict[str, None] = {}
 
     def read(record: Record) -> S:
@@ -234,7 +227,7 @@ def load_dataset(  # noqa: PLR0913 - where the records and their images are
         if unread := [name for name in columns if name not in fields]:
             yield f"Columns that nothing reads: {', '.join(unread)}."
 
-    records = list(scan_records(path, sheet, columns=required))
+    records = list(scan_records(path, options.sheet, columns=required))
     return choose_samples(
         records,
         read,
@@ -243,7 +236,7 @@ def load_dataset(  # noqa: PLR0913 - where the records and their images are
         advice=advice,
         key=_column(kind, "id"),
         other_problems=misspelt_columns(path, records, fields),
-        skip_bad=skip_bad,
+        skip_bad=options.skip_bad_records,
     )
 
 

@@ -19,7 +19,7 @@ from pydantic import Field, field_validator, model_validator
 
 from judges import Judge
 from judges.parsers.botchat import UniEvalParser, comparison
-from mmconv.benchmarks.base.benchmark import Benchmark, Options
+from mmconv.benchmarks.base.benchmark import Benchmark
 from mmconv.benchmarks.base.compare import Board, Tables
 from mmconv.benchmarks.base.dataset import Dataset, load_dataset
 from mmconv.benchmarks.base.endings import endings
@@ -54,7 +54,7 @@ from mmconv.benchmarks.botchat.metrics import (
     score_unieval,
 )
 from mmconv.benchmarks.botchat.tables import boards, layouts
-from mmconv.benchmarks.options import ANY_ROLE, Condition, Display, Several
+from mmconv.benchmarks.options import ANY_ROLE, Condition, Display, Options, Several
 from mmconv.core.config import CANDIDATE
 from mmconv.core.errors import ConfigError, PlanError, PromptError
 from mmconv.core.judges import JUDGE, base_role
@@ -158,13 +158,9 @@ class BotChat(Benchmark[HumanDialogue, BotChatOptions]):
 
     def read_data(self, images: ImageSink) -> Dataset[HumanDialogue]:
         """The human dialogues; if the condition con is named, each needs its document."""
-        return load_dataset(
-            DocumentedDialogue if CON in (self.spec.conditions or ()) else HumanDialogue,
-            self.spec,
-            self.options.data,
-            sheet=self.options.sheet,
-            skip_bad=self.options.skip_bad_records,
-        )
+        is_documented = CON in (self.spec.conditions or ())
+        kind = DocumentedDialogue if is_documented else HumanDialogue
+        return load_dataset(kind, self.options, self.spec, images)
 
     def load_data(self, images: ImageSink) -> None:
         """Read the dialogues of people and opponents, and check the prompts of utterances."""

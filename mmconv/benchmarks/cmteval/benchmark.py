@@ -23,7 +23,7 @@ from pydantic import Field
 
 from judges import Judge, Slot
 from judges.parsers.cmteval import DIMENSIONS, HIGHEST, LOWEST, TurnsParser, is_on_scale
-from mmconv.benchmarks.base.benchmark import Benchmark, ChatOptions
+from mmconv.benchmarks.base.benchmark import Benchmark
 from mmconv.benchmarks.base.dataset import Dataset, choose_samples
 from mmconv.benchmarks.base.judges import CANDIDATE_AND_JUDGE
 from mmconv.benchmarks.base.layouts import Build, Layout
@@ -57,7 +57,7 @@ from mmconv.benchmarks.cmteval.metrics import (
     metrics,
 )
 from mmconv.benchmarks.data_files.records import Record, scan_records
-from mmconv.benchmarks.options import Condition, Display, Ratings, Several
+from mmconv.benchmarks.options import ChatOptions, Condition, Display, Ratings, Several
 from mmconv.core.config import CANDIDATE
 from mmconv.core.errors import ConfigError, PlanError
 from mmconv.core.keys import hash_file

@@ -11,8 +11,14 @@ from pydantic import Field, model_validator
 
 from mmconv.benchmarks.ablations import metrics as ablations
 from mmconv.benchmarks.ablations.metrics import DELTAS, GIVEN, LEVELS, QUANTITIES
-from mmconv.benchmarks.base.benchmark import ChatOptions, ImageOptions
-from mmconv.benchmarks.options import Display, Ratings, Several, word_verdict
+from mmconv.benchmarks.options import (
+    ChatOptions,
+    Display,
+    ImageOptions,
+    Ratings,
+    Several,
+    word_verdict,
+)
 from mmconv.core.types import Table
 
 GradingName = Literal["direct", "pairwise"]

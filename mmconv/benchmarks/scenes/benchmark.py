@@ -17,14 +17,14 @@ from pydantic import Field, field_validator
 from images.drawn import FAMILIES, FINGERPRINT, Language, draw_sample, fingerprint, hash_code
 from images.drawn import Sample as Drawn
 from mmconv.benchmarks.ablations.metrics import DELTAS, GIVEN, LEVELS, QUANTITIES, own_turns
-from mmconv.benchmarks.base.benchmark import Benchmark, Options
+from mmconv.benchmarks.base.benchmark import Benchmark
 from mmconv.benchmarks.base.dataset import Dataset, choose_samples
 from mmconv.benchmarks.base.layouts import Build, Layout
 from mmconv.benchmarks.base.metrics import Metric
 from mmconv.benchmarks.base.results import Results, Scale
 from mmconv.benchmarks.base.sample import ImageFile, Sample
 from mmconv.benchmarks.data_files.records import Record
-from mmconv.benchmarks.options import Condition, Display, Several
+from mmconv.benchmarks.options import Condition, Display, Options, Several
 from mmconv.benchmarks.scenes.metrics import TURNS, boards, layouts, metrics
 from mmconv.core.config import CANDIDATE
 from mmconv.core.keys import hash_json

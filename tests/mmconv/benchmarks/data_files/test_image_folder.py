@@ -7,7 +7,7 @@ from threading import Barrier
 
 import pytest
 
-from mmconv.benchmarks.base import ImageFile, Sample
+from mmconv.benchmarks.base import ImageFile, ImageOptions, Sample
 from mmconv.benchmarks.base.dataset import ImageFolder, load_dataset
 from mmconv.core.config import RunSpec
 from mmconv.core.errors import ImageError
@@ -80,7 +80,7 @@ def test_images_of_a_dataset_are_opened_side_by_side(tmp_path: Path) -> None:
     records = ({"id": name, "image": name} for name in names)
     data = write(tmp_path / "data.jsonl", *records)
     spec = RunSpec(benchmark="shown", models={})
-    dataset = load_dataset(Shown, spec, data, folder=tmp_path, images=Meeting())
+    dataset = load_dataset(Shown, ImageOptions(data=data, images=tmp_path), spec, Meeting())
     assert [sample.id for sample in dataset.samples] == names
 
 

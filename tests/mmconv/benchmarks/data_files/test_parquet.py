@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from pyarrow import parquet
 
 from images import ImageStore, Limits
-from mmconv.benchmarks.base import Fields, ImageFile, ImageFiles, Sample
+from mmconv.benchmarks.base import Fields, ImageFile, ImageFiles, ImageOptions, Sample
 from mmconv.benchmarks.base.dataset import load_dataset
 from mmconv.benchmarks.data_files.records import read_records
 from mmconv.cli import commands
@@ -68,9 +68,16 @@ def shown(seed: int, **fields: Any) -> dict[str, Any]:
     return {"id": seed, "question": "What?", "image": embedded(seed, f"{seed}.png"), **fields}
 
 
-def read(path: Path, store: ImageStore | None = None, **more: Any) -> tuple[Shown, ...]:
-    spec = RunSpec(benchmark="shown", models={}, limit=more.pop("limit", None))
-    return load_dataset(Shown, spec, path, images=store or ImageStore(), **more).samples
+def read(
+    path: Path,
+    store: ImageStore | None = None,
+    *,
+    limit: int | None = None,
+    folder: Path | None = None,
+) -> tuple[Shown, ...]:
+    spec = RunSpec(benchmark="shown", models={}, limit=limit)
+    options = ImageOptions(data=path, images=folder)
+    return load_dataset(Shown, options, spec, store or ImageStore()).samples
 
 
 def test_images_come_from_structs_lists_plain_bytes_and_objects(tmp_path: Path) -> None:
