@@ -23,7 +23,6 @@ from mmconv.benchmarks.base.metrics import (
     Official,
     Select,
     Together,
-    mapped,
 )
 from mmconv.benchmarks.options import Condition
 from mmconv.core.keys import hash_json
@@ -244,9 +243,17 @@ def _delta(name: str, start: Select, goal: Select, measured: Measured) -> Delta:
     )
 
 
-def _with_alternating(measured: Measured, control: str, **where: str) -> Pairs:
+def _with_alternating(
+    measured: Measured,
+    control: str,
+    value: Callable[[float], float] | None = None,
+    **where: str,
+) -> Pairs:
+    """The scores of the control `alternating`, or a function of them, and those of another one."""
     one, other = (
-        Select(measured.score, condition=condition, where=where, apart=("turn", "side"))
+        Select(
+            measured.score, condition=condition, where=where, apart=("turn", "side"), value=value
+        )
         for condition in (ALTERNATING, control)
     )
     return Pairs(one, other)
@@ -258,42 +265,32 @@ def _repeats(measured: Measured) -> Iterator[Metric]:
     Of comparisons only those with a wrong answer count: equal answers are drawn by lot.
     """
     where = {"answer": WRONG} if measured.is_comparison else {}
-    repeats = _with_alternating(measured, REPEAT, **where)
-    least = measured.least
-    flips = OfPairs(repeats, lambda one, other: np.not_equal(one >= least, other >= least))
+    flips = OfPairs(_with_alternating(measured, REPEAT, measured.passes, **where), np.not_equal)
     yield _mean(FLIPS, flips, measured.share)
     if measured.is_comparison:
         return
-    plain = Group(title=measured.title)
-    for name, summarise in ((DEVIATION, summarise_sd), (RELIABILITY, summarise_reliability)):
-        yield _of_pairs(name, _Alike(pairs=repeats, summarise=summarise), plain)
-    kappa = _Alike(
-        pairs=_with_alternating(measured, SECOND), summarise=summarise_kappa, least=measured.least
-    )
-    yield _of_pairs(KAPPA, kappa, plain)
+    repeats = _with_alternating(measured, REPEAT)
+    both_passed = _with_alternating(measured, SECOND, measured.passes)
+    for name, pairs, summarise in (
+        (DEVIATION, repeats, summarise_sd),
+        (RELIABILITY, repeats, summarise_reliability),
+        (KAPPA, both_passed, summarise_kappa),
+    ):
+        yield Official(
+            name,
+            compute=partial(_alike, pairs, summarise),
+            group=Group(title=measured.title),
+            table=STEADINESS,
+            meaning=MEANINGS[name],
+        )
 
 
-def _of_pairs(name: str, compute: Callable[[ScoreFrame], Cell | None], group: Group) -> Official:
-    return Official(name, compute=compute, group=group, table=STEADINESS, meaning=MEANINGS[name])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Alike:
-    """A measure of both columns of pairs; with `least`, of whether they pass."""
-
-    pairs: Pairs
-    summarise: Callable[[Column, Column], Summary]
-    least: float | None = None
-
-    def __call__(self, frame: ScoreFrame) -> Cell | None:
-        one, other = frame.once(self.pairs)
-        if not len(one):
-            return None
-        if (least := self.least) is not None:
-            one, other = (
-                mapped(each, lambda score: float(score >= least)) for each in (one, other)
-            )
-        return as_cell(self.summarise(one, other))
+def _alike(
+    pairs: Pairs, summarise: Callable[[Column, Column], Summary], frame: ScoreFrame
+) -> Cell | None:
+    """A measure of both columns of pairs."""
+    one, other = frame.once(pairs)
+    return as_cell(summarise(one, other)) if len(one) else None
 
 
 def are_right(control: str, sample: str, count: int) -> tuple[bool, ...]:
