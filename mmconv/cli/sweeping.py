@@ -18,7 +18,7 @@ from mmconv.cli.comparing import for_readers, write_page
 from mmconv.cli.shared.basics import FILE, visible
 from mmconv.cli.shared.costs import MAX_COST, Budget, make_forecast
 from mmconv.cli.shared.options import PLACE_OPTIONS, RAY, with_options
-from mmconv.cli.shared.progress import counted, shown, write
+from mmconv.cli.shared.progress import counted, duration, shown, write
 from mmconv.cli.shared.run_folders import open_new, place
 from mmconv.cli.shared.session import (
     EXIT_FAILURES,
@@ -257,7 +257,7 @@ class Progress:
         if waits:
             parts.append(waits)
         elif (left := throughput.seconds_left(stats, state.plans)) is not None:
-            parts.append(f"{_duration(left)} left")
+            parts.append(f"{duration(left)} left")
         return ", ".join(parts)
 
     def totals(self) -> str:
@@ -297,9 +297,3 @@ class Progress:
         for row, described in texts.items():
             grid.add_row(visible(row), *(described.get(name, "") for name in columns))
         return Group(grid, Text(self.totals()))
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.0f} h"

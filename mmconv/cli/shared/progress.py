@@ -68,6 +68,13 @@ def counted(count: int, one: str, many: str = "") -> str:
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
+def duration(seconds: float) -> str:
+    """A time in seconds, minutes or hours."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.0f} h"
+
+
 def line(spec: RunSpec, stats: RunStats, seconds: float, planned: int = 0) -> str:
     """What has happened so far, in one line: calls (of those `planned`), rate, losses, cost.
 
@@ -124,7 +131,7 @@ class _Line:
         if not self.stats.ended:
             return f"{text}; no reply yet: local models are loaded first"
         left = self._throughput.seconds_left(self.stats, self._total)
-        return text if left is None else f"{text}, about {left:.0f} s left"
+        return text if left is None else f"{text}, about {duration(left)} left"
 
     def picture(self) -> Any:
         """The line under a bar."""

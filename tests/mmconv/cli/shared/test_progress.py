@@ -106,7 +106,7 @@ async def test_progress_counts_calls_before_any_conversation_has_ended(
     async with progress(SPEC, stats, 100):
         await half.wait()
     told = capsys.readouterr().err.splitlines()
-    assert "950/1,000 calls, 0.1/s, 900 replies reused, about 500 s left" in told
+    assert "950/1,000 calls, 0.1/s, 900 replies reused, about 8 min left" in told
 
 
 async def test_why_nothing_comes_at_first_is_told(
