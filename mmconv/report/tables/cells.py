@@ -1,11 +1,10 @@
-"""What the renderings of a table share: checks, rounding, cell parts, notes, reasons in words.
+"""What the renderings of a table share: rounding, cell parts, notes, reasons in words.
 
 `scores.jsonl` and tables as CSV and JSON keep the reasons of missing values as they are.
 """
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -125,19 +124,6 @@ def shared_notes(tables: Sequence[Table]) -> list[str]:
     """The notes of more than one of the tables, which are printed once for all of them."""
     count = Counter(note for table in tables for note in table.notes)
     return [note for note, tables_with_it in count.items() if tables_with_it > 1]
-
-
-def check_table(table: Table) -> None:
-    """Raise `ValueError` for a bad name, an unknown column, and a number that is not finite."""
-    if not re.fullmatch(r"[\w-][\w.-]*", table.name):
-        raise ValueError(f"a table's name is a plain file name, not {table.name!r}")
-    for name, row in table.rows.items():
-        if unknown := row.keys() - set(table.columns):
-            raise ValueError(f"table {table.name}: row {name!r} has columns {sorted(unknown)}")
-        for column, cell in row.items():
-            for number in (cell.value, cell.to, cell.low, cell.high):
-                if not isinstance(number, str | None) and not math.isfinite(number):
-                    raise ValueError(f"table {table.name}: {name!r}, {column!r} is {number}")
 
 
 def cell_parts(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -20,7 +21,6 @@ from mmconv.core.errors import DataError
 from mmconv.core.types import Cell, Table
 from mmconv.report.tables.cells import (
     cell_parts,
-    check_table,
     is_text,
     notes_below,
     one_line,
@@ -39,7 +39,6 @@ _FORMULA = re.compile(r"'*[=+\-@\t\r]")
 
 def to_markdown(table: Table) -> str:
     """A pipe table under its title, with the notes as a list."""
-    check_table(table)
 
     def line(cells: Iterable[str]) -> str:
         return f"| {' | '.join(cells)} |"
@@ -88,7 +87,6 @@ def to_csv(table: Table) -> str:
     C.missing counts all missing values, C.why those of each reason. A text that a spreadsheet would
     take for a formula begins with `'`.
     """
-    check_table(table)
     fields: list[tuple[str, str]] = []
     for column in table.columns:
         cells = [row[column] for row in table.rows.values() if column in row]
@@ -141,7 +139,6 @@ def to_json(table: Table) -> str:
     `signed` has `signed` too, a number within bounds `to`, one with fewer digits `digits`, and one
     that may be outside its axis the `ends`.
     """
-    check_table(table)
     document = {
         "name": table.name,
         "title": table.title,
@@ -185,6 +182,19 @@ FORMATS: Mapping[str, Callable[[Table], str]] = {
 }
 
 
+def _check(table: Table) -> None:
+    """Raise `ValueError` for a bad name, an unknown column, and a number that is not finite."""
+    if not re.fullmatch(r"[\w-][\w.-]*", table.name):
+        raise ValueError(f"a table's name is a plain file name, not {table.name!r}")
+    for name, row in table.rows.items():
+        if unknown := row.keys() - set(table.columns):
+            raise ValueError(f"table {table.name}: row {name!r} has columns {sorted(unknown)}")
+        for column, cell in row.items():
+            for number in (cell.value, cell.to, cell.low, cell.high):
+                if not isinstance(number, str | None) and not math.isfinite(number):
+                    raise ValueError(f"table {table.name}: {name!r}, {column!r} is {number}")
+
+
 def as_printed(tables: Iterable[Table], *, intervals: bool = False) -> dict[str, Any]:
     """Table -> row -> column -> value, n and missing (reason -> count), numbers as printed.
 
@@ -205,7 +215,7 @@ def as_printed(tables: Iterable[Table], *, intervals: bool = False) -> dict[str,
 
     document: dict[str, Any] = {}
     for table in tables:
-        check_table(table)
+        _check(table)
         if table.name in document:
             raise ValueError(f"two tables have one name: {table.name!r}")
         document[table.name] = {
@@ -224,7 +234,7 @@ def write_tables(folder: Path, tables: Sequence[Table]) -> None:
     """
     names = [table.name for table in tables]
     for table in tables:
-        check_table(table)
+        _check(table)
     if len({*names, Path(INDEX).stem}) <= len(names):
         raise ValueError(f"two tables have one name, or one that of the index: {sorted(names)}")
     folder.mkdir(parents=True, exist_ok=True)

@@ -14,7 +14,6 @@ from mmconv.core.types import Cell, Table
 from mmconv.report.tables.cells import (
     NONE,
     cell_parts,
-    check_table,
     is_text,
     notes_below,
     one_line,
@@ -54,7 +53,6 @@ _BEYOND = re.compile("[^\u0000-\u024f\u2010-\u2026\u20ac]")
 
 def to_latex(table: Table) -> str:
     """A `table` environment, or a `longtable` if there are many rows; parts stacked in a cell."""
-    check_table(table)
     table = show_counts_once(table)
     body = [line for name, row in table.rows.items() for line in _row(table, name, row)]
     notes = notes_below(table)

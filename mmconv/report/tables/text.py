@@ -17,7 +17,6 @@ from rich.cells import cell_len, chop_cells
 from mmconv.core.types import Table
 from mmconv.report.tables.cells import (
     cell_parts,
-    check_table,
     is_text,
     notes_below,
     one_line,
@@ -59,7 +58,6 @@ class _Column:
 
 def to_text(table: Table, width: float = math.inf) -> str:
     """The table under its title, and its notes."""
-    check_table(table)
     names = _Column(title="", cells=[one_line(name) for name in table.rows], is_text=True)
     # as many columns next to each other as fit when they are folded, always with the names
     blocks = [[names]]

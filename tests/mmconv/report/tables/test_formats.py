@@ -177,13 +177,18 @@ def test_numbers_round_half_up_as_they_are_written(value: float, digits: int, pr
     assert f"| r | {printed} |" in to_markdown(table)
 
 
-@pytest.mark.parametrize("render", FORMATS.values(), ids=FORMATS)
-def test_no_format_prints_a_number_that_is_none(render: Callable[[Table], str]) -> None:
-    for cell in (Cell(value=math.nan), Cell(value=1.0, low=-math.inf, high=1.0)):
-        with pytest.raises(ValueError, match="'r', 'c'"):
-            render(Table(name="t", title="t", columns=("c",), rows={"r": {"c": cell}}))
-    with pytest.raises(ValueError, match="other"):
-        render(Table(name="t", title="t", columns=("c",), rows={"r": {"other": Cell(value=1.0)}}))
+def test_no_table_has_a_number_that_is_none_or_an_unknown_column(tmp_path: Path) -> None:
+    for column, cell, fault in (
+        ("c", Cell(value=math.nan), "'r', 'c'"),
+        ("c", Cell(value=1.0, low=-math.inf, high=1.0), "'r', 'c'"),
+        ("other", Cell(value=1.0), "other"),
+    ):
+        table = Table(name="t", title="t", columns=("c",), rows={"r": {column: cell}})
+        with pytest.raises(ValueError, match=fault):
+            write_tables(tmp_path, [table])
+        with pytest.raises(ValueError, match=fault):
+            as_printed([table])
+    assert not [*tmp_path.iterdir()]
 
 
 @pytest.mark.parametrize("render", FORMATS.values(), ids=FORMATS)
