@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
 from random import Random
+from typing import TypeAlias
 
 from images.drawn.canvas import INK, WHITE, Canvas, Point, mixed, polar
 from images.drawn.truth import (
@@ -23,6 +24,9 @@ from images.drawn.truth import (
 )
 from images.drawn.words import PLACES, PUMPS, Colour
 
+At: TypeAlias = Callable[[float, float], Point]
+Style: TypeAlias = tuple[int, Colour]
+
 
 def draw(draft: Draft) -> Drawing:
     """Some clocks or some gauges, each with a name below."""
@@ -34,11 +38,11 @@ def draw(draft: Draft) -> Drawing:
     style = random.randrange(3), draft.pick("accents")
     values = (_times if is_clock else _loads)(random, plan)
     for place, name, value in zip(places, names, values, strict=True):
-        dial = _Dial(canvas, place, radius, random.uniform(-plan.tilt, plan.tilt))
+        at = partial(_at, place, radius, random.uniform(-plan.tilt, plan.tilt))
         if is_clock:
-            _clock(dial, plan, style, value, random.randrange(60))
+            _clock(canvas, radius, at, plan, style, (value, random.randrange(60)))
         else:
-            _gauge(dial, plan, style, value)
+            _gauge(canvas, radius, at, plan, style, value)
         size = max(11, radius * 0.2)
         canvas.text((place[0], place[1] + radius * 1.22), name.en, size, face="bold")
     kind = partial(Time, within=plan.within) if is_clock else partial(Number, within=plan.off)
@@ -84,62 +88,48 @@ def _board(draft: Draft) -> tuple[Canvas, list[Point], float]:
     return canvas, places, side * 0.36
 
 
-@dataclass(frozen=True, slots=True)
-class _Dial:
-    """Where a dial is drawn; distances are shares of its radius."""
-
-    canvas: Canvas
-    centre: Point
-    radius: float
-    tilt: float
-
-    def at(self, direction: float, share: float) -> Point:
-        return polar(self.centre, self.radius * share, direction + self.tilt)
-
-    def stroke(self, turn: float, start: float, end: float, colour: Colour, width: float) -> None:
-        """A line along a direction."""
-        self.canvas.line([self.at(turn, start), self.at(turn, end)], colour, width)
+def _at(centre: Point, radius: float, tilt: float, direction: float, share: float) -> Point:
+    """A point of a dial in a direction, at a share of its radius."""
+    return polar(centre, radius * share, direction + tilt)
 
 
-def _clock(dial: _Dial, plan: Step, style: tuple[int, Colour], minutes: int, seconds: int) -> None:
-    canvas, radius, accent = dial.canvas, dial.radius, style[1]
-    face, strong = ((44, 48, 58), WHITE) if style[0] == 2 else (WHITE, INK)
+def _clock(
+    canvas: Canvas, radius: float, at: At, plan: Step, style: Style, time: tuple[int, int]
+) -> None:
+    (kind, accent), (minutes, seconds) = style, time
+    face, strong = ((44, 48, 58), WHITE) if kind == 2 else (WHITE, INK)
     ink = mixed(face, strong, plan.contrast)
-    edge = accent if style[0] == 1 else INK
-    canvas.disc(dial.centre, radius, face, (edge, radius * 0.06))
+    canvas.disc(at(0, 0), radius, face, (accent if kind == 1 else INK, radius * 0.06))
     for tick in range(60 if plan.ticks else 0):
-        long = tick % 5 == 0
-        dial.stroke(6 * tick, 0.9, 0.82 if long else 0.87, ink, 2 if long else 1)
+        inner, width = (0.82, 2) if tick % 5 == 0 else (0.87, 1)
+        canvas.line([at(6 * tick, 0.9), at(6 * tick, inner)], ink, width)
     for tick in range(0 if plan.ticks else 12):
-        canvas.disc(dial.at(30 * tick, 0.86), 2 + 2 * (tick == 0), ink)
-    for hour in range(1, 13):
-        if plan.numerals and hour % (12 // plan.numerals) == 0:
-            canvas.text(dial.at(30 * hour, 0.68), str(hour), radius * 0.17, colour=ink)
-    dial.stroke(minutes / 2, -0.1, 0.46, ink, radius * 0.075)
-    dial.stroke(6 * (minutes % 60), -0.12, 0.76, ink, radius * 0.04)
+        canvas.disc(at(30 * tick, 0.86), 2 + 2 * (tick == 0), ink)
+    for numeral in range(1, 13):
+        if plan.numerals and numeral % (12 // plan.numerals) == 0:
+            canvas.text(at(30 * numeral, 0.68), str(numeral), radius * 0.17, colour=ink)
+    hour, minute = minutes / 2, 6 * (minutes % 60)
+    canvas.line([at(hour, -0.1), at(hour, 0.46)], ink, radius * 0.075)
+    canvas.line([at(minute, -0.12), at(minute, 0.76)], ink, radius * 0.04)
     if plan.second_hand:
-        dial.stroke(6 * seconds, -0.16, 0.8, accent, 1.5)
-    canvas.disc(dial.centre, radius * 0.055, accent)
+        canvas.line([at(6 * seconds, -0.16), at(6 * seconds, 0.8)], accent, 1.5)
+    canvas.disc(at(0, 0), radius * 0.055, accent)
 
 
-def _gauge(dial: _Dial, plan: Step, style: tuple[int, Colour], value: int) -> None:
-    canvas, radius = dial.canvas, dial.radius
+def _gauge(canvas: Canvas, radius: float, at: At, plan: Step, style: Style, value: int) -> None:
     face, directions = (250, 250, 246), [-135 + 2.7 * load for load in range(101)]
     ink = mixed(face, INK, plan.contrast)
-    canvas.disc(dial.centre, radius, face, (INK, radius * 0.05))
-    labelled = {12: 10, 4: 20, 0: 50}[plan.numerals]
+    canvas.disc(at(0, 0), radius, face, (INK, radius * 0.05))
     for load in range(0, 101, 2 if plan.ticks else 10):
-        long, direction = load % 10 == 0, directions[load]
-        dial.stroke(direction, 0.9, 0.78 if long else 0.84, ink, 2 if long else 1)
-        if load % labelled == 0:
-            size = max(9, radius * 0.13)
-            canvas.text(dial.at(direction, 0.63), str(load), size, colour=ink)
-    if style[0] == 1:
-        for ends in pairwise(directions[80:]):
-            line = [dial.at(direction, 0.94) for direction in ends]
-            canvas.line(line, (208, 46, 48), radius * 0.04)
-    dial.stroke(directions[value], -0.15, 0.74, style[1], radius * 0.035)
-    canvas.disc(dial.centre, radius * 0.08, INK)
+        direction, (inner, width) = directions[load], (0.84, 1) if load % 10 else (0.78, 2)
+        canvas.line([at(direction, 0.9), at(direction, inner)], ink, width)
+        if load % {12: 10, 4: 20, 0: 50}[plan.numerals] == 0:
+            canvas.text(at(direction, 0.63), str(load), max(9, radius * 0.13), colour=ink)
+    for ends in pairwise(directions[80:] if style[0] == 1 else ()):
+        canvas.line([at(direction, 0.94) for direction in ends], (208, 46, 48), radius * 0.04)
+    hand = directions[value]
+    canvas.line([at(hand, -0.15), at(hand, 0.74)], style[1], radius * 0.035)
+    canvas.disc(at(0, 0), radius * 0.08, INK)
 
 
 def _time_problem(draft: Draft, facts: Facts) -> Problem:
