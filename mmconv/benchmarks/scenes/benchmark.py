@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 from pydantic import Field, field_validator
 
@@ -31,8 +31,6 @@ from mmconv.core.keys import hash_json
 from mmconv.core.protocols import ImageSink
 from mmconv.core.turns import Turn, chain
 from mmconv.core.types import Call, Sampling, Score, Text
-
-Value = TypeVar("Value", int, str)
 
 DRAWN_ELSEWHERE = (
     "This machine draws other pixels than the authors' (another version of Pillow or FreeType): "
@@ -82,7 +80,7 @@ class ScenesOptions(Options):
     def _known(cls, families: tuple[str, ...]) -> tuple[str, ...]:
         if unknown := [name for name in families if name not in FAMILIES]:
             raise ValueError(f"unknown family {unknown[0]!r}; there are: {', '.join(FAMILIES)}")
-        return _each_once(families)
+        return families
 
     @field_validator("levels", mode="before")
     @classmethod
@@ -99,13 +97,14 @@ class ScenesOptions(Options):
     def _in_range(cls, levels: tuple[int, ...]) -> tuple[int, ...]:
         if not levels or min(levels) < 1 or max(levels) > 10:
             raise ValueError(_LEVELS)
-        return _each_once(levels)
+        return levels
 
-
-def _each_once(values: tuple[Value, ...]) -> tuple[Value, ...]:
-    if twice := next((each for each in values if values.count(each) > 1), None):
-        raise ValueError(f"{twice!r} is listed twice; write it once")
-    return values
+    @field_validator("families", "levels")
+    @classmethod
+    def _each_once(cls, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        if twice := next((each for each in values if values.count(each) > 1), None):
+            raise ValueError(f"{twice!r} is listed twice; write it once")
+        return values
 
 
 def list_scenes(options: ScenesOptions, seed: int) -> Iterator[dict[str, Any]]:
