@@ -75,6 +75,16 @@ def metrics() -> Iterator[Metric]:
         yield Mean(name, of=guessed, group=share("guessed (%)"), table="guesses", compare=None)
 
 
+ENDINGS = Layout(
+    "answers",
+    "How the answers of {candidate} ended",
+    rows={"condition": ("free", "perception", "reasoning"), "turn": None},
+    row_label="{condition}, turn {turn}",
+    columns="name",
+    detail=True,
+)
+
+
 def layouts(levels: Sequence[int]) -> Iterator[Layout]:
     """The tables in their order."""
     yield Layout("scores", "Scenes, answered by {candidate}", notes=(RIGHT, EXACT), digits=1)
@@ -118,14 +128,7 @@ def layouts(levels: Sequence[int]) -> Iterator[Layout]:
         "How many samples fail, and what the failures come from (% of samples)",
         detail=True,
     )
-    yield Layout(
-        "answers",
-        "How the answers of {candidate} ended",
-        rows={"condition": ("free", "perception", "reasoning"), "turn": None},
-        row_label="{condition}, turn {turn}",
-        columns="name",
-        detail=True,
-    )
+    yield ENDINGS
     yield by_family("guesses", "How often guesses are right, by family and level (%)")
 
 
