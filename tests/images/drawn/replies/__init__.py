@@ -53,7 +53,7 @@ def note(*rules: Rule) -> Checker:
 
 def piece(kind: str) -> Term:
     colour, shape = kind.split()
-    return coloured(named(COLOURS, colour), named(SHAPES, shape))
+    return coloured(named([*COLOURS], colour), named(SHAPES, shape))
 
 
 def pieces(*kinds: str) -> tuple[Term, ...]:
