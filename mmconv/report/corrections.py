@@ -172,11 +172,10 @@ def _errors(frame: ScoreFrame, people: ScoreFrame, metric: str, threshold: float
         name: (find_rate(*each, of=0), find_rate(*each, of=1)) for name, each in columns.items()
     }
     rows = {name: dict(_row(*columns[name], *rates[name])) for name in columns}
-    return Table(
-        name=f"judge_errors_{metric}",
-        title=f"Errors of the judge on {metric}, by people; below {threshold:g} is a failure",
-        columns=tuple(dict.fromkeys(column for row in rows.values() for column in row)),
-        rows=rows,
+    return Table.of(
+        f"judge_errors_{metric}",
+        f"Errors of the judge on {metric}, by people; below {threshold:g} is a failure",
+        rows,
         notes=tuple(_error_notes({name: rates[name][0] for name in conditions})),
     )
 

@@ -177,14 +177,7 @@ class Forecast:
             notes.append("Tokens that a server may read from its cache are priced as all others.")
         if batched := [role for role in self.counts if self.spec.models[role].batch]:
             notes.append(f"In batches, at half the price: {', '.join(batched)}.")
-        return Table(
-            name="forecast",
-            title="Calls of this run",
-            columns=tuple(dict.fromkeys(column for row in rows.values() for column in row)),
-            rows=rows,
-            notes=tuple(notes),
-            digits=0,
-        )
+        return Table.of("forecast", "Calls of this run", rows, notes=tuple(notes), digits=0)
 
 
 def estimate_tokens(text: str) -> float:

@@ -188,11 +188,10 @@ def ratings_table(matched: Match) -> Table:
     people = PEOPLE_ROW if PEOPLE_ROW not in rows else f"{PEOPLE_ROW} (human)"
     table = {people: dict(_chosen(matched, panel.people)), **shown}
     name = re.sub(r"[^\w.-]+", "-", matched.metric).strip("-.")
-    return Table(
-        name="-".join(filter(None, ("ratings", name))),
-        title=" on ".join(filter(None, ("Ratings by people and judges", matched.metric))),
-        columns=tuple(dict.fromkeys(column for row in table.values() for column in row)),
-        rows=table,
+    return Table.of(
+        "-".join(filter(None, ("ratings", name))),
+        " on ".join(filter(None, ("Ratings by people and judges", matched.metric))),
+        table,
     )
 
 

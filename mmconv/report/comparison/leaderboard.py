@@ -248,13 +248,8 @@ def _usage(entries: Sequence[_Entry]) -> Table:
             if counts.total_cost_usd is None and run.spec.models[role].price is not None:
                 reason = unknown_price(counts.total_unmetered, counts.requested + counts.cached)
                 notes.append(f"{run.label}: {role}: {reason}.")
-    return Table(
-        name=f"{NAME}_runs",
-        title="Endings of answers, and usage",
-        columns=tuple(dict.fromkeys(name for row in rows.values() for name in row)),
-        rows=rows,
-        notes=(*notes, USAGE),
-    )
+    about = (*notes, USAGE)
+    return Table.of(f"{NAME}_runs", "Endings of answers, and usage", rows, notes=about)
 
 
 def _find_key(
