@@ -14,14 +14,12 @@ from mmconv.cli.shared.basics import FILE, comma_list
 from mmconv.cli.shared.run_folders import data_of
 from mmconv.cli.shared.table_output import folded, print_warnings, show_tables, table_options
 from mmconv.core.errors import ConfigError
-from mmconv.core.types import Table
 from mmconv.report.comparison.differences import Comparison, compare
-from mmconv.report.comparison.leaderboard import Leaderboard, make_leaderboard
+from mmconv.report.comparison.leaderboard import make_leaderboard
 from mmconv.report.comparison.runs import KINDS, finished_among, quality_warnings
 from mmconv.report.power import plan
 from mmconv.report.tables.cells import show_counts_once
 from mmconv.run_folder.layout import TABLES
-from mmconv.stats import INTERVALS
 
 PAGE = "comparison.html"
 
@@ -91,7 +89,8 @@ def compare_command(
     print_warnings((*comparison.warnings, *missing), form)
     printed = [table for table in comparison.tables if form != "table" or not table.detail]
     folder = None if out is None else out / TABLES
-    show_tables(comparison.tables, form, folder, printed=printed, intervals=True)
+    said = comparison.warnings
+    show_tables(comparison.tables, form, folder, printed=printed, said=said, intervals=True)
     if out is not None:
         page = asyncio.run(write_page(comparison, out.absolute() / PAGE))
         click.echo(f"The page is {page}", err=True)
@@ -145,20 +144,9 @@ def leaderboard_command(
             click.echo("\n".join([*lines, ""]))
     else:
         print_warnings(board.warnings, form)
-    show_tables(board.tables, form, out, printed=for_readers(board, form), intervals=True)
-
-
-def for_readers(board: Leaderboard, form: str) -> Sequence[Table]:
-    """The tables with counts and the note on intervals once, without warnings printed above."""
-    if form not in {"table", "md"}:
-        return board.tables
-    said = {*(board.warnings if form == "table" else ())}
-    shown: list[Table] = []
-    for table in reversed(board.tables):
-        notes = tuple(note for note in table.notes if note not in said)
-        said.update({INTERVALS}.intersection(notes))
-        shown.insert(0, show_counts_once(replace(table, notes=notes)))
-    return shown
+    is_for_people = form in {"table", "md"}
+    printed = [*map(show_counts_once, board.tables)] if is_for_people else board.tables
+    show_tables(board.tables, form, out, printed=printed, said=board.warnings, intervals=True)
 
 
 @click.command(name="power")

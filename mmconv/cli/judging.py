@@ -115,10 +115,7 @@ def agree_command(
         tables += made
         warnings |= dict.fromkeys(about)
     print_warnings(warnings, values["form"])
-    printed = tables
-    if values["form"] == "table":
-        printed = [replace(t, notes=tuple(n for n in t.notes if n not in warnings)) for t in tables]
-    show_tables(tables, values["form"], values["out"], printed=printed, intervals=True)
+    show_tables(tables, values["form"], values["out"], said=warnings, intervals=True)
     for source in sources if correct else ():
         click.echo(
             f"{source / TABLES} has the corrected columns; mmconv report {source} renews its page",

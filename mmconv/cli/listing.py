@@ -18,6 +18,7 @@ from mmconv.core.documents import read_document
 from mmconv.core.errors import ConfigError
 from mmconv.core.types import Cell, Table
 from mmconv.engine.setup import find_benchmark
+from mmconv.report.tables.text import fold
 from model_zoo.providers import PROVIDERS, find_provider
 from model_zoo.simulated.fake import FAKES
 from model_zoo.simulated.reference import METRICS
@@ -160,24 +161,17 @@ def _describe(target: str) -> Description:
     return find_benchmark(name).describe()
 
 
-def print_sections(sections: Iterable[tuple[str, Iterable[Entry]]]) -> None:
+def print_sections(sections: Iterable[tuple[str, Sequence[Entry]]]) -> None:
     """Print each heading with its entries: names on the left, their texts on the right."""
-    from rich.console import Console
-    from rich.table import Table as Grid
-    from rich.text import Text
-
-    width = int(min(terminal_width(), WIDEST))
-    console = Console(width=width, highlight=False)
-    with console.capture() as capture:
-        for number, (heading, entries) in enumerate(sections):
-            console.print(Text("\n" * (number > 0) + heading))
-            grid = Grid.grid(padding=(0, 2))
-            grid.add_column(no_wrap=True)
-            for name, *texts in entries:
-                grid.add_row(Text(f"  {name}"), Text("\n".join(texts)))
-            console.print(grid)
-    # rich fills each line with spaces
-    click.echo("\n".join(line.rstrip() for line in capture.get().splitlines()))
+    width = min(terminal_width(), WIDEST)
+    lines: list[str] = []
+    for heading, entries in sections:
+        lines += ["", *fold(heading, width)]
+        indent = max((len(name) for name, *_ in entries), default=0) + 4
+        for name, *texts in entries:
+            folded = [line for text in texts for line in fold(text, width - indent)]
+            lines.append(f"  {name}".ljust(indent) + f"\n{' ' * indent}".join(folded))
+    click.echo("\n".join(lines[1:]))
 
 
 def list_fields(kind: type[BaseModel], prefix: str = "") -> list[Entry]:

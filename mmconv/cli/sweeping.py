@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from mmconv.cli.comparing import for_readers, write_page
+from mmconv.cli.comparing import write_page
 from mmconv.cli.shared.basics import FILE, visible
 from mmconv.cli.shared.costs import MAX_COST, Budget, make_forecast
 from mmconv.cli.shared.options import PLACE_OPTIONS, RAY, with_options
@@ -42,6 +42,7 @@ from mmconv.engine.sweep import CellState, Sweep
 from mmconv.report.comparison.differences import compare
 from mmconv.report.comparison.leaderboard import make_leaderboard
 from mmconv.report.costs import Forecast
+from mmconv.report.tables.cells import show_counts_once
 from mmconv.report.tables.formats import write_tables
 from mmconv.run_folder.layout import TABLES
 from mmconv.run_folder.saved_run import read_finished
@@ -121,7 +122,7 @@ async def _run(
     sweep = Sweep(cells, where, page=page, shortfall=shortfall, report=print_change, watch=watch)
     progress = Progress(sweep)
     async with shown(progress.line, progress.picture, LINE_SECONDS):
-        with stopped_by_interrupt(sweep):
+        with stopped_by_interrupt(sweep.stop):
             await sweep.run()
     return sweep.cells
 
@@ -138,7 +139,7 @@ def _print_results(name: str, runs: Sequence[Path], folder: Path, *, page: bool)
         board = make_leaderboard(runs)
         for warning in board.brief:
             click.echo(folded(warning))
-        print_tables(for_readers(board, "table")[:1], "table")
+        print_tables([show_counts_once(board.tables[0])], "table", said=board.warnings)
         comparison = compare(tuple(runs))
         write_tables(folder / TABLES, (*board.tables, *comparison.tables))
         click.echo(f"\nLeaderboard and comparison with {runs[0].name}: {folder / TABLES}")

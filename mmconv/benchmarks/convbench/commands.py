@@ -194,7 +194,7 @@ async def _draft(
     if budget is not None:
         budget.watch(resources.spec, runner)
     async with progress(resources.spec, runner.stats, len(drafts.missing)):
-        with stopped_by_interrupt(runner):
+        with stopped_by_interrupt(runner.stop):
             complete = await runner.run(drafts.plans(annotator), drafts.finish)
     if complete and budget is not None and (spent := budget.spent()):
         click.echo(spent, err=True)

@@ -7,10 +7,9 @@ import gc
 import shlex
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol
 
 import click
 
@@ -99,7 +98,7 @@ async def evaluate(
     if budget is not None:
         budget.watch(evaluation.spec, runner)
     async with progress(evaluation.spec, runner.stats, evaluation.plan_count):
-        with stopped_by_interrupt(runner), _advised(evaluation, runner.stats):
+        with stopped_by_interrupt(runner.stop), _advised(evaluation, runner.stats):
             result = await evaluation.run(runner, page=page)
     if result.complete:
         print_result(result.tables, evaluation.notes, result.folder)
@@ -217,18 +216,12 @@ def typed(store: str) -> str:
     return shlex.join(["mmconv", *arguments]) + advice
 
 
-class Stoppable(Protocol):
-    """What can be stopped without losing replies."""
-
-    def stop(self) -> None:
-        """Request nothing more; wait for calls under way."""
-
-
 @contextmanager
-def stopped_by_interrupt(runner: Stoppable) -> Iterator[None]:
+def stopped_by_interrupt(stop: Callable[[], None]) -> Iterator[None]:
     """Stop a run or a sweep at the first Ctrl-C or SIGTERM; the second interrupts the command.
 
-    Batch systems send SIGTERM some time before they kill a job.
+    After `stop` calls under way finish. Batch systems send SIGTERM some time before they kill a
+    job.
     """
     loop = asyncio.get_running_loop()
     signals = signal.SIGINT, signal.SIGTERM
@@ -238,15 +231,15 @@ def stopped_by_interrupt(runner: Stoppable) -> Iterator[None]:
             loop.remove_signal_handler(number)
             signal.signal(number, signal.default_int_handler)
 
-    def stop() -> None:
+    def on_signal() -> None:
         reset()
         click.echo(
             "Stopping: waiting for the calls under way (Ctrl-C again to drop them).", err=True
         )
-        runner.stop()
+        stop()
 
     for number in signals:
-        loop.add_signal_handler(number, stop)
+        loop.add_signal_handler(number, on_signal)
     try:
         yield
     finally:

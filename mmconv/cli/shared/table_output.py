@@ -8,8 +8,7 @@ from __future__ import annotations
 import math
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 import click
@@ -17,7 +16,7 @@ import orjson
 
 from mmconv.cli.shared.basics import FILE, Command
 from mmconv.core.types import Table
-from mmconv.report.tables.cells import shared_notes
+from mmconv.report.tables.cells import shared_notes, without_notes
 from mmconv.report.tables.formats import FORMATS, as_printed, write_tables
 from mmconv.report.tables.text import all_to_text, fold, to_text
 from mmconv.run_folder.layout import TABLES
@@ -26,17 +25,14 @@ MOST_LINES = 28
 """Lines of a table after a run, so that with findings and paths it fits on a screen of 40."""
 
 
-def form_option(command: Command) -> Command:
-    """Add `--format`, as `print_tables` takes it."""
-    form = click.option(
-        "--format",
-        "form",
-        type=click.Choice(["table", "json", "csv", "md", "tex"]),
-        default="table",
-        show_default=True,
-        help="How the tables are printed.",
-    )
-    return form(command)
+form_option = click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "json", "csv", "md", "tex"]),
+    default="table",
+    show_default=True,
+    help="How the tables are printed.",
+)
 
 
 def table_options(command: Command) -> Command:
@@ -51,6 +47,7 @@ def show_tables(
     out: Path | None,
     *,
     printed: Sequence[Table] | None = None,
+    said: Collection[str] = (),
     intervals: bool = False,
 ) -> None:
     """Print the tables, or `printed` in their place, and write them to `out` where that is given.
@@ -58,14 +55,16 @@ def show_tables(
     Their folder goes to standard error: standard output is left to programs that read there.
     """
     shown = tables if printed is None else printed
-    print_tables(shown, form, intervals=intervals)
+    print_tables(shown, form, said=said, intervals=intervals)
     if out is not None:
         write_tables(out, tables)
         click.echo(f"The tables are in {out}", err=True)
 
 
-def print_tables(tables: Sequence[Table], form: str, *, intervals: bool = False) -> None:
-    """Print all tables, `detail` ones too.
+def print_tables(
+    tables: Sequence[Table], form: str, *, said: Collection[str] = (), intervals: bool = False
+) -> None:
+    """Print all tables, `detail` ones too; as text without the notes that are `said` already.
 
     As `json` they are one object, see `as_printed`; in CSV, a line `# name` stands before each.
     """
@@ -73,7 +72,8 @@ def print_tables(tables: Sequence[Table], form: str, *, intervals: bool = False)
         document = as_printed(tables, intervals=intervals)
         click.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2))
     elif form == "table":
-        click.echo(all_to_text(tables, terminal_width()), nl=False)
+        shown = [without_notes(table, said) for table in tables]
+        click.echo(all_to_text(shown, terminal_width()), nl=False)
     else:
         click.echo("\n".join(_rendered(table, form) for table in tables), nl=False)
 
@@ -90,8 +90,7 @@ def print_result(tables: Sequence[Table], notes: Sequence[str], folder: Path) ->
     shown = next((table for table in tables if not table.detail), None)
     if shown is not None:
         elsewhere = {*shared_notes(tables), *run_warnings(tables), *notes, INTERVALS}
-        own = tuple(note for note in shown.notes if note not in elsewhere)
-        lines = to_text(replace(shown, notes=own), terminal_width()).splitlines()
+        lines = to_text(without_notes(shown, elsewhere), terminal_width()).splitlines()
         if len(lines) > MOST_LINES:
             lines[MOST_LINES:] = [
                 f"... {len(lines) - MOST_LINES} more lines: {folder / TABLES / shown.name}.txt"

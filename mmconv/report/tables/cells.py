@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import TypeAlias
@@ -124,6 +124,11 @@ def shared_notes(tables: Sequence[Table]) -> list[str]:
     """The notes of more than one of the tables, which are printed once for all of them."""
     count = Counter(note for table in tables for note in table.notes)
     return [note for note, tables_with_it in count.items() if tables_with_it > 1]
+
+
+def without_notes(table: Table, known: Collection[str]) -> Table:
+    """The table without the notes that its reader has from another place."""
+    return replace(table, notes=tuple(note for note in table.notes if note not in known))
 
 
 def cell_parts(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import zip_longest
 
 from rich.cells import cell_len, chop_cells
@@ -21,6 +21,7 @@ from mmconv.report.tables.cells import (
     notes_below,
     one_line,
     shared_notes,
+    without_notes,
 )
 
 _GAP = "  "
@@ -77,13 +78,7 @@ def to_text(table: Table, width: float = math.inf) -> str:
 def all_to_text(tables: Sequence[Table], width: float = math.inf) -> str:
     """Several tables as plain text; shared notes once at the end."""
     shared = shared_notes(tables)
-    texts = [
-        to_text(
-            replace(table, notes=tuple(note for note in table.notes if note not in shared)),
-            width,
-        )
-        for table in tables
-    ]
+    texts = [to_text(without_notes(table, shared), width) for table in tables]
     return "\n".join([*texts, *("\n".join(fold(note, width, _HANGING)) + "\n" for note in shared)])
 
 
