@@ -121,6 +121,7 @@ def test_what_differs_besides_the_candidates_is_told_first(
     result = typed(*arguments, "--out", tmp_path / "compared")
     assert result.exit_code == 0, result.output
     assert result.stdout.startswith(f"{warning}\n\n")
+    assert result.stdout.count(warning) == 1
     page = (tmp_path / "compared" / "comparison.html").read_text("utf-8")
     banner = page.split('<ul class="warnings"', 1)[1].split("</ul>", 1)[0]
     assert f"<li>{warning}</li>" in banner
