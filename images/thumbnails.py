@@ -9,11 +9,8 @@ from __future__ import annotations
 import io
 
 import PIL.Image
-import PIL.ImageOps
-from PIL.JpegImagePlugin import JpegImageFile
 
 from images.decode import PASSED, decode
-from mmconv.core.errors import ImageError
 
 SIDE = 192
 """Pixels of the longer side."""
@@ -24,7 +21,6 @@ MAX_BYTES = 4096
 LARGER_SIDE = 1024
 """Pixels of the longer side of the larger image."""
 
-_JPEG = b"\xff\xd8\xff"
 _LARGER_QUALITY = 70
 _QUALITIES = (50, 25, 10, 1)
 
@@ -34,7 +30,7 @@ def thumbnail(data: bytes, where: str) -> bytes:
 
     The quality is the best of a few that keep below `MAX_BYTES`, and the lowest if none does.
     """
-    return _small(_decoded(data, SIDE, where))
+    return _small(decode(data, PASSED, where, SIDE))
 
 
 def renditions(data: bytes, where: str) -> tuple[bytes, bytes]:
@@ -43,7 +39,7 @@ def renditions(data: bytes, where: str) -> tuple[bytes, bytes]:
     The larger one is a JPEG of at most `LARGER_SIDE` pixels a side. Pages are passed on, so neither
     image says when, where or by whom a photograph was taken.
     """
-    picture = _decoded(data, LARGER_SIDE, where)
+    picture = decode(data, PASSED, where, LARGER_SIDE)
     picture.thumbnail((LARGER_SIDE, LARGER_SIDE), PIL.Image.Resampling.BOX, reducing_gap=1.0)
     file = io.BytesIO()
     picture.save(file, "JPEG", quality=_LARGER_QUALITY, comment=b"")
@@ -59,18 +55,3 @@ def _small(picture: PIL.Image.Image) -> bytes:
         if file.tell() <= MAX_BYTES:
             break
     return file.getvalue()
-
-
-def _decoded(data: bytes, side: int, where: str) -> PIL.Image.Image:
-    """The image with at least `side` pixels a side, if it has them."""
-    return _jpeg(data, side, where) if data.startswith(_JPEG) else decode(data, PASSED, where)
-
-
-def _jpeg(data: bytes, side: int, where: str) -> PIL.Image.Image:
-    """A JPEG read at a fraction of its size, which takes a fifth of the time."""
-    try:
-        with JpegImageFile(io.BytesIO(data)) as image:
-            image.draft("RGB", (side, side))
-            return PIL.ImageOps.exif_transpose(image).convert("RGB")
-    except (OSError, SyntaxError, ValueError, TypeError, LookupError) as error:
-        raise ImageError(f"{where}: the image does not decode ({error}); replace it") from error
