@@ -27,9 +27,9 @@ from mmconv.core.judges import JUDGE, judge_roles
 from mmconv.core.plans import Finished, Plan, name_trial
 from mmconv.core.run_stats import RunStats, Throughput
 from mmconv.core.types import Call, Table
-from mmconv.engine import Runner
+from mmconv.engine import RoleModel, Runner
 from mmconv.engine.identity import identify
-from mmconv.engine.resources import Resources, open_resources
+from mmconv.engine.resources import Resources, close_all, open_models, open_resources
 from mmconv.engine.setup import (
     about_models,
     build_benchmark,
@@ -119,6 +119,7 @@ class Evaluation:
     spec: RunSpec
     place: Place
     resources: Resources
+    models: Mapping[str, RoleModel]
     benchmark: Benchmark[Any, Any]
     shard: Shard = WHOLE
     named: Path | None = None
@@ -132,7 +133,7 @@ class Evaluation:
     @property
     def fingerprints(self) -> dict[str, str]:
         """The models' fingerprints by role."""
-        return {name: role.model.fingerprint for name, role in self.resources.models.items()}
+        return _fingerprints(self.models)
 
     @property
     def folder(self) -> Path:
@@ -223,7 +224,8 @@ class Evaluation:
             self.check_calls()
             self.check_keys()
 
-        return self.resources.runner(offline=offline, before_asking=check_models)
+        store = self.resources.store
+        return Runner(self.models, store, offline=offline, before_asking=check_models)
 
     def check_calls(self) -> None:
         """Raise `ConfigError` for models that are known not to accept their calls."""
@@ -265,7 +267,7 @@ class Evaluation:
             # a stopped run keeps its earlier scores, and their manifest
             if complete or not (self.folder / SCORES).exists():
                 output.write_json(MANIFEST, self.manifest(runner.stats).model_dump())
-            await self.resources.close_models()
+            await close_all(role.model.aclose() for role in self.models.values())
             tables = await self._report(output, records, runner.stats) if complete else ()
             seconds = time.monotonic() - started
             if not runner.offline:
@@ -347,7 +349,7 @@ class Evaluation:
 
     def _judged(self) -> Judged:
         """How the verdicts of this run are made; those of an audit are its candidate's."""
-        role = self.resources.models.get(JUDGE) or self.resources.models[CANDIDATE]
+        role = self.models.get(JUDGE) or self.models[CANDIDATE]
         return describe_judging(
             self.benchmark,
             model=role.model.fingerprint,
@@ -427,15 +429,18 @@ async def open_evaluation(
     """
     if CANDIDATE not in spec.models:
         raise ConfigError("nothing to evaluate: name the model (--candidate, or models.candidate)")
-    async with open_resources(spec, place.store_url, create=create) as resources:
+    async with (
+        open_resources(place.store_url, create=create) as resources,
+        open_models(spec, resources) as models,
+    ):
         if folder is None and (new := as_new(spec)) != spec:
-            fingerprints = {name: role.model.fingerprint for name, role in resources.models.items()}
-            earlier = identify(spec, find_class(spec.benchmark), fingerprints, shard)
+            earlier = identify(spec, find_class(spec.benchmark), _fingerprints(models), shard)
             spec = spec if (place.out / earlier / SPEC).exists() else new
         yield Evaluation(
             spec=spec,
             place=place,
             resources=resources,
+            models=models,
             benchmark=await resources.read_data(partial(build_benchmark, spec)),
             shard=shard,
             named=folder,
@@ -461,6 +466,10 @@ async def _left_aside(context: AbstractContextManager[Entered]) -> AsyncIterator
     with ExitStack() as stack:
         yield stack.enter_context(context)
         await asyncio.to_thread(stack.pop_all().close)
+
+
+def _fingerprints(models: Mapping[str, RoleModel]) -> dict[str, str]:
+    return {name: role.model.fingerprint for name, role in models.items()}
 
 
 def _repeated(call: Call, trial: int) -> Call:

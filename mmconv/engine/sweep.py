@@ -23,7 +23,7 @@ from mmconv.core.protocols import Backend
 from mmconv.core.run_stats import RunStats
 from mmconv.engine import Model, Runner
 from mmconv.engine.matrix import Cell
-from mmconv.engine.resources import Resources, SharedResources, open_shared
+from mmconv.engine.resources import Resources, open_resources
 from mmconv.engine.run import Evaluation, Place, Result
 from mmconv.engine.setup import build_benchmark, build_models, model_identity, open_backend
 from mmconv.run_folder.layout import PAGE, SPEC
@@ -156,7 +156,7 @@ class Sweep:
         self._runners: set[Runner] = set()
         self._models: dict[str, Model] = {}
         self._unusable: dict[str, Exception] = {}
-        self._shared: SharedResources
+        self._resources: Resources
         self._reading = asyncio.Lock()
 
     def stop(self) -> None:
@@ -176,7 +176,8 @@ class Sweep:
             self.on_ray = await asyncio.to_thread(self._uses_ray)
             if self.on_ray:
                 self.placement.gpus = await stack.enter_async_context(joined())
-            self._shared = await stack.enter_async_context(open_shared(self._place.store_url))
+            opening = open_resources(self._place.store_url)
+            self._resources = await stack.enter_async_context(opening)
             stack.push_async_callback(lambda: self._close(self._models.values()))
             place = self._on_gpus if self.on_ray and self.placement.gpus else _in_turn
             self.placement.gpus = self.placement.gpus or 1.0
@@ -267,12 +268,15 @@ class Sweep:
             self._report(state)
 
     async def _open(self, cell: Cell) -> Evaluation:
-        roles = build_models(cell.spec, self._lend)
-        resources = Resources(spec=cell.spec, models=roles, **self._shared)
+        models = build_models(cell.spec, self._lend)
         async with self._reading:  # image metadata has no other lock
-            benchmark = await resources.read_data(partial(build_benchmark, cell.spec))
+            benchmark = await self._resources.read_data(partial(build_benchmark, cell.spec))
         return Evaluation(
-            spec=cell.spec, place=self._place, resources=resources, benchmark=benchmark
+            spec=cell.spec,
+            place=self._place,
+            resources=self._resources,
+            models=models,
+            benchmark=benchmark,
         )
 
     def _lend(self, spec: ModelSpec) -> Model:
@@ -285,7 +289,7 @@ class Sweep:
         if identity in self._unusable:  # it is not loaded again
             raise self._unusable[identity]
         try:
-            return await open_backend(spec, self._shared["library"], self._shared["store"])
+            return await open_backend(spec, self._resources.library, self._resources.store)
         except Exception as error:
             self._unusable[identity] = error
             raise

@@ -366,8 +366,8 @@ def _groups_after(evaluation: Evaluation, after: str | None, count: int) -> list
 async def _finish(evaluation: Evaluation, plans: list[Plan]) -> Mapping[int, Finished]:
     """The plans by their order, with the outcomes that are cached."""
     finished: list[Finished] = []
-    resources = evaluation.resources
-    runner = Runner(resources.models, resources.store, window=OPEN_PLANS, offline=True)
+    store = evaluation.resources.store
+    runner = Runner(evaluation.models, store, window=OPEN_PLANS, offline=True)
     await runner.run(plans, finished.append)
     return {result.plan.order: result for result in finished}
 

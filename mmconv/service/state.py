@@ -25,7 +25,7 @@ from mmconv.core.errors import ConfigError, ImageError
 from mmconv.core.protocols import Backend, ImageSource
 from mmconv.engine import Model, RoleModel
 from mmconv.engine.limiter import ConcurrencyLimiter
-from mmconv.engine.resources import Resources
+from mmconv.engine.resources import Resources, close_all
 from mmconv.engine.run import Evaluation
 from mmconv.engine.setup import build_benchmark, build_models, model_identity
 from mmconv.run_folder.layout import SPEC
@@ -301,17 +301,13 @@ class Service(Readable):
             spec=spec,
             place=self.settings.place,
             resources=self._resources_for(spec),
+            models=self.models.lend(spec),
             benchmark=await self.benchmark(spec),
         )
 
     def _resources_for(self, spec: RunSpec) -> Resources:
-        return Resources(
-            spec=spec,
-            store=self.store,
-            library=self.datasets.library(spec) or self.library,
-            models=self.models.lend(spec),
-            facts=self.facts,
-        )
+        library = self.datasets.library(spec) or self.library
+        return Resources(store=self.store, library=library, facts=self.facts)
 
 
 @asynccontextmanager
@@ -373,10 +369,7 @@ class ModelPool:
 
     async def aclose(self) -> None:
         """Close every open model and cancel loading; then raise the first error, if any."""
-        closing = (source.aclose() for source in self._sources.values())
-        for error in await asyncio.gather(*closing, return_exceptions=True):
-            if error is not None:
-                raise error
+        await close_all(source.aclose() for source in self._sources.values())
 
     def _source(self, spec: ModelSpec) -> _Source:
         same = model_identity(spec)

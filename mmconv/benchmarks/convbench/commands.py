@@ -39,7 +39,8 @@ from mmconv.core.documents import validate
 from mmconv.core.errors import ConfigError
 from mmconv.core.run_stats import StopReason
 from mmconv.core.types import Sampling
-from mmconv.engine.resources import Resources, open_resources
+from mmconv.engine.driver import Runner
+from mmconv.engine.resources import open_models, open_resources
 from mmconv.engine.run import Place
 from mmconv.engine.setup import check_calls, check_keys
 from mmconv.service.command import PORT_OPTION, RATER_OPTION, serve_review
@@ -160,7 +161,10 @@ async def _annotate(args: SimpleNamespace) -> int:
         prompts=PromptSet(args.benchmark, args.prompts), sampling=Sampling(max_tokens=MAX_TOKENS)
     )
     where = place(Place().out, args.store)
-    async with open_resources(spec, where.store_url) as resources:
+    async with (
+        open_resources(where.store_url) as resources,
+        open_models(spec, resources) as models,
+    ):
         options = ConvBenchOptions(
             data=args.data,
             images=args.images,
@@ -173,32 +177,33 @@ async def _annotate(args: SimpleNamespace) -> int:
         check_calls(spec, (call for row in rows for call in annotator.calls(row)))
         if args.dry_run:
             plans = Drafts(args.out, args.annotations, rows).plans(annotator)
-            runner = resources.runner(offline=True)
+            runner = Runner(models, resources.store, offline=True)
             await print_forecast(spec, runner, plans, partial(check_keys, spec, [ROLE]))
             return 0
         with writing_option("--out", args.out), held(args.out):
             drafts = Drafts(args.out, args.annotations, rows)
-            complete, stop_reason = await _draft(drafts, annotator, resources, budget)
+            check = partial(check_keys, spec, [ROLE])
+            runner = Runner(models, resources.store, before_asking=check)
+            complete, stop_reason = await _draft(drafts, annotator, spec, runner, budget)
     for sentence in _summary(args, drafts, dataset):
         click.echo(sentence)
     return _exit_code(args.store, drafts, complete, stop_reason)
 
 
 async def _draft(
-    drafts: Drafts, annotator: Annotator, resources: Resources, budget: Budget | None
+    drafts: Drafts, annotator: Annotator, spec: RunSpec, runner: Runner, budget: Budget | None
 ) -> tuple[bool, StopReason | None]:
     """Request the drafts; returns whether all were requested, and why the run stopped by itself."""
     started = time.monotonic()
     drafts.copy_whole()
-    runner = resources.runner(before_asking=partial(check_keys, resources.spec, [ROLE]))
     if budget is not None:
-        budget.watch(resources.spec, runner)
-    async with progress(resources.spec, runner.stats, len(drafts.missing)):
+        budget.watch(spec, runner)
+    async with progress(spec, runner.stats, len(drafts.missing)):
         with stopped_by_interrupt(runner.stop):
             complete = await runner.run(drafts.plans(annotator), drafts.finish)
     if complete and budget is not None and (spent := budget.spent()):
         click.echo(spent, err=True)
-    click.echo(line(resources.spec, runner.stats, time.monotonic() - started))
+    click.echo(line(spec, runner.stats, time.monotonic() - started))
     drafts.sort()
     return complete, runner.stats.stop_reason
 

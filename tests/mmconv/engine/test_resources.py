@@ -13,7 +13,7 @@ from mmconv.core.config import ModelSpec, RunSpec
 from mmconv.core.errors import DataError
 from mmconv.core.types import Message, Reply, Sampling
 from mmconv.engine import Model, RoleModel
-from mmconv.engine.resources import open_resources
+from mmconv.engine.resources import open_models, open_resources
 from tests.images.pictures import encode, halves
 
 
@@ -49,13 +49,12 @@ async def test_all_models_are_closed_together_whatever_one_of_them_raises(tmp_pa
     broken, first, second = Closing(ValueError("stuck")), Closing(), Closing()
     echo = ModelSpec(provider="fake", model="echo")
     spec = RunSpec(benchmark="riddles", models={"candidate": echo})
-    with pytest.raises(ValueError, match="stuck"):
-        async with open_resources(spec, str(tmp_path / "store.sqlite")) as resources:
-            for name, backend in (("candidate", broken), ("judge", first), ("other", second)):
-                resources.models[name] = RoleModel(model=Model(name, backend.open))
-                await resources.models[name].model.open()
-            async with asyncio.timeout(10):
-                await resources.close_models()
+    async with open_resources(str(tmp_path / "store.sqlite")) as resources, asyncio.timeout(10):
+        with pytest.raises(ValueError, match="stuck"):
+            async with open_models(spec, resources) as models:
+                for name, backend in (("candidate", broken), ("judge", first), ("other", second)):
+                    models[name] = RoleModel(model=Model(name, backend.open))
+                    await models[name].model.open()
     assert first.closed
     assert second.closed
 
@@ -64,8 +63,6 @@ async def test_what_was_found_out_about_images_stays_though_the_data_have_a_faul
     tmp_path: Path,
 ) -> None:
     """Whoever mends a record and checks again waits for no picture twice."""
-    echo = ModelSpec(provider="fake", model="echo")
-    spec = RunSpec(benchmark="riddles", models={"candidate": echo})
     picture = tmp_path / "one.png"
     picture.write_bytes(encode(halves(), "PNG"))
 
@@ -73,7 +70,7 @@ async def test_what_was_found_out_about_images_stays_though_the_data_have_a_faul
         images.add_file(str(picture))
         raise DataError("data.xlsx", ["row 3: the reference is empty"])
 
-    async with open_resources(spec, str(tmp_path / "store.sqlite")) as resources:
+    async with open_resources(str(tmp_path / "store.sqlite")) as resources:
         with pytest.raises(DataError, match="row 3"):
             await resources.read_data(read)
         assert resources.store.image_facts().keys() == resources.facts.keys()
