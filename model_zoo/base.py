@@ -9,19 +9,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Self
 
-from pydantic import BaseModel, ConfigDict
-
-from mmconv.core.config import ModelSpec
+from mmconv.core.config import ModelSpec, Strict
 from mmconv.core.documents import validate
 from mmconv.core.errors import ConfigError
 from mmconv.core.types import Reply
 from model_zoo.checkpoints import is_local
 
 
-class Fields(BaseModel):
+class Fields(Strict):
     """The base of all options; a field's docstring describes it in `mmconv models --fields`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     @classmethod
     def of(cls, spec: ModelSpec) -> Self:

@@ -11,10 +11,10 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias, TypeVar, cast, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, Field
 
 from mmconv.benchmarks.registry import TITLES, find_class
-from mmconv.core.config import RunSpec
+from mmconv.core.config import RunSpec, Strict
 from mmconv.core.documents import validate
 from mmconv.core.errors import ConfigError
 from mmconv.core.judges import JUDGE, base_role
@@ -27,14 +27,12 @@ ANY_ROLE = "NAME"
 """What stands among the roles of a benchmark that has roles of any other name too."""
 
 
-class BenchmarkOptions(BaseModel):
+class BenchmarkOptions(Strict):
     """Options under `options:` of a run file, or a group of them; docstrings are their meanings.
 
     `earlier` has former values of defaults that changed. New runs name these options (`as_new`),
     so a specification without one was written before, and keeps the former value.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     earlier: ClassVar[Mapping[str, Any]] = {}
 

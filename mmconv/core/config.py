@@ -60,9 +60,9 @@ Replicas: TypeAlias = Annotated[StrictInt, Field(gt=0)] | Literal["auto"]
 
 
 class Strict(BaseModel):
-    """Fields that never change; others are refused."""
+    """Fields that never change, described by their docstrings; others are refused."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
 
 class SamplingSpec(Strict):
@@ -93,8 +93,6 @@ class PriceSpec(Strict):
 
 class ImageTokens(Strict):
     """How many tokens an image takes: the sum of the fields that are set, at most `most`."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     each: int = Field(default=0, ge=0)
     """Of an image of any size."""
@@ -133,8 +131,6 @@ class ImageTokens(Strict):
 class AboutSpec(Strict):
     """Metadata from a model's card that helps to choose a model; it changes no request."""
 
-    model_config = ConfigDict(use_attribute_docstrings=True)
-
     parameters: float | None = Field(default=None, gt=0)
     """Billions of parameters; of a mixture of experts the total."""
     images: bool | None = None
@@ -148,8 +144,6 @@ class AboutSpec(Strict):
 
 class RayOptions(Strict):
     """Options of `provider: ray`, the long form of a model file with `replicas`."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     provider: str
     """What every replica opens: hf, vllm, pocket, ..., or a module."""
@@ -169,8 +163,6 @@ class ModelSpec(Strict):
     `about` is not part of a run, and never written to its files. `provider: ray` is read as the
     provider in its options with `replicas`.
     """
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     provider: str
     """What speaks to it: openai (any compatible server), vllm, hf, pocket, ..., or a module."""

@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, Field
 
 from mmconv.benchmarks.options import describe
 from mmconv.benchmarks.registry import TITLES
@@ -21,6 +21,7 @@ from mmconv.core.config import (
     CANDIDATE,
     YAML_FILES,
     RunSpec,
+    Strict,
     accept_seats,
     model_files,
     override,
@@ -40,11 +41,7 @@ Patterns: TypeAlias = Annotated[
 ]
 
 
-class _Fields(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-
-class OverrideSpec(_Fields):
+class OverrideSpec(Strict):
     """Fields of the run file that are set in some cells."""
 
     models: Patterns = ("*",)
@@ -57,7 +54,7 @@ class OverrideSpec(_Fields):
     """Dotted fields and values, such as `sampling.candidate.max_tokens: 256`."""
 
 
-class SweepSpec(_Fields):
+class SweepSpec(Strict):
     """A sweep file. Paths start at the working directory, as in a run file."""
 
     models: tuple[Entry, ...] = Field(min_length=1)
