@@ -236,8 +236,7 @@ def bound(where: str, unit: str, value: int, most: int) -> None:
     """Raise `ImageError` for a count of bytes, pixels or frames that is above `most`."""
     if value > most:
         raise ImageError(
-            f"{where}: {value:,} {unit}, and at most {most:,} are allowed; "
-            "make the image smaller or raise the limit"
+            f"{where}: {value:,} {unit}, and at most {most:,} are allowed; make the image smaller"
         )
 
 

@@ -295,6 +295,8 @@ class Datasets:
         if checked.problem is not None:
             status, code = (413, "request_too_large") if checked.is_large else (400, "invalid_data")
             problem = checked.problem.partition("\n--skip-bad-records")[0]  # a dataset has none
+            folder = "give the images folder (--images)"
+            problem = problem.replace(folder, "send a .zip with the folder images")
             raise Problem(status, without_commands(problem), code=code)
         return checked
 

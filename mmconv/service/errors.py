@@ -120,41 +120,37 @@ _PLACE = re.compile(
     r"|environment variable"
 )
 
-COMMANDS = (
-    (r" \(--(?:judge|set) [^)]*\)", ""),
-    (r"--(skip-bad-records|allow-drafts)\b", r"options.\1"),
-    (r"--no-judge\b", "options.generate_only"),
-    (r"give the images folder \(--images\)", "send a .zip with the folder images"),
-    (r"--(metric|condition|turn|tag|level|tie)\b", r"\1"),
-    (r" \(--conditions\)", " (conditions)"),
-    (r"[:;] (?:run it without|leave out) --prompts", "; this server has prompts of its own"),
-    (r" or raise the limit\b", ""),
-    (r"give another template in the model's options\.chat_template, or (?=go without)", ""),
-    (r"; give another template in the model's options\.chat_template", ""),
-    (r": leave `system` out of the model's file, and in a run", "; in a run"),
-    (r" \(it starts with b.{0,40}?\)(?=;)", ""),
-)
-"""Words of the engine for users of the command line -> words for clients."""
+_HINT = re.compile(r" \(--[^)]*\)")
+
+_OPTION = re.compile(r"""(?<![\w'"-])--([a-z][a-z-]*)""")
+
+FIELDS = {
+    "allow-drafts": "options.allow_drafts",
+    "no-judge": "options.generate_only",
+    "prompts": "the server's own prompts",
+    "skip-bad-records": "options.skip_bad_records",
+}
+"""Option of the command line -> the field of a request. Others have the same name."""
 
 
 def presentable(message: str, fallback: str) -> str:
     """The message for clients; `fallback` if it names a path, URL or variable of this machine."""
-    if _PLACE.search(message):
-        log.warning("sent a client only %r: %s", fallback, message)
+    return without_commands(without_places(message, fallback))
+
+
+def without_places(text: str, fallback: str) -> str:
+    """The text as it is; `fallback` if it names a path, URL or variable of this machine."""
+    if _PLACE.search(text):
+        log.warning("sent a client only %r: %s", fallback, text)
         return fallback
-    return without_commands(message)
+    return text
 
 
 def without_commands(message: str) -> str:
-    """The engine's message without advice that needs a command line or a programmer."""
-    for pattern, replacement in COMMANDS:
-        message = re.sub(pattern, replacement, message)
-    return re.sub(r"\boptions\.[a-z-]+", lambda match: match[0].replace("-", "_"), message)
-
-
-def without_runs(message: str) -> str:
-    """A model's message without advice that only a run of a benchmark can follow."""
-    return re.sub(r"; in a run of \w+ set \S+", "", message)
+    """The engine's message with fields for options of the command line, without hints `(--...)`."""
+    return _OPTION.sub(
+        lambda match: FIELDS.get(match[1], match[1].replace("-", "_")), _HINT.sub("", message)
+    )
 
 
 # Pydantic's errors, as one problem that names its field as people write JSON.

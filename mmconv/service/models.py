@@ -21,7 +21,7 @@ from mmconv.core.run_stats import RunStats
 from mmconv.core.types import Failure, Message, Outcome, Reply, Sampling, Skipped
 from mmconv.engine import RoleModel, Runner
 from mmconv.service.access import Caller
-from mmconv.service.errors import Problem, presentable, without_runs
+from mmconv.service.errors import Problem, presentable
 from mmconv.service.metrics import RunnerMetrics, WorkName
 from mmconv.service.state import Service
 from mmconv.service.tracing import traced
@@ -163,7 +163,7 @@ CODES: Mapping[FailureKind, str] = {
 def problem_of_failure(failure: Failure, param: str | None = None) -> Problem:
     """The error for a model that did not answer; `param` is the field that the model reads."""
     status, _ = FAILED[failure.kind]
-    message = without_runs(words_of_failure(failure.kind, failure.message))
+    message = words_of_failure(failure.kind, failure.message)
     code = CODES.get(failure.kind, failure.kind)
     if status < 500:
         return Problem(status, message, param=param, code=code)
@@ -188,9 +188,7 @@ def _log_failure(model: str, kind: str, message: str) -> None:
 def presentable_outcomes(finished: Finished) -> dict[str, Outcome]:
     """The outcomes by call id, with the messages of failures as clients may see them."""
     return {
-        call_id: replace(
-            outcome, message=without_runs(words_of_failure(outcome.kind, outcome.message))
-        )
+        call_id: replace(outcome, message=words_of_failure(outcome.kind, outcome.message))
         if isinstance(outcome, Failure)
         else outcome
         for call_id, outcome in finished.outcomes.items()

@@ -34,7 +34,7 @@ from mmconv.run_folder.transcripts import (
     message_record,
     score_record,
 )
-from mmconv.service.errors import Problem, presentable
+from mmconv.service.errors import Problem, presentable, without_places
 from mmconv.service.models import words_of_failure
 from mmconv.service.requests import part_of, unknown_page
 from mmconv.service.run_requests import reading_data
@@ -228,21 +228,19 @@ def clean_call(call: dict[str, Any]) -> dict[str, Any]:
 def clean_manifest(folder: Path) -> dict[str, Any]:
     """A run's manifest without paths and URLs of this machine."""
     manifest = read_manifest(folder).model_dump(mode="json")
-    return manifest | {
-        name: _without_places(manifest[name]) for name in ("provenance", "about_models")
-    }
+    return manifest | {name: _clean(manifest[name]) for name in ("provenance", "about_models")}
 
 
-def _without_places(value: Any) -> Any:
+def _clean(value: Any) -> Any:
     if isinstance(value, dict):
         # Files of one name are distinguished by their paths.
         return {
-            presentable(name, f"file {number}"): _without_places(inner)
+            without_places(name, f"file {number}"): _clean(inner)
             for number, (name, inner) in enumerate(value.items(), start=1)
         }
     if isinstance(value, list):
-        return [_without_places(inner) for inner in value]
-    return presentable(value, "not shown") if isinstance(value, str) else value
+        return [_clean(inner) for inner in value]
+    return without_places(value, "not shown") if isinstance(value, str) else value
 
 
 def render_tables(folder: Path, name: str | None, form: str) -> str:

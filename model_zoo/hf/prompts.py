@@ -43,8 +43,8 @@ _library: Any = transformers
 _TURN_MARKS = {"user": "Question: ", "assistant": "Answer: ", "system": ""}
 _REASONING_ENDS = "</think>"
 _WITHOUT_SYSTEM = (
-    ", or go without a system message: leave `system` out of the model's file, and in a run of "
-    "BotChat set options.prompt_role=user"
+    "go without a system message (leave `system` out of the model's file, and in a run of BotChat "
+    "set options.prompt_role=user), or "
 )
 
 Tensors: TypeAlias = Mapping[str, Any]
@@ -314,8 +314,8 @@ def _apply_template(
 
 
 def _advice(*roles: str) -> str:
-    advice = "; give another template in the model's options.chat_template"
-    return advice + (_WITHOUT_SYSTEM if "system" in roles else "")
+    without = _WITHOUT_SYSTEM if "system" in roles else ""
+    return f"; {without}give another template in the model's options.chat_template"
 
 
 def _check_complete(text: str, messages: Sequence[Message], mark: str) -> None:
