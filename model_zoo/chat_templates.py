@@ -14,7 +14,6 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator
 
-from mmconv.core.errors import ConfigError
 from mmconv.core.keys import hash_bytes
 from model_zoo.checkpoints import file_at_hand, is_local, read_fields
 
@@ -40,25 +39,20 @@ _FROM_CODE = frozenset({"smolvlm"})
 """Architectures whose processor has a template where the checkpoint brings none."""
 
 
-def _is_template(text: str) -> str:
-    if text != PLAIN and not text.endswith(".jinja") and "{" not in text:
-        raise ValueError(f"{text!r} is neither a file named *.jinja nor a Jinja text")
-    return text
+def _read_template(option: str) -> str:
+    if option.endswith(".jinja"):
+        try:
+            return Path(option).expanduser().read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise ValueError(f"{option}: {reason}") from error
+    if option != PLAIN and "{" not in option:
+        raise ValueError(f"{option!r} is neither a file named *.jinja nor a Jinja text")
+    return option
 
 
-Template = Annotated[str, AfterValidator(_is_template)]
-"""A chat template as an option gives it: `PLAIN`, a file named *.jinja, or a Jinja text."""
-
-
-def read_template(option: str | None) -> str | None:
-    """The text of a `Template`; `PLAIN` and None stay as they are. Raises `ConfigError`."""
-    if option is None or not option.endswith(".jinja"):
-        return option
-    try:
-        return Path(option).expanduser().read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise ConfigError(f"{_TEMPLATE} {option}: {reason}") from error
+Template = Annotated[str, AfterValidator(_read_template)]
+"""A chat template: the text of a file named *.jinja, a Jinja text, or `PLAIN`."""
 
 
 def default_template(templates: Any) -> str | None:
@@ -88,9 +82,9 @@ def find_template(model: str, revision: str | None = None) -> str | None:
 def name_template(model: str, revision: str | None, option: str | None) -> str:
     """How a manifest names a checkpoint's template: its SHA-256, `TRANSCRIPT`, or `not known`.
 
-    `option` replaces the template. Raises as `read_template` does.
+    `option` replaces the template.
     """
-    text = read_template(option) or find_template(model, revision)
+    text = option or find_template(model, revision)
     if text == PLAIN or (text is None and model_type(model, revision) in WITHOUT_TEMPLATE):
         return TRANSCRIPT
     return "not known" if text is None else hash_bytes(text.encode())

@@ -159,13 +159,13 @@ def written(name: str, family: str, *parts: Text | Image) -> str:
     """A two-turn conversation as the file's template writes it, by a tiny model of that family."""
     pytest.importorskip("transformers", reason="needs the extra hf")
     from model_zoo.hf.loading import load_checkpoint
-    from model_zoo.hf.prompts import read_wording, render
+    from model_zoo.hf.prompts import render
     from tests.model_zoo import hf_support
 
     spec = load_model(name)
     checkpoint = load_checkpoint(hf_support.spec(family), HfOptions(dtype="float32"))
     options = HfOptions(chat_template=str(spec.options["chat_template"]))
-    return render(checkpoint, conversation(spec, *parts), read_wording(options)).text
+    return render(checkpoint, conversation(spec, *parts), options).text
 
 
 @pytest.mark.parametrize("name", ["llava-1.5-7b", "llava-1.5-13b", "llava-1.6-vicuna-13b"])

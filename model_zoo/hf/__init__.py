@@ -74,17 +74,15 @@ def open_renderer(spec: ModelSpec, images: ImageSource) -> HfRenderer:
     with _libraries(spec):
         from model_zoo.hf.prompts import (
             HfRenderer,
-            check_wording,
+            check_template,
             foreign_code,
             load_writer,
             naming,
-            read_wording,
         )
     with foreign_code(spec, options), naming(spec):
         writer, _ = load_writer(spec.model, options, download=False)
-    wording = read_wording(options)
-    check_wording(spec.label, writer, wording)
-    return HfRenderer(writer=writer, wording=wording, policy=options.policy(), images=images)
+    check_template(spec.label, writer, options)
+    return HfRenderer(writer=writer, options=options, policy=options.policy(), images=images)
 
 
 def _load(spec: ModelSpec, options: HfOptions) -> Checkpoint:
@@ -92,10 +90,9 @@ def _load(spec: ModelSpec, options: HfOptions) -> Checkpoint:
         require_hub(spec, options.revision)
         import_module("model_zoo.hf.backend")
         from model_zoo.hf.loading import load_checkpoint
-        from model_zoo.hf.prompts import check_wording, read_wording
-    wording = read_wording(options)
+        from model_zoo.hf.prompts import check_template
     checkpoint = load_checkpoint(spec, options)
-    check_wording(spec.label, checkpoint, wording)
+    check_template(spec.label, checkpoint, options)
     return checkpoint
 
 

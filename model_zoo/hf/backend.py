@@ -27,7 +27,6 @@ from model_zoo.hf.prompts import (
     check_images,
     encode,
     images_of,
-    read_wording,
     render,
     with_variables,
 )
@@ -153,7 +152,7 @@ class HfBackend:
         self.checkpoint: Checkpoint | None = checkpoint
         self.images = images
         self.policy = policy
-        self.wording = read_wording(options)
+        self.options = options
         # twice a batch: the next one is prepared while one is answered
         self.max_concurrency = max_concurrency or 2 * options.max_batch
         positions = None if checkpoint.encoder_decoder else checkpoint.context
@@ -245,9 +244,9 @@ class HfBackend:
         pictures: Sequence[Any],
     ) -> tuple[Tensors, str]:
         variables = sampling.extra.get("chat_template_kwargs", {})
-        wording = with_variables(checkpoint, self.wording, variables)
+        options = with_variables(checkpoint, self.options, variables)
         with LOAD_LOCK.running():
-            rendered = render(checkpoint, messages, wording)
+            rendered = render(checkpoint, messages, options)
             tensors = encode(checkpoint, rendered, pictures)
         if not checkpoint.token_types:
             # generic tokenizers add them, and models that have no use for them raise

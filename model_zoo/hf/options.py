@@ -22,7 +22,6 @@ from model_zoo.chat_templates import (
     lacks_template,
     model_type,
     name_template,
-    read_template,
     without_template,
 )
 from model_zoo.checkpoints import (
@@ -87,7 +86,6 @@ def fingerprint(spec: ModelSpec) -> str:
     """A hash of the checkpoint's content and of the options that change replies."""
     options = HfOptions.of(spec)
     fields = options.model_dump(mode="json", exclude=set(_SPEED_ONLY))
-    fields["chat_template"] = read_template(options.chat_template)
     checkpoint = checkpoint_fingerprint(spec.model, options.revision)
     return hash_json(["hf", _ANSWER_VERSION, checkpoint, fields])
 
@@ -130,9 +128,9 @@ def require_template(model: str, architecture: str | None) -> None:
 def metadata(spec: ModelSpec) -> dict[str, str]:
     """What a manifest records: the template, the date that it writes, a hub name's commit."""
     options = HfOptions.of(spec)
-    template = read_template(options.chat_template)
-    texts = {"chat_template": name_template(spec.model, options.revision, template)}
-    if asks_the_date(template or find_template(spec.model, options.revision)):
+    template = name_template(spec.model, options.revision, options.chat_template)
+    texts = {"chat_template": template}
+    if asks_the_date(options.chat_template or find_template(spec.model, options.revision)):
         texts["date"] = options.date.isoformat()
     if commit := commit_at_hand(spec.model, options.revision):
         texts["commit"] = commit

@@ -16,7 +16,6 @@ padded, whatever the tokenizer was saved with.
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -33,7 +32,7 @@ from mmconv.core.config import ModelSpec
 from mmconv.core.errors import ConfigError, MmconvError, Refused, UserCodeError
 from mmconv.core.protocols import ImageSource, RawPrompt
 from mmconv.core.types import Image, Message, Text
-from model_zoo.chat_templates import PLAIN, default_template, on_day, read_template
+from model_zoo.chat_templates import PLAIN, default_template, on_day
 from model_zoo.checkpoints import check_files, is_local
 from model_zoo.hf.options import HfOptions, Kind, require_template
 
@@ -160,39 +159,17 @@ class Rendered:
     special_tokens: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wording:
-    """How options want conversations written.
-
-    `template` replaces the checkpoint's chat template; `PLAIN` makes a transcript. `variables` are
-    the template's, `day` is its today.
-    """
-
-    template: str | None
-    variables: Mapping[str, Any]
-    day: datetime.date
-
-
-def read_wording(options: HfOptions) -> Wording:
-    """The wording of these options; raises `ConfigError` for a file that cannot be read."""
-    return Wording(
-        template=read_template(options.chat_template),
-        variables=options.template_kwargs,
-        day=options.date,
-    )
-
-
-def with_variables(writer: Writer, wording: Wording, variables: Mapping[str, Any]) -> Wording:
-    """The wording with a call's own variables; `Refused` for one that the template lacks."""
-    if unknown := _unknown(variables, _template_of(writer, wording.template)[1]):
+def with_variables(writer: Writer, options: HfOptions, variables: Mapping[str, Any]) -> HfOptions:
+    """The options with a call's own variables; `Refused` for one that the template lacks."""
+    if unknown := _unknown(variables, _template_of(writer, options)[1]):
         raise Refused("rejected", f"the model's chat template has no variable {unknown}")
-    return replace(wording, variables={**wording.variables, **variables})
+    return options.model_copy(update={"template_kwargs": {**options.template_kwargs, **variables}})
 
 
-def check_wording(name: str, writer: Writer, wording: Wording) -> None:
+def check_template(name: str, writer: Writer, options: HfOptions) -> None:
     """Raise `ConfigError` for a template whose tokens the tokenizer of model `name` lacks."""
     tokenizer = writer.tokenizer
-    template = _template_of(writer, wording.template)[1] or ""
+    template = _template_of(writer, options)[1] or ""
     tokens = [token for token in ("bos_token", "eos_token") if token in template]
     # a tokenizer that names others may lack these on purpose
     if tokens and not tokenizer.special_tokens_map:
@@ -226,11 +203,11 @@ def check_images(writer: Writer, messages: Sequence[Message]) -> None:
         raise Refused("rejected", f"a message holds {mark!r}, which stands for an image here")
 
 
-def render(writer: Writer, messages: Sequence[Message], wording: Wording) -> Rendered:
+def render(writer: Writer, messages: Sequence[Message], options: HfOptions) -> Rendered:
     """The prompt for `messages`; raises `Refused`, and `ConfigError` for a wrong variable."""
     mark = image_mark(writer)
-    speaker, template = _template_of(writer, wording.template)
-    if unknown := _unknown(wording.variables, template):
+    speaker, template = _template_of(writer, options)
+    if unknown := _unknown(options.template_kwargs, template):
         # a library may ignore a variable that its template does not use, without an error
         raise ConfigError(
             f"the chat template has no variable {unknown}; correct options.template_kwargs, or "
@@ -241,9 +218,9 @@ def render(writer: Writer, messages: Sequence[Message], wording: Wording) -> Ren
         turns = [_TURN_MARKS[message.role] + _plain(message, inline) for message in messages]
         return Rendered(text=" ".join([*turns, "Answer:"]), special_tokens=True)
     as_parts = speaker is writer.processor
-    dated = on_day(template, wording.day)
+    dated = on_day(template, options.date)
     conversation = _conversation(messages, mark, as_parts)
-    text = _apply_template(speaker, dated, conversation, wording.variables)
+    text = _apply_template(speaker, dated, conversation, options.template_kwargs)
     _check_complete(text, messages, mark)
     begin = writer.tokenizer.bos_token
     # a tokenizer's template is complete; a processor's may leave the first token to the tokenizer
@@ -256,8 +233,8 @@ def image_mark(writer: Writer) -> str:
     return str(getattr(writer.processor, "image_token", None) or "")
 
 
-def _template_of(writer: Writer, template: str | None) -> tuple[Any, str | None]:
-    processor, tokenizer = writer.processor, writer.tokenizer
+def _template_of(writer: Writer, options: HfOptions) -> tuple[Any, str | None]:
+    processor, tokenizer, template = writer.processor, writer.tokenizer, options.chat_template
     if template == PLAIN:
         return tokenizer, None
     default = default_template(getattr(processor, "chat_template", None))
@@ -376,7 +353,7 @@ class HfRenderer:
     """
 
     writer: Writer
-    wording: Wording
+    options: HfOptions
     policy: Policy
     images: ImageSource
     size: Mapping[str, int] | None = None
@@ -390,7 +367,7 @@ class HfRenderer:
             prepare_pixels(self.images.read(image.sha256), image, self.policy)
             for image in images_of(messages)
         ]
-        rendered = render(self.writer, messages, self.wording)
+        rendered = render(self.writer, messages, self.options)
         if self.complete:
             rendered = replace(rendered, special_tokens=False)
         tensors = encode(self.writer, rendered, pictures, self.size)

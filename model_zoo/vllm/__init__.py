@@ -27,7 +27,7 @@ from mmconv.core.keys import hash_json
 from mmconv.core.protocols import Backend, ImageSource, Listen, Renderer
 from mmconv.core.types import Message, Reply, Sampling
 from model_zoo import hf, openai_api
-from model_zoo.chat_templates import lacks_template, name_template, read_template, without_template
+from model_zoo.chat_templates import lacks_template, name_template, without_template
 from model_zoo.checkpoints import check_files, checkpoint_fingerprint, commit_at_hand, require_sight
 from model_zoo.vllm.options import (
     CHANGING_REPLIES,
@@ -99,8 +99,8 @@ def fingerprint(spec: ModelSpec) -> str:
     """A hash of the weights and of the options that change replies, not of how they are run."""
     options = VllmOptions.of(spec)
     fields = options.model_dump(mode="json", include=set(CHANGING_REPLIES))
-    if (template := read_template(options.chat_template)) is not None:
-        fields["chat_template"] = template
+    if options.chat_template is not None:
+        fields["chat_template"] = options.chat_template
     return hash_json(["vllm", checkpoint_fingerprint(spec.model, options.revision), fields])
 
 
@@ -193,10 +193,10 @@ def _start(spec: ModelSpec, options: VllmOptions, port: int) -> ServerProcess:
     """Start a server, its chat template in a file next to its log: a command line has bounds."""
     folder = options.log_folder or Path(tempfile.mkdtemp(prefix="mmconv-vllm-"))
     file = None
-    if (template := read_template(options.chat_template)) is not None:
+    if options.chat_template is not None:
         folder.mkdir(parents=True, exist_ok=True)
         file = folder / f"vllm-{port}.jinja"
-        file.write_text(template, encoding="utf-8")
+        file.write_text(options.chat_template, encoding="utf-8")
     return ServerProcess(
         spec.label,
         command_line(spec, options, port, file),

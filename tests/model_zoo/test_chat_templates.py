@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from mmconv.core.errors import ConfigError
 from mmconv.core.keys import hash_bytes
 from model_zoo.chat_templates import (
     TRANSCRIPT,
@@ -17,7 +16,6 @@ from model_zoo.chat_templates import (
     find_template,
     lacks_template,
     name_template,
-    read_template,
 )
 
 OWN = "{{ messages }} as this checkpoint has it"
@@ -106,9 +104,9 @@ def test_an_option_is_a_file_a_text_or_plain(tmp_path: Path) -> None:
     file.write_text(OWN)
     option: TypeAdapter[str] = TypeAdapter(Template)
     for given, text in ((str(file), OWN), (OWN, OWN), ("plain", "plain")):
-        assert read_template(option.validate_python(given)) == text
+        assert option.validate_python(given) == text
     with pytest.raises(ValidationError, match=r"'Plain' is neither a file named \*\.jinja"):
         option.validate_python("Plain")
     file.write_bytes(b"\xff")
-    with pytest.raises(ConfigError, match=r"own\.jinja: .*decode"):
-        read_template(str(file))
+    with pytest.raises(ValidationError, match=r"own\.jinja: .*decode"):
+        option.validate_python(str(file))

@@ -199,7 +199,7 @@ async def test_a_template_of_the_tokenizer_gets_images_as_marks() -> None:
 async def test_images_stand_in_a_plain_transcript() -> None:
     async with backend("llava", chat_template="plain") as model:
         messages = [said("Be brief.", "system"), user("Look:", PICTURES.draw(0)), said("Yes?")]
-        rendered = render(loaded(model), [*messages, user("Why?")], model.wording)
+        rendered = render(loaded(model), [*messages, user("Why?")], model.options)
         assert (await ask(model, *messages, user("Why?"))).output_tokens
     assert rendered.text == ("Be brief. Question: Look:<image> Answer: Yes? Question: Why? Answer:")
 

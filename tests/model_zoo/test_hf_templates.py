@@ -79,7 +79,7 @@ async def test_what_is_recorded_is_what_is_used(family: str) -> None:
 
 async def written(family: str = "llama", **options: Any) -> str:
     async with backend(family, **options) as model:
-        return render(loaded(model), [user("What?")], model.wording).text
+        return render(loaded(model), [user("What?")], model.options).text
 
 
 async def test_a_template_that_asks_the_date_is_told_the_same_every_day() -> None:
