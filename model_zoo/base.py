@@ -6,6 +6,7 @@ what they make of an empty reply.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Self
 
@@ -45,18 +46,20 @@ class CheckpointFields(Fields):
         return options
 
 
-def is_empty(reply: Reply) -> bool:
-    """Whether a reply says nothing at all: hosts that are just starting send such."""
-    return not (reply.text.strip() or reply.reasoning or reply.finish == "length")
+async def request_twice_if_empty(request: Callable[[], Awaitable[Reply]]) -> Reply:
+    """The reply, or a second one if it says nothing at all: hosts that are just starting send such.
 
-
-def with_tokens_of(reply: Reply, earlier: Reply) -> Reply:
-    """A reply with the tokens of the empty one before it, which are paid too."""
+    Both are paid, so the second one has the tokens of both.
+    """
+    first = await request()
+    if first.text.strip() or first.reasoning or first.finish == "length":
+        return first
+    reply = await request()
     return replace(
         reply,
-        input_tokens=_sum(earlier.input_tokens, reply.input_tokens),
-        output_tokens=_sum(earlier.output_tokens, reply.output_tokens),
-        cached_tokens=_sum(earlier.cached_tokens, reply.cached_tokens),
+        input_tokens=_sum(first.input_tokens, reply.input_tokens),
+        output_tokens=_sum(first.output_tokens, reply.output_tokens),
+        cached_tokens=_sum(first.cached_tokens, reply.cached_tokens),
     )
 
 

@@ -19,7 +19,7 @@ from mmconv.core.config import ModelSpec
 from mmconv.core.errors import ConfigError, Refused, Transient
 from mmconv.core.protocols import ImageSource, ServerLimit
 from mmconv.core.types import Image, Message, Part, Reply, Sampling, SeenImage, Text
-from model_zoo.base import is_empty, with_tokens_of
+from model_zoo.base import request_twice_if_empty
 from model_zoo.openai_api.endpoint import Endpoint
 from model_zoo.openai_api.replies import load_json, read_failure, read_limits
 from model_zoo.openai_api.request import DataUris, ImageFields
@@ -65,10 +65,7 @@ class HostedClient(ABC):
     ) -> Reply:
         """Answer once, or again if the reply is empty; raises as `Backend.generate` does."""
         request, seen = await self.prepare(messages, sampling)
-        reply = await self._request(request, seen)
-        if not is_empty(reply):
-            return reply
-        return with_tokens_of(await self._request(request, seen), reply)
+        return await request_twice_if_empty(lambda: self._request(request, seen))
 
     async def prepare(
         self, messages: Sequence[Message], sampling: Sampling

@@ -22,7 +22,7 @@ from mmconv.core.errors import Refused, Transient
 from mmconv.core.keys import hash_bytes
 from mmconv.core.protocols import ImageSource, Listen, ServerLimit
 from mmconv.core.types import Message, Reply, Sampling, SeenImage
-from model_zoo.base import is_empty, with_tokens_of
+from model_zoo.base import request_twice_if_empty
 from model_zoo.openai_api.endpoint import Endpoint, find_proxy
 from model_zoo.openai_api.replies import read_failure, read_limits, read_model_names, read_reply
 from model_zoo.openai_api.request import DataUris, OpenAIOptions, encode_request
@@ -233,10 +233,7 @@ class ChatClient:
         post = partial(self._session.post, body, listen, {header: session} if header else None)
         if not self._is_reached:
             await self._reach()
-        reply = await self._request(post, seen)
-        if not is_empty(reply):
-            return reply
-        return with_tokens_of(await self._request(post, seen), reply)
+        return await request_twice_if_empty(lambda: self._request(post, seen))
 
     async def encode(
         self,
