@@ -6,7 +6,6 @@ import asyncio
 import gc
 import shlex
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -250,14 +249,14 @@ class Progress:
         if stats.finished == state.plans:
             return "writing results"
         throughput = self._throughputs.setdefault(state.cell.name, Throughput())
-        throughput.mark(time.monotonic(), stats)
-        planned = max(stats.planned_in(state.plans), stats.ended)
-        parts = [f"{stats.ended / planned:.0%}", f"{throughput.rate:.1f}/s"]
+        progress = throughput.measure(stats, state.plans)
+        planned = max(progress.planned, stats.ended)
+        parts = [f"{stats.ended / planned:.0%}", f"{progress.rate:.1f}/s"]
         if stats.lost:
             parts.append(f"{stats.lost:,} failed")
         if waits:
             parts.append(waits)
-        elif (left := throughput.seconds_left(stats, state.plans)) is not None:
+        elif (left := progress.seconds_left) is not None:
             parts.append(f"{duration(left)} left")
         return ", ".join(parts)
 

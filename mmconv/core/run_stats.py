@@ -200,39 +200,26 @@ class RunStats:
         return sum(role.failed + role.skipped for role in self.models.values())
 
 
-@dataclass(slots=True)
 class Throughput:
     """The throughput of a run: calls answered within the last seconds, without cached ones."""
 
-    started: float = field(default_factory=time.monotonic)
-    _marks: deque[tuple[float, int]] = field(default_factory=deque)
-
-    def mark(self, now: float, stats: RunStats) -> None:
-        """Note the counts at a time in seconds."""
-        self._marks.append((now, stats.requested))
-        while len(self._marks) > 2 and self._marks[1][0] <= now - WINDOW_SECONDS:
-            self._marks.popleft()
-
-    @property
-    def rate(self) -> float:
-        """Answered calls per second."""
-        (then, earlier), (now, later) = self._marks[0], self._marks[-1]
-        return (later - earlier) / (now - then) if now > then else 0.0
-
-    def seconds_left(self, stats: RunStats, plans: int) -> float | None:
-        """Seconds that the calls of this number of plans still take; None if unknown."""
-        left = stats.planned_in(plans) - stats.ended
-        return left / self.rate if self.rate else None
+    def __init__(self) -> None:
+        self._started = time.monotonic()
+        self._marks: deque[tuple[float, int]] = deque()
 
     def measure(self, stats: RunStats, plans: int) -> Progress:
         """Note the counts now; the progress of a run of this number of plans."""
         now = time.monotonic()
-        self.mark(now, stats)
-        left = self.seconds_left(stats, plans)
+        self._marks.append((now, stats.requested))
+        while len(self._marks) > 2 and self._marks[1][0] <= now - WINDOW_SECONDS:
+            self._marks.popleft()
+        then, earlier = self._marks[0]
+        rate = (stats.requested - earlier) / (now - then) if now > then else 0.0
+        planned = stats.planned_in(plans)
         roles = stats.models.values()
         return Progress(
             calls=stats.ended,
-            planned=stats.planned_in(plans),
+            planned=planned,
             conversations=stats.finished,
             total=plans,
             replies=stats.replies,
@@ -243,9 +230,9 @@ class Throughput:
             retried=sum(role.retried for role in roles),
             input_tokens=sum(role.session.input for role in roles),
             output_tokens=sum(role.session.output for role in roles),
-            rate=round(self.rate, 2),
-            seconds=round(now - self.started, 1),
-            seconds_left=None if left is None else round(left, 1),
+            rate=round(rate, 2),
+            seconds=round(now - self._started, 1),
+            seconds_left=round((planned - stats.ended) / rate, 1) if rate else None,
         )
 
 

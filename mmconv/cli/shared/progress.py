@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sys
-import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
@@ -83,7 +82,7 @@ def line(spec: RunSpec, stats: RunStats, seconds: float, planned: int = 0) -> st
     """
     roles = stats.models.values()
     calls = f"{stats.ended:,}/{planned:,} calls" if planned else counted(stats.ended, "call")
-    parts = [calls, f"{stats.requested / max(seconds, 1e-9):.1f}/s"]
+    parts = [calls, f"{stats.requested / max(seconds, 0.1):.1f}/s"]
     if stored := sum(role.cached for role in roles):
         parts.append(f"{counted(stored, 'reply', 'replies')} reused")
     if retried := sum(role.retried for role in roles):
@@ -114,23 +113,21 @@ class _Line:
     def __init__(self, spec: RunSpec, stats: RunStats, total: int) -> None:
         self._spec, self._total = spec, total
         self.stats = stats
-        self._started = time.monotonic()
         self._throughput = Throughput()
-        self._throughput.mark(self._started, stats)
+        self._throughput.measure(stats, total)
 
     @property
     def planned(self) -> int:
         return self.stats.planned_in(self._total)
 
     def read(self) -> str:
-        now = time.monotonic()
-        self._throughput.mark(now, self.stats)
-        text = line(self._spec, self.stats, now - self._started, self.planned)
+        progress = self._throughput.measure(self.stats, self._total)
+        text = line(self._spec, self.stats, progress.seconds, progress.planned)
         if waits := self.stats.describe_wait():
             return f"{text}; {waits}"
         if not self.stats.ended:
             return f"{text}; no reply yet: local models are loaded first"
-        left = self._throughput.seconds_left(self.stats, self._total)
+        left = progress.seconds_left
         return text if left is None else f"{text}, about {duration(left)} left"
 
     def picture(self) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from mmconv.core.errors import Transient
@@ -9,27 +11,33 @@ from mmconv.core.run_stats import ModelStats, RunStats, Throughput
 from mmconv.core.types import Reply
 
 
-def test_the_time_left_is_that_of_the_calls_not_answered_at_the_pace_of_the_last_seconds() -> None:
+def test_the_time_left_is_that_of_the_calls_not_answered_at_the_pace_of_the_last_seconds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """250 plans of two calls; in the first ten seconds nothing is answered, then two a second."""
     pace = Throughput()
     told = []
     for now in range(61):
+        monkeypatch.setattr(time, "monotonic", lambda now=now: now)
         role = ModelStats(requested=2 * max(0, now - 10))
         stats = RunStats(plans=100, planned=200, models={"candidate": role})
-        pace.mark(now, stats)
-        told.append((pace.rate, pace.seconds_left(stats, 250)))
+        progress = pace.measure(stats, 250)
+        told.append((progress.rate, progress.seconds_left))
     assert (told[0], told[10], told[-1]) == ((0, None), (0, None), (2, 200))
 
 
-def test_cached_replies_are_reached_and_do_not_speed_up_the_time_left() -> None:
+def test_cached_replies_are_reached_and_do_not_speed_up_the_time_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     pace = Throughput()
     for now, asked in ((0, 0), (1, 0), (11, 10)):
         stats = RunStats(
             plans=10, planned=1000, models={"candidate": ModelStats(requested=asked, cached=900)}
         )
-        pace.mark(now, stats)
-    assert stats.ended == 910
-    assert pace.seconds_left(stats, 10) == pytest.approx(90 * 11 / 10)
+        monkeypatch.setattr(time, "monotonic", lambda now=now: now)
+        progress = pace.measure(stats, 10)
+    assert progress.calls == 910
+    assert progress.seconds_left == pytest.approx(90 * 11 / 10)
 
 
 def test_plans_that_are_not_opened_count_as_the_others_on_average() -> None:

@@ -101,7 +101,7 @@ async def test_progress_counts_calls_before_any_conversation_has_ended(
             half.set()
         return 10.0 * role.requested
 
-    monkeypatch.setattr("mmconv.cli.shared.progress.time", SimpleNamespace(monotonic=monotonic))
+    monkeypatch.setattr("mmconv.core.run_stats.time", SimpleNamespace(monotonic=monotonic))
     monkeypatch.setattr("mmconv.cli.shared.progress.LINE_SECONDS", 0)
     async with progress(SPEC, stats, 100):
         await half.wait()
