@@ -144,21 +144,17 @@ class Replica:
 
 
 @dataclass(slots=True, eq=False)
-class _Member:
-    """A replica as the driver sees it; `lives` counts losses, `capacity` is 0 meanwhile."""
+class _Life:
+    """A replica from when its model is open until it is lost."""
 
     actor: Any
-    capacity: int = 0
+    capacity: int
     under_way: int = 0
-    lives: int = 0
-    crashes: int = 0
-    is_placed: bool = False
-    failure: Exception | None = None
     lost: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def load(self) -> float:
-        return self.under_way / self.capacity if self.capacity else 1.0
+        return self.under_way / self.capacity
 
 
 class RayBackend:
@@ -170,7 +166,7 @@ class RayBackend:
         self._label = spec.label
         self._images = images
         self._lent: OrderedDict[str, ray.ObjectRef[bytes]] = OrderedDict()
-        self._conversations: OrderedDict[str, _Member] = OrderedDict()
+        self._conversations: OrderedDict[str, _Life] = OrderedDict()
         # a permit for each free place; there may be more, left by replicas that were lost
         self._room = asyncio.Semaphore(0)
         self._each = 1
@@ -178,20 +174,22 @@ class RayBackend:
         kind = remote(max_restarts=-1, max_task_retries=0, max_concurrency=CALLS)(Replica)
         own = (spec, str(Path.cwd()), tuple(sys.path), LEFT_SECONDS)
         self._is_detached = spec.detached
-        self._members = [_Member(kind.options(**place).remote(*own)) for place in places]
-        self._attending = [asyncio.create_task(self._attend(member)) for member in self._members]
+        self._actors = [kind.options(**place).remote(*own) for place in places]
+        self._placed: set[Any] = set()
+        self._lives: list[_Life] = []
+        self._failures: list[Exception] = []
+        self._attending = [asyncio.create_task(self._attend(actor)) for actor in self._actors]
         if spec.detached:
             self._attending.append(asyncio.create_task(self._need()))
 
     @property
     def max_concurrency(self) -> int:
         """The sum over all replicas; those that are not ready yet count too."""
-        return self._each * len(self._members)
+        return self._each * len(self._actors)
 
     async def wait_until_ready(self) -> None:
         """Return when one replica is ready; raises as `generate` does if there will be none."""
-        member = await self._take("")
-        self._give_back(member, member.lives)
+        self._give_back(await self._take(""))
 
     async def generate(
         self, messages: Sequence[Message], sampling: Sampling, *, affinity: str
@@ -202,25 +200,24 @@ class RayBackend:
             for message in messages
             for image in message.images
         }
-        member = await self._take(affinity)
-        lives = member.lives
+        life = await self._take(affinity)
         try:
-            answer = await member.actor.generate.remote(
+            answer = await life.actor.generate.remote(
                 tuple(messages), sampling, affinity, references
             )
         except RayTaskError:
             raise
         except RayError as error:
-            self._lose(member, lives)
+            self._lose(life)
             # Ray's messages may have dozens of lines
             [reason, *_] = str(error).splitlines() or [""]
             raise Transient("connection", f"a replica was lost: {reason}") from error
         finally:
-            self._give_back(member, lives)
+            self._give_back(life)
         if isinstance(answer, EngineDied):
-            if lives == member.lives:
-                ray.kill(member.actor, no_restart=False)
-            self._lose(member, lives)
+            if not life.lost.is_set():
+                ray.kill(life.actor, no_restart=False)
+            self._lose(life)
             raise Transient("connection", f"a replica is started again: {answer}")
         if isinstance(answer, MmconvError):
             raise answer
@@ -245,39 +242,40 @@ class RayBackend:
         """Close the replicas unless they are detached, and leave Ray. Safe to call twice."""
         for task in self._attending:
             task.cancel()
-        members, self._members = self._members, []
-        if not members:
+        actors, self._actors = self._actors, []
+        if not actors:
             return
         if not self._is_detached:
-            closing = [member.actor.close.remote() for member in members if member.is_placed]
+            closing = [actor.close.remote() for actor in actors if actor in self._placed]
             if closing:
                 # a replica that is being lost never closes
                 await asyncio.to_thread(
                     ray.wait, closing, num_returns=len(closing), timeout=CLOSING_SECONDS
                 )
-            for member in members:
-                ray.kill(member.actor)
+            for actor in actors:
+                ray.kill(actor)
         self._lent.clear()  # a reference must not outlive the connection
         await asyncio.to_thread(disconnect)
 
     async def _need(self) -> None:
         while True:
             await asyncio.sleep(LEFT_SECONDS / 4)
-            for member in self._members:
-                member.actor.start.remote()
+            for actor in self._actors:
+                actor.start.remote()
 
-    async def _attend(self, member: _Member) -> None:
+    async def _attend(self, actor: Any) -> None:
+        crashes = 0
         while True:
             try:
-                await member.actor.start.remote()
-                member.is_placed = True
-                opened = await member.actor.open.remote()
+                await actor.start.remote()
+                self._placed.add(actor)
+                opened = await actor.open.remote()
             except RayTaskError as error:
                 opened = error
             except RayError as error:
-                member.crashes += member.is_placed
-                member.is_placed = False
-                if member.crashes < MOST_CRASHES:
+                crashes += actor in self._placed
+                self._placed.discard(actor)
+                if crashes < MOST_CRASHES:
                     await asyncio.sleep(RETRY_SECONDS)
                     continue
                 opened = ConfigError(
@@ -285,17 +283,17 @@ class RayBackend:
                     f"its model: {error}"
                 )
             if not isinstance(opened, int):
-                member.failure = opened
+                self._failures.append(opened)
                 self._room.release()
                 return
-            member.capacity = self._each = opened
-            member.crashes = 0
+            crashes, self._each = 0, opened
+            life = _Life(actor, opened)
+            self._lives.append(life)
             for _ in range(opened):
                 self._room.release()
-            await member.lost.wait()
-            member.lost.clear()
+            await life.lost.wait()
 
-    async def _take(self, affinity: str) -> _Member:
+    async def _take(self, affinity: str) -> _Life:
         while True:
             try:
                 async with asyncio.timeout(self._patience):
@@ -303,38 +301,37 @@ class RayBackend:
             except TimeoutError:
                 self._check_placed()
                 continue
-            if all(member.failure for member in self._members):
+            if len(self._failures) == len(self._actors):
                 self._room.release()  # for the next one that waits
-                raise next(member.failure for member in self._members if member.failure)
-            if (member := self._choose(affinity)) is not None:
-                member.under_way += 1
-                return member
+                raise self._failures[0]
+            if (life := self._choose(affinity)) is not None:
+                life.under_way += 1
+                return life
 
-    def _choose(self, affinity: str) -> _Member | None:
-        member = self._conversations.pop(affinity, None)
-        if member is None or member.load >= 1:
-            member = min(self._members, key=lambda each: each.load)
-        if member.load >= 1:
+    def _choose(self, affinity: str) -> _Life | None:
+        life = self._conversations.pop(affinity, None)
+        if life is None or life.lost.is_set() or life.load >= 1:
+            life = min(self._lives, key=lambda each: each.load, default=None)
+        if life is None or life.load >= 1:
             return None
-        self._conversations[affinity] = member
+        self._conversations[affinity] = life
         if len(self._conversations) > REMEMBERED:
             self._conversations.popitem(last=False)
-        return member
+        return life
 
-    def _give_back(self, member: _Member, lives: int) -> None:
-        if lives == member.lives:
-            member.under_way -= 1
+    def _give_back(self, life: _Life) -> None:
+        if not life.lost.is_set():
+            life.under_way -= 1
             self._room.release()
 
-    def _lose(self, member: _Member, lives: int) -> None:
-        if lives == member.lives:
-            member.lives += 1
-            member.capacity = member.under_way = 0
-            member.is_placed = False
-            member.lost.set()
+    def _lose(self, life: _Life) -> None:
+        if not life.lost.is_set():
+            life.lost.set()
+            self._lives.remove(life)
+            self._placed.discard(life.actor)
 
     def _check_placed(self) -> None:
-        if not any(member.is_placed for member in self._members):
+        if not self._placed:
             raise ConfigError(
                 f"model {self._label}: no node of Ray's cluster took a replica within "
                 f"{self._patience:g} s; look at `ray status`, free or add nodes, and run again"

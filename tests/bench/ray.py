@@ -49,8 +49,8 @@ async def measure(fields: dict[str, Any], images: ImageStore, shown: list[Image]
     """Seconds for a question about each image, once all replicas have loaded the model."""
     spec = ModelSpec.model_validate(fields)
     async with aclosing(await provider_of(spec).open_backend(spec, images)) as backend:
-        members = getattr(backend, "_members", ())
-        while not all(member.capacity for member in members):  # noqa: ASYNC110 - only a bench
+        actors, lives = (getattr(backend, name, ()) for name in ("_actors", "_lives"))
+        while len(lives) < len(actors):  # noqa: ASYNC110 - only a bench
             await asyncio.sleep(0.1)
 
         async def ask(image: Image) -> None:
