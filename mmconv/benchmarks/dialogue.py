@@ -19,6 +19,7 @@ from judges import Judge
 from judges.template import Slot
 from mmconv.benchmarks.ablations.metrics import DELTAS, GIVEN, MEANINGS, QUANTITIES, ladder
 from mmconv.benchmarks.base.benchmark import Benchmark
+from mmconv.benchmarks.base.dataset import Dataset, load_dataset
 from mmconv.benchmarks.base.judges import CANDIDATE_AND_JUDGE
 from mmconv.benchmarks.base.layouts import Build, Layout
 from mmconv.benchmarks.base.metrics import Delta, Mean, Metric
@@ -31,6 +32,7 @@ from mmconv.benchmarks.convbench.metrics import DIRECT, PAIRWISE
 from mmconv.benchmarks.convbench.options import SCALE, GradingName
 from mmconv.benchmarks.options import ChatOptions, Condition, ImageOptions, Several
 from mmconv.core.errors import ConfigError, PlanError
+from mmconv.core.protocols import ImageSink
 from mmconv.core.turns import Turn, chain
 from mmconv.core.types import Call, Part, Ref, Sampling, Score, Text
 
@@ -142,6 +144,10 @@ class Dialogue(Benchmark[DialogueSample, DialogueOptions]):
         {"gradings", "order", "prompts", "judge_sees_images", "judge_retries", "judge_max_tokens"}
     )
 
+    def read_data(self, images: ImageSink) -> Dataset[DialogueSample]:
+        """The dialogues; each has the turns and references that the conditions need."""
+        return load_dataset(DialogueSample, self.options, self.spec, images, self._faults)
+
     def references(self, sample: DialogueSample, condition: str) -> dict[str, str]:
         """The reference of each turn that has one."""
         return {f"turn_{n}": turn.reference for n, turn in _numbered(sample) if turn.reference}
@@ -241,6 +247,18 @@ class Dialogue(Benchmark[DialogueSample, DialogueOptions]):
             columns="name",
             detail=True,
         )
+
+    def _faults(self, sample: DialogueSample) -> Iterator[str]:
+        given = max(map(count_given, self.conditions))
+        if given >= len(sample.turns):
+            condition = condition_name(given)
+            yield f"condition {condition} leaves none of {len(sample.turns)} turns to the model"
+            return
+        everything = "pairwise" in self.options.gradings or self.options.prompts == "convbench"
+        needed = len(sample.turns) if everything and not self.options.generate_only else given
+        for number, turn in enumerate(sample.turns[:needed], start=1):
+            if turn.reference is None:
+                yield f"no turns[{number}].reference"
 
     def _row(self, sample: DialogueSample) -> Row:
         if len(sample.turns) != CONVBENCH_TURNS or len(sample.turns[0].images) != 1:

@@ -203,12 +203,18 @@ class ImageFolder:
         return self._store.add_file(str(self._path / inside))
 
 
-def load_dataset(kind: type[S], options: Options, spec: RunSpec, images: ImageSink) -> Dataset[S]:
+def load_dataset(
+    kind: type[S],
+    options: Options,
+    spec: RunSpec,
+    images: ImageSink,
+    faults: Callable[[S], Iterable[str]] = lambda _: (),
+) -> Dataset[S]:
     """Read the file of records as samples of this kind.
 
-    Its suffix says its format (`scan_records`). Raises `DataError` with all problems in one
-    message; with `skip_bad_records` only if no record is left. `images` may be called from several
-    threads.
+    Its suffix says its format (`scan_records`). `faults` are a sample's problems that its type
+    cannot express. Raises `DataError` with all problems in one message; with `skip_bad_records`
+    only if no record is left. `images` may be called from several threads.
     """
     path = options.data
     fields = {_column(kind, name): field for name, field in kind.model_fields.items()}
@@ -220,7 +226,10 @@ def load_dataset(kind: type[S], options: Options, spec: RunSpec, images: ImageSi
 
     def read(record: Record) -> S:
         columns.update(dict.fromkeys(record.fields))
-        return kind.model_validate(record.fields, context=context)
+        sample = kind.model_validate(record.fields, context=context)
+        if problems := [*faults(sample)]:
+            raise DataError(record.where, problems)
+        return sample
 
     def advice() -> Iterator[str]:
         yield f"Every record needs {', '.join(required)}."

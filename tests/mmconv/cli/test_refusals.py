@@ -13,7 +13,7 @@ import orjson
 import pytest
 
 from mmconv.cli import commands, main
-from mmconv.core.errors import ConfigError, StoreError
+from mmconv.core.errors import MmconvError
 from mmconv.report.writing import OrderedLines
 from tests.drawn_data import write_scenes
 from tests.mmconv.benchmarks.few_records import DATA as RECORDS
@@ -40,7 +40,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def refused(*arguments: str) -> str:
     """What the command says when it refuses; nothing has been asked then."""
     result = typed(*arguments)
-    assert isinstance(result.exception, ConfigError | StoreError), result.output
+    assert isinstance(result.exception, MmconvError), result.output
     assert not list(Path().glob("runs/convbench-*/scores.jsonl"))
     return str(result.exception)
 
@@ -251,3 +251,22 @@ def raising(error: Exception) -> object:
         raise error
 
     return method
+
+
+@WAYS
+def test_dialogues_without_what_the_conditions_need(here: Path, way: tuple[str, ...]) -> None:
+    turns = [{"instruction": "What?", "reference": "A cup."}, {"instruction": "Why?"}]
+    rows = [
+        {"id": "whole", "turns": turns},
+        {"id": "bare", "turns": [{"instruction": "What?"}] * 2},
+    ]
+    (here / "dialogues.jsonl").write_bytes(b"\n".join(map(orjson.dumps, rows)))
+    told = refused(
+        *way, "dialogue", "--data", "dialogues.jsonl", "--conditions", "free,perception", *FAKES
+    )
+    assert "dialogues.jsonl line 2 (id bare): no turns[1].reference" in told
+    assert "line 1" not in told
+    told = refused(
+        *way, "dialogue", "--data", "dialogues.jsonl", "--conditions", "reasoning", *FAKES
+    )
+    assert "line 1 (id whole): condition reasoning leaves none of 2 turns to the model" in told
