@@ -190,12 +190,12 @@ class ChatClient:
 
     @property
     def max_concurrency(self) -> int:
-        """An eighth more than there are connections, if there are at least eight.
+        """A quarter more than there are connections, if there are at least four.
 
         The surplus waits, ready to send, so that no connection idles while the next request is
-        encoded.
+        claimed and encoded.
         """
-        return self._concurrency + self._concurrency // 8
+        return self._concurrency + self._concurrency // 4
 
     async def generate(
         self, messages: Sequence[Message], sampling: Sampling, *, affinity: str
