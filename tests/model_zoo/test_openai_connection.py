@@ -197,7 +197,7 @@ async def test_waiting_for_a_connection_counts_neither_as_seconds_nor_towards_th
     with mock_server(Behaviour(latency=0.6)) as url:
         spec = model_at(url).model_copy(update={"max_concurrency": 8, "timeout": 1.1})
         backend = await openai_api.open_backend(spec, NoImages())
-        assert backend.max_concurrency == 9
+        assert backend.max_concurrency == 10
         questions = [message("user", f"Question {number}?") for number in range(9)]
         replies = await asyncio.gather(
             *(backend.generate((question,), Sampling(), affinity="") for question in questions)
