@@ -25,13 +25,13 @@ from tests.forking import fork
 
 
 def mock_model(url: str) -> dict[str, object]:
-    """The mock server at `url` as a model, patient with its failures."""
+    """The mock server at `url` as a model, patient with its failures and a busy machine."""
     return {
         "provider": "openai",
         "model": "mock",
         "base_url": url,
         "attempts": 30,
-        "timeout": 1.0,
+        "timeout": 30.0,
         "options": {"identity": "mock"},
     }
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import signal
 import subprocess
 from collections import Counter
+from itertools import chain
 from pathlib import Path
 
 import orjson
@@ -68,7 +69,9 @@ def test_a_fifth_of_all_requests_may_fail(
     """429 with Retry-After, 500, dropped connections, hangs and malformed JSON, retried."""
     behaviour = Behaviour(failure_rate=0.2, seed=3, hang=1.5, retry_after=0.01)
     with mock_server(behaviour) as url:
-        assert finish(write_run(tmp_path, url, rows=ROWS), tmp_path / "runs") == expected
+        run = write_run(tmp_path, url, rows=ROWS)
+        hasty = [("--set", f"models.{role}.timeout=1") for role in ("candidate", "judge")]
+        assert finish(run, tmp_path / "runs", *chain.from_iterable(hasty)) == expected
 
 
 def test_nothing_is_asked_twice(tmp_path: Path, expected: list[dict[str, object]]) -> None:

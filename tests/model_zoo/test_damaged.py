@@ -161,7 +161,7 @@ async def test_a_model_on_a_server_can_be_damaged() -> None:
         assert await probe(spec) == ("tiny/llava",)
         assert await is_served(spec)
         model = build_model(spec, OnePicture())
-        assert await model.open() == 72
+        assert await model.open() == 80
         await model.aclose()
     whole = spec.model_copy(update={"provider": "openai", "options": {}})
     damage = {"picture": None, "radius": 0.1, "shuffled_turns": [1]}
