@@ -261,12 +261,12 @@ def test_dialogues_without_what_the_conditions_need(here: Path, way: tuple[str, 
         {"id": "bare", "turns": [{"instruction": "What?"}] * 2},
     ]
     (here / "dialogues.jsonl").write_bytes(b"\n".join(map(orjson.dumps, rows)))
-    told = refused(
+    message = refused(
         *way, "dialogue", "--data", "dialogues.jsonl", "--conditions", "free,perception", *FAKES
     )
-    assert "dialogues.jsonl line 2 (id bare): no turns[1].reference" in told
-    assert "line 1" not in told
-    told = refused(
+    assert "dialogues.jsonl line 2 (id bare): no turns[1].reference" in message
+    assert "line 1" not in message
+    message = refused(
         *way, "dialogue", "--data", "dialogues.jsonl", "--conditions", "reasoning", *FAKES
     )
-    assert "line 1 (id whole): condition reasoning leaves none of 2 turns to the model" in told
+    assert "line 1 (id whole): condition reasoning leaves none of 2 turns to the model" in message

@@ -1,4 +1,4 @@
-"""Behind the overview: how ratings are distributed, heat maps, tables and what their cells tell."""
+"""Behind the overview: how ratings are distributed, heat maps, tables and notes of cells."""
 
 from __future__ import annotations
 
