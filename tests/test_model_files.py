@@ -106,12 +106,12 @@ def test_what_is_set_is_no_default(name: str) -> None:
     assert repeated(AboutSpec, spec.about.model_dump(exclude_unset=True)) == []
     if spec.sampling is not None:
         # a null stands for more than the default: it goes before what a benchmark asks for
-        told = spec.sampling.model_dump(exclude_unset=True, exclude_none=True)
-        assert repeated(SamplingSpec, told) == []
+        settings = spec.sampling.model_dump(exclude_unset=True, exclude_none=True)
+        assert repeated(SamplingSpec, settings) == []
 
 
-def repeated(kind: type[BaseModel], told: dict[str, Any]) -> list[str]:
-    return [field for field, value in told.items() if kind.model_fields[field].default == value]
+def repeated(kind: type[BaseModel], options: dict[str, Any]) -> list[str]:
+    return [field for field, value in options.items() if kind.model_fields[field].default == value]
 
 
 @each_file
@@ -216,11 +216,11 @@ def test_a_model_is_named_by_provider_and_model(name: str, provider: str, model:
     [("qwen2.5-vl-8b", "; did you mean qwen2.5-vl-7b?"), ("hf/", ""), ("", "")],
 )
 def test_an_unknown_name_is_told_with_what_was_looked_for(name: str, hint: str) -> None:
-    told = (
+    message = (
         f"model {name!r} is not a shipped model (see `mmconv models`), not a .yaml file, "
         f"and not of the form provider/model{hint}"
     )
-    with pytest.raises(ConfigError, match=f"^{re.escape(told)}$"):
+    with pytest.raises(ConfigError, match=f"^{re.escape(message)}$"):
         load_model(name)
 
 

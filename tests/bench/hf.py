@@ -54,9 +54,11 @@ def main() -> None:
 async def on_cpu(options: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = make_checkpoint(options.family, Path(folder) / options.family)
-        told = {"dtype": "float32", "threads": options.threads}
+        settings = {"dtype": "float32", "threads": options.threads}
         scenes = ImageStore()
-        model = await open_backend(ModelSpec(provider="hf", model=str(path), options=told), scenes)
+        model = await open_backend(
+            ModelSpec(provider="hf", model=str(path), options=settings), scenes
+        )
     images = [
         scenes.add_bytes(picture(n, (80 + 20 * (n % 5), 60 + 30 * (n % 3))))
         for n in range(options.samples)
@@ -77,10 +79,10 @@ async def on_cpu(options: argparse.Namespace) -> None:
 async def on_gpu(options: argparse.Namespace) -> None:
     from model_zoo.hf.backend import HfBackend
 
-    told = HfOptions(max_batch=options.rows, max_batch_tokens=options.batch_tokens)
+    settings = HfOptions(max_batch=options.rows, max_batch_tokens=options.batch_tokens)
     scenes = ImageStore()
     checkpoint = build_7b()
-    model = HfBackend(checkpoint, told, Policy(), scenes)
+    model = HfBackend(checkpoint, settings, Policy(), scenes)
     images = [scenes.add_bytes(picture(n, (1024, 768))) for n in range(options.samples)]
     sampling = Sampling(max_tokens=options.tokens)
     await converse(model, images[0], 2, sampling)

@@ -72,8 +72,8 @@ def main() -> None:
 async def chat(folder: Path, options: argparse.Namespace) -> None:
     """The tiny LLaVA asked by 32 clients, in this process and through a server, by turns."""
     checkpoint = make_checkpoint("llava", folder / "llava")
-    told = {"dtype": "float32", "threads": 2}
-    spec = {"provider": "hf", "model": str(checkpoint), "options": told}
+    message = {"dtype": "float32", "threads": 2}
+    spec = {"provider": "hf", "model": str(checkpoint), "options": message}
     best: dict[str, Load] = {}
     for _ in range(options.rounds):
         for name, ask in (("direct", ask_directly), ("served", ask_served)):

@@ -247,10 +247,10 @@ async def test_what_a_search_could_not_read_is_told(
     alone = Path(shutil.copy(apart, tmp_path))
     page = await opened(alone, "#samples", expected="ERR_FILE_NOT_FOUND")
     await page.fill("#query", "picture")
-    told = (
+    message = (
         "0 of 12 samples (12 could not be searched: report.samples/0.js is not beside this page.)"
     )
-    await expect(page.locator("#count")).to_have_text(told)
+    await expect(page.locator("#count")).to_have_text(message)
 
 
 async def test_right_to_left_texts_begin_at_the_right(run: Path, opened: Opener) -> None:

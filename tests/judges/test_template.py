@@ -148,16 +148,16 @@ def test_an_escaped_image_is_an_image() -> None:
 @pytest.mark.parametrize("encoding", ["repr", "json4"])
 @pytest.mark.parametrize("value", ["text", Ref(call="turn_1"), ("a", Ref(call="turn_1"))])
 def test_text_is_not_written_as_data(encoding: str, value: Any) -> None:
-    told = rf"'\{{\{{x\|{encoding}\}}\}}' needs data, and the slot holds text; write '\{{"
-    with pytest.raises(PromptError, match=told):
+    message = rf"'\{{\{{x\|{encoding}\}}\}}' needs data, and the slot holds text; write '\{{"
+    with pytest.raises(PromptError, match=message):
         parsed(f"# user\n{{{{x|{encoding}}}}}\n").fill({"x": value})
 
 
 def test_an_unknown_encoding_is_refused() -> None:
-    told = (
+    message = (
         r"'sample': '\{\{x\|yaml\}\}' has no known encoding; use one of repr, json4, json_escaped"
     )
-    with pytest.raises(PromptError, match=told):
+    with pytest.raises(PromptError, match=message):
         parsed("# user\n\\{{x|yaml}}\n{{x|yaml}}\n")
 
 

@@ -53,10 +53,10 @@ class Scenario:
 
     def roles(self, seed: int) -> dict[str, ModelSpec]:
         """The run's roles; every seed is another draw of all answers and verdicts."""
-        told = {"candidate": self.candidate, "judge": self.judge}
+        models = {"candidate": self.candidate, "judge": self.judge}
         return {
             role: ModelSpec(provider=PROVIDER, model=role, options={**options, "seed": seed})
-            for role, options in told.items()
+            for role, options in models.items()
         }
 
     def truth(self) -> Expected:

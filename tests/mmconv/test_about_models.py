@@ -25,20 +25,20 @@ def run(folder: Path, *more: str) -> tuple[str, dict[str, dict[str, str]]]:
     files = ("--data", str(folder / "data.jsonl"), "--images", str(folder / "images"))
     roles = ("--candidate", f"hf/{folder / 'own'}", "--judge", "fake/judge")
     out = folder / ("plain" if more else "runs")
-    told = typed("run", "convbench", *files, *roles, "--no-page", "--out", str(out), *more)
+    output = typed("run", "convbench", *files, *roles, "--no-page", "--out", str(out), *more)
     [manifest] = out.glob("*/manifest.json")
-    return told, orjson.loads(manifest.read_bytes())["about_models"]
+    return output, orjson.loads(manifest.read_bytes())["about_models"]
 
 
 def test_the_chat_template_stands_in_the_manifest(tmp_path: Path) -> None:
     write_scenes(tmp_path, 1)
     shutil.copytree(WEIGHTS, tmp_path / "own")
     template = hash_bytes((tmp_path / "own" / "chat_template.jinja").read_bytes())
-    told, about = run(tmp_path)
+    message, about = run(tmp_path)
     assert about == {"candidate": {"chat_template": template}}
-    assert "PLAIN" not in told
-    told, about = run(tmp_path, "--set", "models.candidate.options.chat_template=plain")
+    assert "PLAIN" not in message
+    message, about = run(tmp_path, "--set", "models.candidate.options.chat_template=plain")
     assert about == {"candidate": {"chat_template": "plain transcript"}}
     assert "NO CHAT TEMPLATE: candidate (own) received its turns as a plain transcript" in " ".join(
-        told.split()
+        message.split()
     )

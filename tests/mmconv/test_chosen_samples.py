@@ -92,9 +92,9 @@ def test_a_stopped_run_is_scored_without_what_is_gone_and_says_so(desk: Desk) ->
         (desk.folder / name).unlink()
     desk.write(*riddles()[1:])
     desk.score()
-    told = "GONE: the data no longer have 1 sample of the run: 1."
-    assert told in (desk.folder / "report.md").read_text(encoding="utf-8")
-    assert told in orjson.loads(desk.files()["manifest.json"])["notes"]
+    message = "GONE: the data no longer have 1 sample of the run: 1."
+    assert message in (desk.folder / "report.md").read_text(encoding="utf-8")
+    assert message in orjson.loads(desk.files()["manifest.json"])["notes"]
 
 
 def test_a_run_that_goes_on_names_the_samples_that_it_no_longer_takes(desk: Desk) -> None:
@@ -102,7 +102,7 @@ def test_a_run_that_goes_on_names_the_samples_that_it_no_longer_takes(desk: Desk
     for name in ("manifest.json", "summary.json", "scores.jsonl", "transcripts.jsonl"):
         (desk.folder / name).unlink()
     desk.write(*riddles()[1:])
-    told = f"{desk.folder}: the data no longer have 1 sample of the run: 1\n"
-    assert desk.run("--limit", "2").startswith(told)
+    message = f"{desk.folder}: the data no longer have 1 sample of the run: 1\n"
+    assert desk.run("--limit", "2").startswith(message)
     assert "no longer" not in desk.run("--limit", "2")
     assert [line.split()[0] for line in desk.listed()] == ["2", "3"]

@@ -43,8 +43,8 @@ def test_another_prompt_is_named(desk: Desk) -> None:
 def test_what_changed_in_place_is_told_before_its_results_are_replaced(desk: Desk) -> None:
     assert "will be replaced" not in desk.run() + desk.run()
     desk.prompt.write_text(JUDGING.replace("Rate", "Judge"), encoding="utf-8")
-    told = f"{desk.folder}: the prompt fit has changed. The results"
-    assert desk.run().startswith(told)
+    message = f"{desk.folder}: the prompt fit has changed. The results"
+    assert desk.run().startswith(message)
     assert "will be replaced" not in desk.run()
 
 
@@ -131,10 +131,10 @@ def unfinished(desk: Desk, request: pytest.FixtureRequest) -> Desk:
 
 def test_an_unfinished_run_is_scored_and_told_to_be_one(unfinished: Desk) -> None:
     (unfinished.folder / "transcripts.jsonl").unlink()
-    told = "2 calls were never requested: this run is not finished"
-    assert told in unfinished.score()
+    message = "2 calls were never requested: this run is not finished"
+    assert message in unfinished.score()
     # it has no more to lose than it had
-    assert told in unfinished.score()
+    assert message in unfinished.score()
 
 
 def test_a_run_that_was_only_scored_keeps_what_it_has(unfinished: Desk) -> None:
@@ -245,11 +245,11 @@ def test_scoring_tells_who_answered_as_the_store_knows_it(desk: Desk) -> None:
     manifest = orjson.loads((desk.folder / "manifest.json").read_bytes())
     counts = {role: sum(named.values()) for role, named in manifest["answered_by"].items()}
     assert counts == {"candidate": ROWS, "judge": ROWS}
-    [*_, told] = [
+    [*_, message] = [
         note for note in manifest["notes"] if note.startswith("SEVERAL MODELS: the server of cand")
     ]
     report = (desk.folder / "report.md").read_text(encoding="utf-8")
-    assert told in report
+    assert message in report
     assert "- **candidate**: echo, answered by " in report
     lines = map(orjson.loads, (desk.folder / "transcripts.jsonl").read_bytes().splitlines())
     assert {line["answered_by"] for line in lines} == {"other", "echo-2025-01-01"}

@@ -59,5 +59,5 @@ async def test_a_project_that_was_moved_may_mend_its_data(
     await run(out)
     after = Path(shutil.move(before, tmp_path / "after"))
     monkeypatch.chdir(project(after, "What has teeth?"))
-    _, [told] = await run(out)
-    assert "data.jsonl has changed since the run" in told
+    _, [message] = await run(out)
+    assert "data.jsonl has changed since the run" in message

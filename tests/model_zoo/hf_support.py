@@ -64,8 +64,8 @@ def checkpoint(family: str) -> Path:
 
 
 def spec(family: str, **options: Any) -> ModelSpec:
-    told = {"dtype": "float32", "threads": 1, **options}
-    return ModelSpec(provider="hf", model=str(checkpoint(family)), options=told)
+    options_set = {"dtype": "float32", "threads": 1, **options}
+    return ModelSpec(provider="hf", model=str(checkpoint(family)), options=options_set)
 
 
 @asynccontextmanager
@@ -115,8 +115,8 @@ def said(text: str, role: Any = "assistant") -> Message:
 
 
 async def ask(model: HfBackend, *messages: Message, **sampling: Any) -> Reply:
-    told = Sampling(**{"max_tokens": 8, **sampling})
-    return await model.generate(messages, told, affinity="")
+    settings = Sampling(**{"max_tokens": 8, **sampling})
+    return await model.generate(messages, settings, affinity="")
 
 
 def turns(number: int, pictures: Sequence[int]) -> list[Message]:

@@ -37,11 +37,11 @@ def write_weights(file: Path, changed: int | None = None, seed: int = 0) -> None
         }
         for number in range(TENSORS)
     }
-    told = json.dumps(header).encode()
+    encoded = json.dumps(header).encode()
     body = [random.Random(seed + number).randbytes(TENSOR_BYTES) for number in range(TENSORS)]
     if changed is not None:
         body[changed] = random.Random("changed").randbytes(TENSOR_BYTES)
-    file.write_bytes(len(told).to_bytes(8, "little") + told + b"".join(body))
+    file.write_bytes(len(encoded).to_bytes(8, "little") + encoded + b"".join(body))
 
 
 @pytest.fixture
@@ -160,8 +160,8 @@ PARTS = ("model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors")
 
 
 def safetensors(length: int = 64) -> bytes:
-    told = {"w": {"dtype": "U8", "shape": [length], "data_offsets": [0, length]}}
-    header = json.dumps({"__metadata__": {"format": "pt"}, **told}).encode()
+    tensors = {"w": {"dtype": "U8", "shape": [length], "data_offsets": [0, length]}}
+    header = json.dumps({"__metadata__": {"format": "pt"}, **tensors}).encode()
     return len(header).to_bytes(8, "little") + header + bytes(length)
 
 
@@ -196,18 +196,18 @@ DAMAGES: dict[str, tuple[str, Callable[[], bytes]]] = {
 def test_damage_is_told_in_one_line_with_the_file(tmp_path: Path, damage: str) -> None:
     name, make = DAMAGES[damage]
     (tmp_path / name).write_bytes(make())
-    told = (
+    message = (
         rf"^{re.escape(str(tmp_path / name))}: cut short or damaged.*; copy or download it again$"
     )
-    with pytest.raises(ConfigError, match=told):
+    with pytest.raises(ConfigError, match=message):
         checkpoint_fingerprint(str(tmp_path))
 
 
 def test_files_that_an_index_names_and_that_are_missing_are_named(tmp_path: Path) -> None:
     (tmp_path / "model.safetensors.index.json").write_text(index(*PARTS))
     (tmp_path / PARTS[0]).write_bytes(safetensors())
-    told = rf"index\.json names 2 files, of which 1 are missing \({PARTS[1]}\)"
-    with pytest.raises(ConfigError, match=told):
+    message = rf"index\.json names 2 files, of which 1 are missing \({PARTS[1]}\)"
+    with pytest.raises(ConfigError, match=message):
         checkpoint_fingerprint(str(tmp_path))
 
 

@@ -137,15 +137,15 @@ def test_no_damage_is_a_mistake() -> None:
 
 
 def test_an_unknown_provider_is_named() -> None:
-    told = ModelSpec(provider="damaged", model="m", options={"provider": "x.y", "picture": "blur"})
+    spec = ModelSpec(provider="damaged", model="m", options={"provider": "x.y", "picture": "blur"})
     with pytest.raises(ConfigError, match=r"x\.y"):
-        fingerprint(told)
+        fingerprint(spec)
 
 
 def test_a_damaged_model_has_the_metadata_of_the_whole_one() -> None:
-    told = metadata(load_model("pocket-blind"))
-    assert told == pocket.metadata(load_model("pocket"))
-    assert len(told["chat_template"]) == 64
+    expected = metadata(load_model("pocket-blind"))
+    assert expected == pocket.metadata(load_model("pocket"))
+    assert len(expected["chat_template"]) == 64
     options = {"provider": "fake", "picture": "blur"}
     assert metadata(ModelSpec(provider="damaged", model="echo", options=options)) == {}
 
@@ -165,8 +165,8 @@ async def test_a_model_on_a_server_can_be_damaged() -> None:
         await model.aclose()
     whole = spec.model_copy(update={"provider": "openai", "options": {}})
     damage = {"picture": None, "radius": 0.1, "shuffled_turns": [1]}
-    told = ["damaged", 2, openai_api.fingerprint(whole), damage]
-    assert fingerprint(spec) == hash_json(told)
+    expected = ["damaged", 2, openai_api.fingerprint(whole), damage]
+    assert fingerprint(spec) == hash_json(expected)
 
 
 def test_what_the_whole_model_cannot_is_told_of_the_damaged_one(

@@ -56,10 +56,10 @@ async def test_a_batch_gives_the_replies_of_lone_prompts(family: str, attention:
 
 
 async def test_sampled_replies_do_not_depend_on_the_batch() -> None:
-    told = {"temperature": 1.0, "seed": 7}
+    settings = {"temperature": 1.0, "seed": 7}
     async with backend("llama", **GPU) as model:
-        alone = [await ask(model, prompt, **told) for prompt in prompts(8)]
-        together = await asyncio.gather(*[ask(model, prompt, **told) for prompt in prompts(8)])
+        alone = [await ask(model, prompt, **settings) for prompt in prompts(8)]
+        together = await asyncio.gather(*[ask(model, prompt, **settings) for prompt in prompts(8)])
     assert [reply.text for reply in together] == [reply.text for reply in alone]
 
 

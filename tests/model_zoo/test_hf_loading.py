@@ -142,8 +142,8 @@ def test_weights_that_cannot_be_read_are_named(tmp_path: Path, old: bool) -> Non
         file = tmp_path / "cut" / "pytorch_model.bin"
         torch.save(weights, file, _use_new_zipfile_serialization=False)
     file.write_bytes(file.read_bytes()[:-1000])
-    told = r"^model cut: its weights cannot be read: .*; copy or download them again$"
-    with pytest.raises(ConfigError, match=told):
+    message = r"^model cut: its weights cannot be read: .*; copy or download them again$"
+    with pytest.raises(ConfigError, match=message):
         load(named(str(tmp_path / "cut")))
 
 
@@ -211,9 +211,9 @@ def _digest(model: object) -> str:
     ],
 )
 def test_what_is_missing_is_named(error: ImportError, problem: str) -> None:
-    with pytest.raises(ConfigError) as told, naming(spec("llama")):
+    with pytest.raises(ConfigError) as raised, naming(spec("llama")):
         raise error
-    assert str(told.value) == f"model llama: {problem}"
+    assert str(raised.value) == f"model llama: {problem}"
 
 
 @pytest.mark.parametrize("trusts", [True, False])
@@ -224,9 +224,9 @@ def test_code_that_a_checkpoint_brings_is_told_from_a_bug(
         raise RuntimeError("its own words")
 
     monkeypatch.setattr(transformers.AutoModelForCausalLM, "from_pretrained", fails)
-    with pytest.raises(UserCodeError if trusts else RuntimeError) as told:
+    with pytest.raises(UserCodeError if trusts else RuntimeError) as error:
         load(spec("llama", trust_remote_code=trusts))
     if trusts:
-        assert str(told.value).startswith("model llama: the code that the checkpoint brings fails")
-        assert "RuntimeError: its own words" in str(told.value)
-        assert "another version of transformers" in str(told.value)
+        assert str(error.value).startswith("model llama: the code that the checkpoint brings fails")
+        assert "RuntimeError: its own words" in str(error.value)
+        assert "another version of transformers" in str(error.value)

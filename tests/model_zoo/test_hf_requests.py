@@ -103,10 +103,10 @@ async def test_a_stopped_reply_has_the_tokens_that_it_has_alone(padding: str | N
         pad = checkpoint.tokenizer.convert_tokens_to_ids(padding or "!")
         checkpoint.settings.pad_token_id = pad
         whole = await ask(model, user("What is it?"), max_tokens=60)
-        told: dict[str, Any] = {"max_tokens": 60, "stop": (whole.text[3:6],)}
-        alone = await ask(model, user("What is it?"), **told)
-        other = ask(model, user("the other one, please, is what?"), **told)
-        beside, longer = await asyncio.gather(ask(model, user("What is it?"), **told), other)
+        options: dict[str, Any] = {"max_tokens": 60, "stop": (whole.text[3:6],)}
+        alone = await ask(model, user("What is it?"), **options)
+        other = ask(model, user("the other one, please, is what?"), **options)
+        beside, longer = await asyncio.gather(ask(model, user("What is it?"), **options), other)
     assert (beside.text, beside.finish) == (alone.text, "stop")
     assert beside.output_tokens == alone.output_tokens
     assert (alone.output_tokens or 0) < (longer.output_tokens or 0)

@@ -166,7 +166,7 @@ async def two_replies(folder: Path) -> tuple[list[tuple[str, str]], bool]:
     async with opened(folder) as model:
         cached: set[bool] = set()
         loaded(model).model.register_forward_pre_hook(
-            lambda _model, _args, told: cached.add(told["use_cache"]), with_kwargs=True
+            lambda _model, _args, message: cached.add(message["use_cache"]), with_kwargs=True
         )
         asked = [ask(model, ASKED, max_tokens=8), ask(model, LONG, max_tokens=12)]
         replies = await asyncio.gather(*asked)
@@ -217,8 +217,8 @@ async def test_each_picture_has_noise_of_its_own(
     """The tokens that stand for pictures are the same for all of one size."""
     seeds: list[int] = []
 
-    def noted(*told: Any) -> int:
-        seeds.append(stream_seed(*told))
+    def noted(*settings: Any) -> int:
+        seeds.append(stream_seed(*settings))
         return seeds[-1]
 
     monkeypatch.setattr(decoding, "stream_seed", noted)

@@ -105,11 +105,13 @@ async def test_the_password_of_a_proxy_is_sent_and_never_told(
     assert "hush" not in str(raised.value)
 
 
-@pytest.mark.parametrize("told", ["socks5://me:hush@host:1080", "http://me:hush@host:port", "//"])
+@pytest.mark.parametrize(
+    "message", ["socks5://me:hush@host:1080", "http://me:hush@host:port", "//"]
+)
 async def test_a_proxy_that_speaks_no_http_is_told(
-    told: str, monkeypatch: pytest.MonkeyPatch
+    message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("HTTPS_PROXY", told)
+    monkeypatch.setenv("HTTPS_PROXY", message)
     with pytest.raises(ConfigError, match="HTTPS_PROXY: expected the address of") as raised:
         await ask("https://far.invalid/v1")
     assert "hush" not in str(raised.value)

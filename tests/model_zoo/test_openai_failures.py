@@ -175,10 +175,10 @@ ECHOED = [
 """A secret as it is, and as PHP, .NET, JSON in JSON, addresses and HTML have it."""
 
 
-@pytest.mark.parametrize("told", ECHOED)
-def test_a_secret_is_in_no_message_in_any_form(told: str) -> None:
+@pytest.mark.parametrize("message", ECHOED)
+def test_a_secret_is_in_no_message_in_any_form(message: str) -> None:
     endpoint = Endpoint(url="http://host/v1", model="m", secrets=frozenset(['secret/a+b "c=']))
-    assert endpoint.excerpt(told) == "denied [key]"
+    assert endpoint.excerpt(message) == "denied [key]"
 
 
 def test_what_is_almost_a_secret_is_looked_through_at_once() -> None:
@@ -249,9 +249,9 @@ def test_the_wait_that_gemini_asks_for_in_its_error() -> None:
     found = failure(429, body)
     assert isinstance(found, Transient)
     assert (found.retry_after, str(found)) == (41.0, "HTTP 429: Quota.")
-    told = failure(429, body, {"retry-after": "7"})
-    assert isinstance(told, Transient)
-    assert told.retry_after == 7.0
+    error = failure(429, body, {"retry-after": "7"})
+    assert isinstance(error, Transient)
+    assert error.retry_after == 7.0
 
 
 @pytest.mark.parametrize("details", [None, [], [{}], ["RATE"], [{"retryDelay": 41}], 7])

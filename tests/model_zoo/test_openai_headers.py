@@ -79,10 +79,10 @@ async def test_what_a_server_says_of_them_is_told_without_their_values(
         refused = spec(base_url=url, options={**AZURE, "query": secret_too})
         with pytest.raises(BackendError) as raised:
             await (openai_api.probe if probing else say)(refused)
-    told = str(raised.value)
+    message = str(raised.value)
     assert raised.value.kind == "authentication"
-    assert "Access denied: [key] api-version=2024-10-21&sig=[key] (" in told
-    assert told.endswith(
+    assert "Access denied: [key] api-version=2024-10-21&sig=[key] (" in message
+    assert message.endswith(
         "(check the variables that the model's options.headers and options.query name)"
     )
 
@@ -120,9 +120,9 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize(("options", "told"), WRONG.values(), ids=WRONG)
-def test_what_cannot_be_sent_is_refused_before_a_run(options: dict[str, Any], told: str) -> None:
-    with pytest.raises(ConfigError, match=told) as raised:
+@pytest.mark.parametrize(("options", "message"), WRONG.values(), ids=WRONG)
+def test_what_cannot_be_sent_is_refused_before_a_run(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message) as raised:
         openai_api.check_key(spec(base_url="http://a/v1", options=options))
     assert "s3cret" not in str(raised.value)
 

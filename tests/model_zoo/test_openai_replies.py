@@ -312,11 +312,11 @@ ANSWERED: dict[str, tuple[dict[str, Any], str | None]] = {
 }
 
 
-@pytest.mark.parametrize(("told", "name"), ANSWERED.values(), ids=ANSWERED)
+@pytest.mark.parametrize(("answer", "name"), ANSWERED.values(), ids=ANSWERED)
 def test_who_answered_is_kept_as_the_server_tells_it(
-    told: dict[str, Any], name: str | None
+    answer: dict[str, Any], name: str | None
 ) -> None:
-    body = completion({"content": "Red."}, **told)
+    body = completion({"content": "Red."}, **answer)
     first, second = (read_reply(body, ENDPOINT, seconds=1.5).answered_by for _ in range(2))
     assert first == name
     assert first is second

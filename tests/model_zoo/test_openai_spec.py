@@ -43,12 +43,12 @@ def test_fingerprint_names_what_changes_replies() -> None:
 
 
 def test_models_without_newer_options_have_the_names_that_they_had() -> None:
-    told = (
+    expected = (
         b'["openai","m","http://a/v1",{"max_pixels":null,"min_pixels":null,"max_side":9,'
         b'"media_types":["image/jpeg","image/png","image/webp","image/gif"]},"max_tokens",false,{}'
     )
-    assert fingerprint(max_side=9) == hash_bytes(told + b"]")
-    assert fingerprint(max_side=9, max_bytes=1000) == hash_bytes(told + b",1000]")
+    assert fingerprint(max_side=9) == hash_bytes(expected + b"]")
+    assert fingerprint(max_side=9, max_bytes=1000) == hash_bytes(expected + b",1000]")
 
 
 def test_fingerprint_names_nothing_else() -> None:

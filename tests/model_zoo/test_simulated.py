@@ -73,10 +73,10 @@ async def fails(backend: Backend, messages: Sequence[Message], trial: int = 0) -
 
 
 async def wrongs(
-    *answers: str, told: Mapping[str, Any] | None = None, trial: int = 0
+    *answers: str, options: Mapping[str, Any] | None = None, trial: int = 0
 ) -> list[bool]:
     """Whether each of many samples fails the turn after these answers."""
-    backend = await candidate(**(told or {}))
+    backend = await candidate(**(options or {}))
     return [await fails(backend, history(each, *answers), trial) for each in range(SAMPLES)]
 
 
@@ -96,24 +96,24 @@ async def wrongs(
 async def test_a_level_fails_at_its_rate(
     answers: tuple[str, ...], rate: float, alike: dict[str, float]
 ) -> None:
-    found = fmean(await wrongs(*answers, told={"alike": alike, "seed": 4}))
+    found = fmean(await wrongs(*answers, options={"alike": alike, "seed": 4}))
     assert abs(found - rate) < 4 * sqrt(rate * (1 - rate) / SAMPLES)
 
 
 @pytest.mark.parametrize("kept", [False, True])
 async def test_what_was_given_and_the_trial_draw_anew_unless_draws_are_kept(kept: bool) -> None:
     even = {"after_right": 0.5, "after_wrong": 0.5}
-    told = {"reasoning": even, "alike": {"conditions": float(kept)}}
-    freely = await wrongs(RIGHT, told=told)
-    assert (freely == await wrongs(REFERENCE, told=told)) is kept
-    assert (freely == await wrongs(RIGHT, told=told, trial=1)) is kept
+    options = {"reasoning": even, "alike": {"conditions": float(kept)}}
+    freely = await wrongs(RIGHT, options=options)
+    assert (freely == await wrongs(REFERENCE, options=options)) is kept
+    assert (freely == await wrongs(RIGHT, options=options, trial=1)) is kept
 
 
 @pytest.mark.parametrize("tied", [False, True])
 async def test_levels_may_share_their_draw(tied: bool) -> None:
     even = {"after_right": 0.5, "after_wrong": 0.5}
-    told = {"perception": 0.5, "reasoning": even, "alike": {"levels": float(tied)}}
-    assert (await wrongs(told=told) == await wrongs(RIGHT, told=told)) is tied
+    options = {"perception": 0.5, "reasoning": even, "alike": {"levels": float(tied)}}
+    assert (await wrongs(options=options) == await wrongs(RIGHT, options=options)) is tied
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
@@ -226,7 +226,7 @@ async def test_what_is_not_for_this_judge_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("model", "options", "told"),
+    ("model", "options", "output"),
     [
         ("oracle", {}, "choose candidate or judge"),
         ("candidate", {"perception": 1.2}, "perception"),
@@ -236,9 +236,9 @@ async def test_what_is_not_for_this_judge_is_refused(
         ("judge", {"perception": 0.5}, "perception is not a field here"),
     ],
 )
-async def test_wrong_options_are_told(model: str, options: dict[str, Any], told: str) -> None:
+async def test_wrong_options_are_told(model: str, options: dict[str, Any], output: str) -> None:
     for refused in (fingerprint, None):
-        with pytest.raises(ConfigError, match=re.escape(told)):
+        with pytest.raises(ConfigError, match=re.escape(output)):
             if refused:
                 refused(spec(model, **options))
             else:

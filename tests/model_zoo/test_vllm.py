@@ -187,8 +187,8 @@ async def test_an_interpreter_without_vllm_is_told_before_it_is_started(tmp_path
     bare.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S -I "$@"\n')
     bare.chmod(bare.stat().st_mode | stat.S_IXUSR)
     spec = model("org/name", python=str(bare), log_folder=str(tmp_path / "logs"))
-    told = rf"model name: {bare} has no vLLM; .*'mmconv\[vllm\]'.*options\.python$"
-    with pytest.raises(ConfigError, match=told):
+    message = rf"model name: {bare} has no vLLM; .*'mmconv\[vllm\]'.*options\.python$"
+    with pytest.raises(ConfigError, match=message):
         await open_backend(spec, ImageStore())
     assert not (tmp_path / "logs").exists()
 
@@ -307,8 +307,8 @@ def test_a_processor_of_areas_gets_both_bounds_by_its_own_names(
     own = {"min_pixels": 3136, "max_pixels": 12845056, "merge_size": 2}
     (checkpoint / "preprocessor_config.json").write_text(json.dumps(own))
     line = command_line(model(checkpoint, **given), VllmOptions(**given), 8000, None)
-    told = json.loads(dict(pairwise(line))["--mm-processor-kwargs"])
-    assert told == {"size": {"shortest_edge": size[0], "longest_edge": size[1]}}
+    options = json.loads(dict(pairwise(line))["--mm-processor-kwargs"])
+    assert options == {"size": {"shortest_edge": size[0], "longest_edge": size[1]}}
     line = command_line(model(checkpoint), VllmOptions(), 8000, None)
     assert "--mm-processor-kwargs" not in line
 

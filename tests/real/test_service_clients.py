@@ -45,8 +45,8 @@ class Said:
     seen: tuple[tuple[str, int, int], ...]
 
 
-def read_said(text: str, usage: Any, told: Any) -> Said:
-    seen = tuple((image["id"], image["width"], image["height"]) for image in told["images"])
+def read_said(text: str, usage: Any, lines: Any) -> Said:
+    seen = tuple((image["id"], image["width"], image["height"]) for image in lines["images"])
     return Said(text=text, prompt_tokens=usage["prompt_tokens"], seen=seen)
 
 

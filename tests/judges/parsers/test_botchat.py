@@ -36,7 +36,7 @@ def test_what_stands_around_an_index_is_not_of_it(index: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("Choice: Yes\nReason: all of it.", "with no different"),
         ("Choice: Yes\nIndex: None", "with no different"),
@@ -61,8 +61,8 @@ def test_what_stands_around_an_index_is_not_of_it(index: str) -> None:
         ("", "found neither"),
     ],
 )
-def test_what_is_no_judgement_of_a_dialogue(text: str, told: str) -> None:
-    with pytest.raises(Unparsed, match=told):
+def test_what_is_no_judgement_of_a_dialogue(text: str, message: str) -> None:
+    with pytest.raises(Unparsed, match=message):
         UNIEVAL(text)
 
 

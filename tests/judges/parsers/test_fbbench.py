@@ -164,7 +164,7 @@ def test_the_authors_add_in_order_with_the_noise_of_floats() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("我认为都满足。", "a JSON object"),
         ("{评判：满足}", "none that can be read"),
@@ -183,7 +183,7 @@ def test_the_authors_add_in_order_with_the_noise_of_floats() -> None:
         ('{"甲": ' * 100_000 + "}" * 100_000, "none that can be read"),
     ],
 )
-def test_what_the_authors_ask_again_for_is_refused(text: str, told: str) -> None:
+def test_what_the_authors_ask_again_for_is_refused(text: str, message: str) -> None:
     with pytest.raises(Unparsed) as refused:
         WEIGHED(text)
-    assert told in str(refused.value)
+    assert message in str(refused.value)

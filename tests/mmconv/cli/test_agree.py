@@ -159,15 +159,15 @@ def test_different_scales_are_told_above_the_table_and_in_the_files(desk: Desk) 
     )
     halves = [f"{sample},{sample % 10 // 2 + 1}" for sample in range(20)]
     person = desk.csv("ann.csv", "sample,value", *halves)
-    told = "WARNING: judges and people seem to rate on different scales: judges gave 1 to 10"
+    message = "WARNING: judges and people seem to rate on different scales: judges gave 1 to 10"
     out = desk.folder / "out"
     output = desk.run(judge, person, more=["--out", str(out)]).stdout
-    assert output.startswith(told)
+    assert output.startswith(message)
     assert output.count("WARNING") == 1
-    assert told in (out / "agreement.md").read_text(encoding="utf-8")
+    assert message in (out / "agreement.md").read_text(encoding="utf-8")
     written = desk.run(judge, person, more=["--format", "md"])
-    assert told in written.stdout
-    assert told in written.stderr
+    assert message in written.stdout
+    assert message in written.stderr
     assert "WARNING" not in desk.run(judge, judge).output
 
 

@@ -124,9 +124,9 @@ class TestAgain:
                 assert time.monotonic() < deadline
                 time.sleep(0.02)
             job.send_signal(signal.SIGINT)
-            _, told = job.communicate(timeout=300)
+            _, message = job.communicate(timeout=300)
         assert job.returncode == 130
-        assert "Resume with:\n  mmconv annotate convbench" in told
+        assert "Resume with:\n  mmconv annotate convbench" in message
         written = desk.lines()
         assert 1 <= len(written) < 6
         result = desk.annotate()

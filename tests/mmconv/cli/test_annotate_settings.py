@@ -36,8 +36,8 @@ class TestWhatItCosts:
         with (desk.path / "model.yaml").open("a") as file:
             file.write("sampling: {max_tokens: 64}\n")
         for given, longest in (((), 64), (("--max-tokens=500",), 500)):
-            told = desk.annotate("--dry-run", *given).stdout.replace(",", "")
-            assert re.search(rf"^annotator .* {21 * longest} +not priced$", told, re.MULTILINE)
+            output = desk.annotate("--dry-run", *given).stdout.replace(",", "")
+            assert re.search(rf"^annotator .* {21 * longest} +not priced$", output, re.MULTILINE)
 
     def test_a_dry_run_knows_what_is_written_and_what_is_stored(self, desk: Desk) -> None:
         desk.annotate("--limit=1")

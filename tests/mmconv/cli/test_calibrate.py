@@ -67,9 +67,9 @@ def test_what_cannot_be_calibrated(path: Path, tmp_path: Path) -> None:
 
 
 def test_the_benchmark_is_a_choice_of_one_command() -> None:
-    told = CliRunner().invoke(command, ["--help"]).output
-    assert "Usage: calibrate [OPTIONS] {botchat}" in told
-    assert "--non-loop-rate" in told
+    output = CliRunner().invoke(command, ["--help"]).output
+    assert "Usage: calibrate [OPTIONS] {botchat}" in output
+    assert "--non-loop-rate" in output
     refused = CliRunner().invoke(command, ["convbench"])
     assert refused.exit_code == 2
     assert "'convbench' is not 'botchat'" in refused.output

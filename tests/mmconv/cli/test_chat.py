@@ -75,9 +75,9 @@ def test_the_model_file_says_how_it_is_asked(tmp_path: Path) -> None:
 
 
 def test_what_is_not_typed_by_a_person_is_not_prompted_for(tmp_path: Path) -> None:
-    told = chat(tmp_path, "hello\r\nand more", "--max-tokens", "7")
-    assert told.exit_code == 0, told.output
-    assert told.stdout == "Well.\nWell.\n"
+    result = chat(tmp_path, "hello\r\nand more", "--max-tokens", "7")
+    assert result.exit_code == 0, result.output
+    assert result.stdout == "Well.\nWell.\n"
     assert [messages[-1].parts for messages, _ in asked] == [
         (Text(text="hello"),),
         (Text(text="and more"),),
@@ -85,8 +85,8 @@ def test_what_is_not_typed_by_a_person_is_not_prompted_for(tmp_path: Path) -> No
 
 
 def test_a_model_does_not_command_the_terminal(tmp_path: Path) -> None:
-    told = chat(tmp_path, "title\n")
-    assert told.stdout == "\\u202emy\\x1b[2J\n\\x1b]0;mine\\x07Well.\n"
+    result = chat(tmp_path, "title\n")
+    assert result.stdout == "\\u202emy\\x1b[2J\n\\x1b]0;mine\\x07Well.\n"
 
 
 def test_an_empty_line_ends_it(tmp_path: Path) -> None:
@@ -98,22 +98,22 @@ def test_a_person_is_prompted() -> None:
     master, terminal = pty.openpty()
     os.write(master, b"hello\n\n")
     command = [sys.executable, "-m", "mmconv", "chat", "fake/echo"]
-    told = subprocess.run(command, stdin=terminal, capture_output=True, text=True, check=True)
-    assert told.stdout.count("you> ") == 2
+    result = subprocess.run(command, stdin=terminal, capture_output=True, text=True, check=True)
+    assert result.stdout.count("you> ") == 2
 
 
 def test_the_command_line_goes_before_the_file(tmp_path: Path) -> None:
     sampling = {"temperature": None, "max_tokens": 8192}
-    told = chat(tmp_path, "hello\n", "--max-tokens", "7", sampling=sampling)
+    result = chat(tmp_path, "hello\n", "--max-tokens", "7", sampling=sampling)
     assert (asked[0][1].temperature, asked[0][1].max_tokens) == (None, 7)
-    assert "cut off after 7 tokens" in told.output
+    assert "cut off after 7 tokens" in result.output
 
 
 def test_a_failure_is_told_and_no_part_of_the_conversation(tmp_path: Path) -> None:
     picture = tmp_path / "halves.png"
     picture.write_bytes(encode(halves(), "PNG"))
-    told = chat(tmp_path, "fail\nagain\nmore\n", "--image", str(picture))
-    assert r"(rejected: not \x1b[2Jthat)" in told.output
+    result = chat(tmp_path, "fail\nagain\nmore\n", "--image", str(picture))
+    assert r"(rejected: not \x1b[2Jthat)" in result.output
     assert [len(messages) for messages, _ in asked] == [1, 1, 3]
     assert [isinstance(messages[-1].parts[0], Image) for messages, _ in asked] == [
         True,
@@ -125,31 +125,31 @@ def test_a_failure_is_told_and_no_part_of_the_conversation(tmp_path: Path) -> No
 def test_a_picture_is_shown_from_within(tmp_path: Path) -> None:
     picture = tmp_path / "halves.png"
     picture.write_bytes(encode(halves(), "PNG"))
-    told = chat(tmp_path, f"/image {tmp_path}/gone.png\n/image {picture}\nhello\n")
-    assert "gone.png" in told.output
+    result = chat(tmp_path, f"/image {tmp_path}/gone.png\n/image {picture}\nhello\n")
+    assert "gone.png" in result.output
     [(messages, _)] = asked
     assert [type(part) for part in messages[-1].parts] == [Image, Text]
 
 
 @pytest.mark.parametrize("line", ["/imagine x.png", "/image", "/image ", "/quit"])
 def test_a_command_that_there_is_not_is_told_and_not_said(tmp_path: Path, line: str) -> None:
-    told = chat(tmp_path, f"{line}\n /quit is a word\n")
-    assert f"({line!r} is not a command and was not sent" in told.output
+    result = chat(tmp_path, f"{line}\n /quit is a word\n")
+    assert f"({line!r} is not a command and was not sent" in result.output
     [(messages, _)] = asked
     assert messages[-1].parts == (Text(text=" /quit is a word"),)
 
 
 def test_help_tells_the_commands(tmp_path: Path) -> None:
-    told = chat(tmp_path, "/help\n")
-    assert told.stderr == f"{HELP}\n"
+    result = chat(tmp_path, "/help\n")
+    assert result.stderr == f"{HELP}\n"
     assert not asked
 
 
 def test_ctrl_c_stops_a_reply_and_the_chat_goes_on(tmp_path: Path) -> None:
-    told = chat(tmp_path, "interrupt\nhello\n")
-    assert told.exit_code == 0, told.output
-    assert "(stopped" in told.stderr
-    assert told.stdout == "Well.\n"
+    result = chat(tmp_path, "interrupt\nhello\n")
+    assert result.exit_code == 0, result.output
+    assert "(stopped" in result.stderr
+    assert result.stdout == "Well.\n"
     assert [len(messages) for messages, _ in asked] == [1, 1]
 
 
@@ -157,11 +157,11 @@ def test_a_model_that_takes_no_images_refuses_them_before_it_is_opened(tmp_path:
     picture = tmp_path / "halves.png"
     picture.write_bytes(encode(halves(), "PNG"))
     blind = {"about": {"images": False}}
-    told = chat(tmp_path, "hello\n", "--image", str(picture), **blind)
-    assert str(told.exception).startswith("model noting: its model file says that it takes no im")
+    result = chat(tmp_path, "hello\n", "--image", str(picture), **blind)
+    assert str(result.exception).startswith("model noting: its model file says that it takes no im")
     assert not asked
-    told = chat(tmp_path, f"/image {picture}\nhello\n", **blind)
-    assert "(model noting: its model file says" in told.stderr
+    result = chat(tmp_path, f"/image {picture}\nhello\n", **blind)
+    assert "(model noting: its model file says" in result.stderr
     [(messages, _)] = asked
     assert [type(part) for part in messages[-1].parts] == [Text]
 

@@ -46,16 +46,16 @@ def check(
 
 def test_what_is_served_is_told(tmp_path: Path) -> None:
     with mock_server(Behaviour(model="tiny/llava")) as url:
-        told = check(tmp_path, on(url, "tiny/llava"), "fake/judge")
-    assert told.exit_code == 0, told.output
-    assert "candidate: llava is served" in told.output
-    assert "judge:" not in told.output.partition("candidate: llava is served")[2]
+        result = check(tmp_path, on(url, "tiny/llava"), "fake/judge")
+    assert result.exit_code == 0, result.output
+    assert "candidate: llava is served" in result.output
+    assert "judge:" not in result.output.partition("candidate: llava is served")[2]
 
 
 def test_every_server_that_fails_is_told_at_once(tmp_path: Path) -> None:
     with mock_server(Behaviour(model="tiny/llava")) as url:
-        told = check(tmp_path, on(url, "tiny/lava"), on(NOBODY, "judge"))
-    fault = str(told.exception)
+        result = check(tmp_path, on(url, "tiny/lava"), on(NOBODY, "judge"))
+    fault = str(result.exception)
     assert "candidate: model lava: its server does not have 'tiny/lava'; did you mean" in fault
     assert "judge: model judge: " in fault and NOBODY in fault
 
@@ -67,10 +67,10 @@ def local(folder: Path) -> dict[str, Any]:
 
 
 def test_the_chat_template_is_told(tmp_path: Path) -> None:
-    told = check(tmp_path, local(tmp_path / "own"), "fake/judge")
-    assert told.exit_code == 0, told.output
-    assert re.search(r"candidate: own \(hf\)\n    chat_template: [0-9a-f]{64}\n", told.output)
-    assert "Not checked: weights, tokenizers and processors (--models);" in told.output
+    result = check(tmp_path, local(tmp_path / "own"), "fake/judge")
+    assert result.exit_code == 0, result.output
+    assert re.search(r"candidate: own \(hf\)\n    chat_template: [0-9a-f]{64}\n", result.output)
+    assert "Not checked: weights, tokenizers and processors (--models);" in result.output
 
 
 def test_models_are_opened_without_their_weights(tmp_path: Path) -> None:
@@ -146,16 +146,16 @@ def test_weights_that_are_cut_short_are_told(tmp_path: Path) -> None:
     candidate = local(tmp_path / "own")
     file = tmp_path / "own" / "model.safetensors"
     file.write_bytes(file.read_bytes()[:-1])
-    told = check(tmp_path, candidate, "fake/judge")
-    assert isinstance(told.exception, ConfigError)
-    assert str(told.exception).startswith(f"{file}: cut short or damaged (")
+    result = check(tmp_path, candidate, "fake/judge")
+    assert isinstance(result.exception, ConfigError)
+    assert str(result.exception).startswith(f"{file}: cut short or damaged (")
 
 
 def test_every_checkpoint_that_cannot_be_opened_is_told_at_once(tmp_path: Path) -> None:
     models = [local(tmp_path / name) for name in ("a", "b")]
     for name in ("a", "b"):
         (tmp_path / name / "chat_template.jinja").unlink()
-    told = check(tmp_path, models[0], models[1])
-    lines = str(told.exception).splitlines()
+    result = check(tmp_path, models[0], models[1])
+    lines = str(result.exception).splitlines()
     assert lines[0].startswith(f"candidate (a): model {tmp_path}/a: has no chat template")
     assert lines[1].startswith(f"judge (b): model {tmp_path}/b: has no chat template")

@@ -138,16 +138,16 @@ async def test_what_is_amiss_with_a_run_is_told_before_the_tables(
     judge = ModelSpec(provider="fake", model="unreadable", name="b")
     bad = await make_run("convbench", tmp_path, BETA, judge, limit=6)
     arguments = (runs[0], bad, "--allow-mismatch", "judge")
-    told = [
+    warnings = [
         "WARNING: beta: 162 of 162 verdicts (100.0 %) could not be read: "
         "scores that need them are missing.",
         "WARNING: beta: R1, direct (1-10): 6 of 6 scores (100.0 %) are missing.",
     ]
     before, _ = typed(*arguments).stdout.split("Runs of convbench", 1)
-    assert before.splitlines()[2::2] == told
+    assert before.splitlines()[2::2] == warnings
     result = typed(*arguments, "--format", "json")
     assert json.loads(result.stdout)["differences"]
-    assert result.stderr.splitlines()[2::2] == told
+    assert result.stderr.splitlines()[2::2] == warnings
     assert "WARNING" not in typed(*runs).output
 
 
@@ -171,9 +171,11 @@ async def test_a_history_that_both_runs_have_is_compared_whatever_else_one_has(
         assert "minimum of turns, self history" in scores["average, alpha"]
         assert tables["paper"].keys() == {"alpha", "beta"}
         assert tables["paper_self"].keys() == {"alpha"}
-    told = typed(both, golden).output
-    assert "Not compared, since beta does not have it: minimum of turns, self history (all" in told
-    assert "since alpha does not have it" not in told
+    output = typed(both, golden).output
+    assert (
+        "Not compared, since beta does not have it: minimum of turns, self history (all" in output
+    )
+    assert "since alpha does not have it" not in output
 
 
 async def test_a_condition_that_both_runs_of_botchat_have_is_compared(tmp_path: Path) -> None:

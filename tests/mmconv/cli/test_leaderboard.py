@@ -29,20 +29,20 @@ def _runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 
 def test_a_table_is_short_and_has_each_count_once(runs: list[Path]) -> None:
-    told = typed(*runs).stdout
-    lines = told.splitlines()
+    output = typed(*runs).stdout
+    lines = output.splitlines()
     assert lines[0] == "ConvBench, direct (1-10)"
     assert lines[2].split() == ["rank", "R1", "R2", "S1", "S2", "S3", "S0", "missing", "(%)"]
     assert [line.split()[0] for line in lines[4:6]] == ["good", "bad"]
     assert lines[4].count(f"n={SIZE}") == 1
-    assert "Columns without n have the n and the missing values of R1" in told
+    assert "Columns without n have the n and the missing values of R1" in output
 
 
 def test_it_fits_a_narrow_terminal(runs: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mmconv.cli.shared.table_output.terminal_width", lambda: 80)
-    told = typed(*runs).stdout
-    assert "S0" in told
-    assert max(map(len, told.splitlines())) <= 80
+    output = typed(*runs).stdout
+    assert "S0" in output
+    assert max(map(len, output.splitlines())) <= 80
 
 
 def test_columns_and_their_order_can_be_chosen(runs: list[Path]) -> None:
@@ -71,14 +71,14 @@ def test_other_formats_keep_all_counts(runs: list[Path]) -> None:
 
 async def test_what_is_amiss_is_told_first_and_once(tmp_path: Path) -> None:
     runs = [await make_run("convbench", tmp_path, each) for each in (ALPHA, FAILING)]
-    told = typed(*runs).stdout
+    output = typed(*runs).stdout
     # one line for the run, however much is amiss with it
-    warning, where, blank = told.splitlines()[:3]
+    warning, where, blank = output.splitlines()[:3]
     assert warning.startswith("WARNING: gamma: ")
     assert "have no reply: 17 failed, " in warning and "; R1, direct (1-10): " in warning
     assert where == "All of it: --format json, or the pages of these runs."
     assert not blank
-    assert told.count("WARNING") == 1
+    assert output.count("WARNING") == 1
     result = typed(*runs, "--format", "csv")
     assert "WARNING" not in result.stdout
     calls, _, headline = result.stderr.splitlines()[:3]

@@ -39,9 +39,9 @@ def test_all_are_listed() -> None:
 @pytest.mark.parametrize("name", NEED_NO_FILE)
 def test_what_needs_no_file_can_be_opened_and_no_other_of_its_provider(name: str) -> None:
     spec = load_model(name)
-    told: dict[str, Any] = {"script": ["Yes."]} if name == "fake/scripted" else {}
+    options: dict[str, Any] = {"script": ["Yes."]} if name == "fake/scripted" else {}
     provider = find_provider(spec.provider)
-    assert provider.fingerprint(spec.model_copy(update={"options": told}))
+    assert provider.fingerprint(spec.model_copy(update={"options": options}))
     with pytest.raises(ConfigError) as raised:
         provider.fingerprint(spec.model_copy(update={"model": "mute"}))
     mates = [each for each in NEED_NO_FILE if each.startswith(f"{spec.provider}/")]
@@ -51,19 +51,19 @@ def test_what_needs_no_file_can_be_opened_and_no_other_of_its_provider(name: str
 def test_every_field_of_a_model_file_is_told_with_its_default() -> None:
     result = CliRunner().invoke(commands, ["models", "--fields"])
     assert result.exit_code == 0, result.output
-    told = " ".join(result.output.split())
+    output = " ".join(result.output.split())
     fields = [name for name in ModelSpec.model_fields if name != "about"]
     fields += [f"about.{name}" for name in AboutSpec.model_fields]
     assert all(re.search(rf"^  {re.escape(name)} ", result.output, re.MULTILINE) for name in fields)
     assert all(
-        " ".join((field.description or "?").split()) in told
+        " ".join((field.description or "?").split()) in output
         for name, field in ModelSpec.model_fields.items()
         if name != "about"
     )
     for facts in ("[an integer above 0; default: 8]", "[a text; required]", "default: 600.0]"):
-        assert facts in told
+        assert facts in output
     for facts in ("[a mapping; default: not set]", "[true or false; default: not set]"):
-        assert facts in told
+        assert facts in output
 
 
 def fields(provider: str) -> str:
@@ -75,9 +75,9 @@ def fields(provider: str) -> str:
 @pytest.mark.parametrize("provider", sorted({*PROVIDERS} - {"replay", "ray"}))
 def test_every_option_of_a_provider_is_told_with_its_meaning(provider: str) -> None:
     """Those that it names where it is told of one that there is not."""
-    told = fields(provider)
-    options = set(re.findall(r"^  options\.([\w.]+) ", told, re.MULTILINE))
-    meant = re.findall(r"^  options\.[\w.]+ +(\S.*)$", told, re.MULTILINE)
+    output = fields(provider)
+    options = set(re.findall(r"^  options\.([\w.]+) ", output, re.MULTILINE))
+    meant = re.findall(r"^  options\.[\w.]+ +(\S.*)$", output, re.MULTILINE)
     assert len(meant) >= len(options)
     assert all(re.match("[A-Z]", meaning) for meaning in meant)
     mates = [name.partition("/")[2] for name in NEED_NO_FILE if name.startswith(f"{provider}/")]
@@ -110,14 +110,14 @@ def test_the_options_of_a_provider_of_ones_own_are_told(
 
 
 def test_where_the_options_of_providers_are_told_is_told() -> None:
-    told = CliRunner().invoke(commands, ["models", "--fields"]).output
-    assert all(f"  mmconv models --fields {name} " in told for name in PROVIDERS)
+    output = CliRunner().invoke(commands, ["models", "--fields"]).output
+    assert all(f"  mmconv models --fields {name} " in output for name in PROVIDERS)
 
 
 def test_the_default_concurrency_is_the_one_that_is_told() -> None:
-    told = str(ModelSpec.model_fields["max_concurrency"].description)
-    assert f"{_DEFAULT_CONCURRENCY} for a server" in told
-    assert f"{CONCURRENCY} per rank of a vLLM" in told
+    description = str(ModelSpec.model_fields["max_concurrency"].description)
+    assert f"{_DEFAULT_CONCURRENCY} for a server" in description
+    assert f"{CONCURRENCY} per rank of a vLLM" in description
 
 
 def test_a_row_tells_what_the_file_says() -> None:

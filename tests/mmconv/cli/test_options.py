@@ -13,7 +13,7 @@ from mmconv.benchmarks.registry import TITLES
 from mmconv.cli import commands
 
 
-def told(benchmark: str) -> str:
+def message(benchmark: str) -> str:
     result = CliRunner().invoke(commands, ["options", benchmark])
     assert result.exit_code == 0, result.output
     return result.output
@@ -28,7 +28,7 @@ def entry(text: str, name: str) -> str:
 
 @pytest.mark.parametrize("benchmark", TITLES)
 def test_every_role_condition_and_option_is_listed(benchmark: str) -> None:
-    described, text = describe(benchmark), told(benchmark)
+    described, text = describe(benchmark), message(benchmark)
     for meanings in (described.roles, described.conditions):
         assert all(entry(text, name) == meaning for name, meaning in meanings.items())
     for name, field in described.options.model_fields.items():
@@ -61,25 +61,25 @@ def test_every_role_condition_and_option_is_listed(benchmark: str) -> None:
     ],
 )
 def test_facts_stand_behind_the_meaning(benchmark: str, name: str, facts: str) -> None:
-    assert entry(told(benchmark), name).endswith(f" [{facts}]")
+    assert entry(message(benchmark), name).endswith(f" [{facts}]")
 
 
 def test_what_is_needed_comes_first() -> None:
-    names = re.findall(r"^  (\w+) ", told("convbench").partition("Options")[2], re.MULTILINE)
+    names = re.findall(r"^  (\w+) ", message("convbench").partition("Options")[2], re.MULTILINE)
     assert names[0] == "data"
 
 
 def test_a_benchmark_of_ones_own_is_listed(tmp_path: Path) -> None:
     name = "tests.example_benchmark:Riddles"
-    text = told(name)
+    text = message(name)
     assert entry(text, "data").endswith("[--data; a path; required]")
     assert entry(text, "free")
     assert "records need id, riddle" in entry(text, "NAME")
     run = tmp_path / "riddles.yaml"
     run.write_text(f"benchmark: {name}\n", encoding="utf-8")
-    assert told(str(run)) == text
+    assert message(str(run)) == text
     run.write_text("benchmark: fbbench\n", encoding="utf-8")
-    assert told(str(run)) == told("fbbench")
+    assert message(str(run)) == message("fbbench")
 
 
 @pytest.mark.parametrize(

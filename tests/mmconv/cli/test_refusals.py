@@ -50,27 +50,29 @@ class TestSight:
 
     @WAYS
     def test_by_its_file(self, way: tuple[str, ...]) -> None:
-        told = refused(*way, *DATA, "--candidate", "qwen2.5-7b", "--judge", "fake/judge")
-        assert "candidate (qwen2.5-7b): its model file says that it takes no images" in told
-        assert "convbench shows its images to candidate;" in told
+        message = refused(*way, *DATA, "--candidate", "qwen2.5-7b", "--judge", "fake/judge")
+        assert "candidate (qwen2.5-7b): its model file says that it takes no images" in message
+        assert "convbench shows its images to candidate;" in message
 
     @WAYS
     def test_by_its_configuration(self, here: Path, way: tuple[str, ...]) -> None:
         (here / "blind").mkdir()
         (here / "blind/config.json").write_text(json.dumps({"model_type": "llama"}))
-        told = refused(*way, *DATA, "--candidate", "hf/./blind", "--judge", "fake/judge")
-        assert "candidate (blind): it takes no images: blind/config.json" in told
+        message = refused(*way, *DATA, "--candidate", "hf/./blind", "--judge", "fake/judge")
+        assert "candidate (blind): it takes no images: blind/config.json" in message
 
     def test_of_a_judge_only_where_it_is_shown_them(self, here: Path) -> None:
         (here / "judge.yaml").write_text("provider: fake\nmodel: judge\nabout: {images: false}\n")
         roles = ("--candidate", "fake/echo", "--judge", "judge.yaml")
-        told = refused("run", *DATA, *roles, "--judge-sees-image")
-        assert told.startswith("judge (judge): its model file says")
+        message = refused("run", *DATA, *roles, "--judge-sees-image")
+        assert message.startswith("judge (judge): its model file says")
         assert typed("run", *DATA, *roles).exit_code == 0
 
     def test_of_the_demo_before_the_store_knows_of_a_run(self) -> None:
-        told = refused("demo", "--limit", "1", "--candidate", "qwen2.5-7b")
-        assert told.startswith("candidate (qwen2.5-7b): its model file says that it takes no image")
+        message = refused("demo", "--limit", "1", "--candidate", "qwen2.5-7b")
+        assert message.startswith(
+            "candidate (qwen2.5-7b): its model file says that it takes no image"
+        )
         with closing(sqlite3.connect("runs/demo/store.sqlite")) as store:
             assert store.execute("SELECT count(*) FROM runs").fetchone() == (0,)
 
@@ -88,20 +90,20 @@ class TestOfflineJudges:
     ) -> None:
         data = RECORDS[benchmark](here)["data"]
         roles = ("--candidate", "fake/echo", "--judge", OVERLAP)
-        told = refused(*way, benchmark, "--data", data, *roles)
-        assert told.startswith("judge (chrf): ")
-        assert "no system message names a task" in told
+        message = refused(*way, benchmark, "--data", data, *roles)
+        assert message.startswith("judge (chrf): ")
+        assert "no system message names a task" in message
 
     def test_a_custom_benchmark_refuses_it(self, here: Path) -> None:
         (here / "riddles.jsonl").write_bytes(orjson.dumps({"id": 1, "riddle": "Who?"}))
         (here / "riddles.yaml").write_text("benchmark: tests.example_benchmark:Riddles\n")
         roles = ("--candidate", "fake/echo", "--judge", OVERLAP)
-        told = refused("run", "riddles.yaml", "--data", "riddles.jsonl", *roles)
-        assert told.startswith("judge (")
+        message = refused("run", "riddles.yaml", "--data", "riddles.jsonl", *roles)
+        assert message.startswith("judge (")
 
     def test_it_judges_convbench_and_answers_nothing_there(self) -> None:
-        told = refused("run", *DATA, "--candidate", OVERLAP, "--judge", "fake/judge")
-        assert told.startswith("candidate (")
+        message = refused("run", *DATA, "--candidate", OVERLAP, "--judge", "fake/judge")
+        assert message.startswith("candidate (")
         assert typed("check", *DATA, "--candidate", "fake/echo", "--judge", OVERLAP).exit_code == 0
 
 
@@ -110,19 +112,19 @@ class TestRoles:
 
     @WAYS
     def test_on_the_command_line(self, way: tuple[str, ...]) -> None:
-        told = refused(*way, *DATA, *FAKES, "--set", "models.jugde=fake/judge")
-        assert "convbench has no role 'jugde'; did you mean judge?" in told
+        message = refused(*way, *DATA, *FAKES, "--set", "models.jugde=fake/judge")
+        assert "convbench has no role 'jugde'; did you mean judge?" in message
 
     def test_in_a_file(self, here: Path) -> None:
         (here / "mine.yaml").write_text(
             "benchmark: convbench\nseats: {candidate: fake/echo, audience: fake/judge}\n"
         )
-        told = refused("run", "mine.yaml")
-        assert told == "mine.yaml: convbench has no role 'audience'; there are: candidate, judge"
+        message = refused("run", "mine.yaml")
+        assert message == "mine.yaml: convbench has no role 'audience'; there are: candidate, judge"
 
     def test_botchat_takes_opponents_of_any_name(self) -> None:
-        told = refused("run", "botchat", *FAKES, "--set", "models.gpt4=fake/echo")
-        assert "data is needed and not set" in told
+        message = refused("run", "botchat", *FAKES, "--set", "models.gpt4=fake/echo")
+        assert "data is needed and not set" in message
 
 
 class TestStore:
@@ -145,14 +147,14 @@ class TestStore:
     def test_no_folder_is_made_for_it(
         self, here: Path, command: tuple[str, ...], store: str
     ) -> None:
-        told = refused(*command, "--store", store)
-        assert told == f"--store {store}: folder deep/down does not exist; create it first"
+        message = refused(*command, "--store", store)
+        assert message == f"--store {store}: folder deep/down does not exist; create it first"
         assert not (here / "deep").exists()
 
     @pytest.mark.parametrize("store", ["deep/all.sqlite", "sqlite:///deep/all.sqlite"])
     def test_no_folder_is_made_to_merge_into(self, here: Path, store: str) -> None:
-        told = refused("merge", store, "one.sqlite")
-        assert told == f"{store}: folder deep does not exist; create it first"
+        message = refused("merge", store, "one.sqlite")
+        assert message == f"{store}: folder deep does not exist; create it first"
         assert not (here / "deep").exists()
 
     @pytest.mark.parametrize(
@@ -172,8 +174,8 @@ class TestFullDisk:
 
     def test_of_the_store(self) -> None:
         with small_disk():
-            told = refused("run", *DATA, *FAKES, "--trials", "20")
-        assert "the store runs/store.sqlite fails: database or disk is full" in told
+            message = refused("run", *DATA, *FAKES, "--trials", "20")
+        assert "the store runs/store.sqlite fails: database or disk is full" in message
         again = typed("run", *DATA, *FAKES, "--trials", "20")
         assert again.exit_code == 0
         assert "Traceback" not in again.output
@@ -182,9 +184,9 @@ class TestFullDisk:
         full = OSError(errno.ENOSPC, "No space left on device")
         with monkeypatch.context() as patch:
             patch.setattr(OrderedLines, "append", raising(full))
-            told = refused("run", *DATA, *FAKES)
-        assert told.startswith("cannot write into runs/convbench-echo-")
-        assert "No space left on device; earlier replies are cached: make room" in told
+            message = refused("run", *DATA, *FAKES)
+        assert message.startswith("cannot write into runs/convbench-echo-")
+        assert "No space left on device; earlier replies are cached: make room" in message
         assert typed("run", *DATA, *FAKES).exit_code == 0
 
 
@@ -201,15 +203,17 @@ class TestClosedFolder:
         page = folder / "report.html"
         page.unlink()
         page.mkdir()
-        told = str(typed("report", str(folder)).exception)
+        message = str(typed("report", str(folder)).exception)
         page = folder / "report.html"
-        assert told == f"{page.absolute()} is not a file, and would be replaced by one: name a file"
+        assert (
+            message == f"{page.absolute()} is not a file, and would be replaced by one: name a file"
+        )
 
     def test_of_scores(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         closed = OSError(errno.EROFS, "Read-only file system", str(folder.absolute() / "x"))
         monkeypatch.setattr("mmconv.report.writing.ordered_lines", raising(closed))
-        told = str(typed("score", str(folder)).exception)
-        assert told == f"cannot write into {folder.absolute()}: Read-only file system"
+        message = str(typed("score", str(folder)).exception)
+        assert message == f"cannot write into {folder.absolute()}: Read-only file system"
 
     def test_what_lies_elsewhere_is_named_itself(
         self, folder: Path, monkeypatch: pytest.MonkeyPatch
@@ -219,7 +223,7 @@ class TestClosedFolder:
         assert typed("score", str(folder)).exception is gone
 
     @pytest.mark.parametrize(
-        ("error", "told"),
+        ("error", "message"),
         [
             (OSError(errno.EACCES, "Permission denied", "a/b"), "Error: a/b: Permission denied\n"),
             (OSError(errno.ENOSPC, "No space left on device"), "Error: No space left on device\n"),
@@ -230,13 +234,13 @@ class TestClosedFolder:
         monkeypatch: pytest.MonkeyPatch,
         capsys: pytest.CaptureFixture[str],
         error: OSError,
-        told: str,
+        message: str,
     ) -> None:
         monkeypatch.setattr(commands, "main", raising(error))
         with pytest.raises(SystemExit) as ended:
             main()
         assert ended.value.code == 2
-        assert capsys.readouterr().err == told
+        assert capsys.readouterr().err == message
 
     def test_what_is_about_no_file_stays_a_bug(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(commands, "main", raising(ConnectionResetError("reset by peer")))

@@ -208,7 +208,9 @@ def test_verdicts_that_cannot_be_read_are_counted_by_verdict(here: Path) -> None
     assert result.exit_code == 1
     share = f"{unread} of {len(parses)} verdicts ({100 * unread / len(parses):.1f} %)"
     assert f"WARNING: {share} could not be read" in result.output
-    told = f"{unread / len(parses):.1%} of the verdicts could not be read, or not in full (allowed"
-    assert f"{told}: 1.0%)" in result.output
+    message = (
+        f"{unread / len(parses):.1%} of the verdicts could not be read, or not in full (allowed"
+    )
+    assert f"{message}: 1.0%)" in result.output
     just_enough = str(unread / len(parses))
     assert typed(*arguments, *high, "--max-failures", just_enough).exit_code == 0

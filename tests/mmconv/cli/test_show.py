@@ -100,7 +100,7 @@ def test_a_raw_prompt_shows_all_of_its_text_and_what_became_of_its_picture() -> 
 
 
 @pytest.mark.parametrize(
-    ("outcome", "told"),
+    ("outcome", "message"),
     [
         (
             Reply(text="", input_tokens=149),
@@ -110,8 +110,8 @@ def test_a_raw_prompt_shows_all_of_its_text_and_what_became_of_its_picture() -> 
         (Failure(kind="context", message="too long", attempts=1), "none recorded"),
     ],
 )
-def test_tokens_are_compared_with_those_recorded(outcome: Outcome, told: str) -> None:
-    assert any(f"150 tokens in, {told}" in line for line in raw(outcome, Writing()))
+def test_tokens_are_compared_with_those_recorded(outcome: Outcome, message: str) -> None:
+    assert any(f"150 tokens in, {message}" in line for line in raw(outcome, Writing()))
 
 
 def test_messages_that_were_dropped_are_not_written() -> None:
@@ -155,11 +155,11 @@ def run(candidate: str, *options: str) -> None:
 def test_of_other_providers_it_says_that_it_does_not_know(here: Path) -> None:
     run("fake/echo")
     [folder] = (here / "runs").glob("convbench-*")
-    told = typed("show", str(folder), "1", "--raw").output
-    assert told.startswith(
+    output = typed("show", str(folder), "1", "--raw").output
+    assert output.startswith(
         "candidate (echo): no raw prompts: the provider fake does not write them"
     )
-    assert "[user]\n    <image " in told
+    assert "[user]\n    <image " in output
     listing = typed("show", str(folder), "--raw")
     assert listing.exit_code == 2
     assert "--raw needs a SAMPLE: `mmconv show" in listing.output
@@ -169,11 +169,11 @@ def test_what_was_said_is_shown_to_the_letter_and_not_obeyed(here: Path) -> None
     said = "\x1b[31mred\x1b[0m\x0bhere\u2028there\r\n\u202elast\n"
     run("fake/scripted", "--set", f"models.candidate.options.script={json.dumps({'(?s).*': said})}")
     [folder] = (here / "runs").glob("convbench-*")
-    told = typed("show", str(folder), "1").output
+    output = typed("show", str(folder), "1").output
     shown = r"    \x1b[31mred\x1b[0m\x0bhere" + "\u2028" + r"there\x0d"
     # once as the reply, once in the question of each later turn
-    assert told.count(f"{shown}\n    \\u202elast\n    \n") == 3 + 3
-    assert not set("\x1b\x0b\r\u202e") & set(told)
+    assert output.count(f"{shown}\n    \\u202elast\n    \n") == 3 + 3
+    assert not set("\x1b\x0b\r\u202e") & set(output)
 
 
 def test_a_token_is_one() -> None:
@@ -198,11 +198,11 @@ def test_a_checkpoint_of_this_machine_writes_them_without_its_weights(
 
     monkeypatch.setattr(loading, "load_checkpoint", None)
     before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
-    told = typed("show", str(folder), "1", "--raw").output
-    assert told.startswith("=== sample 1, condition free")
-    assert told.count("[raw prompt; ") == told.count(" tokens in, as recorded\n") == 3
-    assert "    <|begin|><|user|><image>Count and name the large" in told
-    assert "received by the processor as 256x256>\nimages: 16 tokens; " in told
+    output = typed("show", str(folder), "1", "--raw").output
+    assert output.startswith("=== sample 1, condition free")
+    assert output.count("[raw prompt; ") == output.count(" tokens in, as recorded\n") == 3
+    assert "    <|begin|><|user|><image>Count and name the large" in output
+    assert "received by the processor as 256x256>\nimages: 16 tokens; " in output
     assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
 
 
@@ -226,7 +226,7 @@ def test_what_another_model_answered_is_not_taken_for_a_runs_own(here: Path) -> 
     run(f"hf/{here}/model")
     scores = (folder / "scores.jsonl").read_bytes()
     for command in (("show", "1"), ("show",), ("score",)):
-        told = refused(command[0], str(folder), *command[1:])
-        assert f"1 problem\n  {other}" in told
-        assert "Restore what has changed" in told
+        message = refused(command[0], str(folder), *command[1:])
+        assert f"1 problem\n  {other}" in message
+        assert "Restore what has changed" in message
     assert (folder / "scores.jsonl").read_bytes() == scores

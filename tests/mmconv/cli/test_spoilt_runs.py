@@ -131,21 +131,21 @@ def lines(path: Path) -> int:
     return len(path.read_bytes().splitlines())
 
 
-def done(told: Typed) -> Typed:
+def done(result: Typed) -> Typed:
     """It ended well."""
-    assert not told.code, told
-    return told
+    assert not result.code, result
+    return result
 
 
-def one_message(told: Typed, *words: str) -> None:
+def one_message(result: Typed, *words: str) -> None:
     """It ended as bad input does, with one message that holds these words."""
-    assert told.code == 2, told
-    assert told.out == ""
-    assert told.err.startswith("Error: ")
-    assert told.err.count("Error: ") == 1
-    assert "Traceback" not in told.err
+    assert result.code == 2, result
+    assert result.out == ""
+    assert result.err.startswith("Error: ")
+    assert result.err.count("Error: ") == 1
+    assert "Traceback" not in result.err
     for word in words:
-        assert word in told.err
+        assert word in result.err
 
 
 SPECS: list[tuple[Spoil, str]] = [
@@ -174,9 +174,9 @@ def test_a_spoilt_specification_is_refused(typed: Type, run: Path, command: str)
 def test_a_run_started_nowhere_still_has_a_page(typed: Type, run: Path) -> None:
     drop(run / "spec.json", "started_in")
     (run / "report.html").unlink()
-    told = done(typed("report", run))
-    assert "The page has no images and references: " in told.err
-    assert "started_in is needed and not set" in told.err
+    result = done(typed("report", run))
+    assert "The page has no images and references: " in result.err
+    assert "started_in is needed and not set" in result.err
 
 
 def test_the_results_of_a_run_are_not_shown_beside_other_data(typed: Type, run: Path) -> None:
@@ -184,10 +184,12 @@ def test_the_results_of_a_run_are_not_shown_beside_other_data(typed: Type, run: 
     data = Path("data/data.jsonl")
     data.write_text(data.read_text().replace('"first_turn_answer":"', '"first_turn_answer":"Other'))
     page = (run / "report.html").read_bytes()
-    told = typed("report", run)
-    assert told.code == 2
-    assert "data.jsonl has changed since the run" in told.err
-    assert f"{run.absolute() / 'report.html'} exists and may contain them: move it away" in told.err
+    result = typed("report", run)
+    assert result.code == 2
+    assert "data.jsonl has changed since the run" in result.err
+    assert (
+        f"{run.absolute() / 'report.html'} exists and may contain them: move it away" in result.err
+    )
     assert (run / "report.html").read_bytes() == page
     (run / "report.html").unlink()
     assert "The page has no images and references: " in done(typed("report", run)).err
@@ -197,9 +199,9 @@ def test_a_page_with_pictures_is_not_replaced_by_one_without(typed: Type, run: P
     folder = run.absolute()
     change(folder / "spec.json", started_in=str(folder / "gone"))
     page = (folder / "report.html").read_bytes()
-    told = typed("report", folder)
-    assert told.code == 2
-    assert "run the same command there: cached replies are not requested again" in told.err
+    result = typed("report", folder)
+    assert result.code == 2
+    assert "run the same command there: cached replies are not requested again" in result.err
     assert (folder / "report.html").read_bytes() == page
 
 
@@ -261,8 +263,8 @@ NO_RUNS = [
 @pytest.mark.parametrize("command", ["show", "score", "report", "compare"])
 def test_what_is_no_run_is_told(typed: Type, command: str, place: str, words: str) -> None:
     [other] = Path("runs").glob("convbench-judge-*")
-    told = typed(command, *([other] if command == "compare" else []), place)
-    one_message(told, f"{place}: {words}")
+    result = typed(command, *([other] if command == "compare" else []), place)
+    one_message(result, f"{place}: {words}")
 
 
 def test_stores_are_merged_and_folders_are_not(typed: Type, run: Path) -> None:

@@ -66,19 +66,19 @@ def nowhere() -> str:
 def check_stopped(result: Result, code: int) -> None:
     assert result.exit_code == code, result.output
     assert "Stopped; all replies are cached. Resume with:\n  mmconv" in result.stderr
-    [told] = result.stdout.splitlines()
-    assert told.startswith("NOT FINISHED, no results yet: ")
-    assert f" of {3 * ROWS} conversations; " in told
+    [message] = result.stdout.splitlines()
+    assert message.startswith("NOT FINISHED, no results yet: ")
+    assert f" of {3 * ROWS} conversations; " in message
 
 
 def spent(result: Result) -> str:
     """What the budget's line names, which has to be what the last line names."""
-    told = re.search(
+    match = re.search(
         r"--max-cost [\d.e-]+: the calls of this session have cost (\$[\d.]+)\n", result.stderr
     )
-    assert told is not None
-    assert f", {told[1]}; " in result.stdout
-    return told[1]
+    assert match is not None
+    assert f", {match[1]}; " in result.stdout
+    return match[1]
 
 
 def test_a_server_that_is_not_there_ends_the_run_and_is_named() -> None:
@@ -142,25 +142,25 @@ def test_a_model_that_counts_no_tokens_ends_a_budget_unless_it_is_free() -> None
         return budget.spent()
 
     assert told_of(PriceSpec(input=0, output=0)) is None
-    told = told_of(PriceSpec(input=0, output=1))
-    assert told is not None
-    assert told.startswith("--max-cost: the cost of candidate (m) is unknown, since its replies")
+    message = told_of(PriceSpec(input=0, output=1))
+    assert message is not None
+    assert message.startswith("--max-cost: the cost of candidate (m) is unknown, since its replies")
 
 
 def test_a_dry_run_tells_what_is_left_to_ask() -> None:
-    def told() -> dict[str, list[int]]:
+    def message() -> dict[str, list[int]]:
         lines = [line.split() for line in run(*PRICED, "--dry-run").output.splitlines()]
         rows = {line[0]: line for line in lines if line[:1] in (["candidate"], ["judge"])}
         return {name: [*map(int, row[2:5])] for name, row in rows.items()}
 
     before = {"candidate": [6 * ROWS, 0, 6 * ROWS], "judge": [27 * ROWS, 0, 27 * ROWS]}
-    assert told() == before
+    assert message() == before
     run(*PRICED, "--max-cost", "0.05")
     [path] = Path("runs").glob("convbench-*/summary.json")
     roles = orjson.loads(path.read_bytes())["models"]
-    for name, (calls, cached, left) in told().items():
+    for name, (calls, cached, left) in message().items():
         assert calls == before[name][0]
         assert cached == roles[name]["requested"] > 0
         assert left == calls - cached
     run(*PRICED)
-    assert {row[2] for row in told().values()} == {0}
+    assert {row[2] for row in message().values()} == {0}

@@ -47,7 +47,7 @@ def test_a_bad_override_is_told(item: str, message: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("item", "told"),
+    ("item", "message"),
     [
         ("models.candidat.attempts=1", "'candidat' has .*; did you mean candidate"),
         ("models.x.attempts=1", "'x' has no provider and no model; there are: candidate"),
@@ -55,9 +55,9 @@ def test_a_bad_override_is_told(item: str, message: str) -> None:
     ],
 )
 def test_a_role_that_only_an_override_names_is_told_with_those_there_are(
-    item: str, told: str
+    item: str, message: str
 ) -> None:
-    with pytest.raises(ConfigError, match=rf"\n  models: {told}"):
+    with pytest.raises(ConfigError, match=rf"\n  models: {message}"):
         validate(RunSpec, override(RUN, [item]), "run.yaml")
 
 
@@ -248,8 +248,8 @@ def test_a_run_labels_a_model_by_its_file_unless_that_has_a_name(
 
 @pytest.mark.parametrize("path", ["./llava", "../fake/echo", "/checkpoints/llava/", "~/llava"])
 def test_a_path_that_is_no_model_file_is_told_what_it_may_stand_for(path: str) -> None:
-    told = rf"'{path}' is a path, .* did you mean hf/{path} .* or {path.rstrip('/')}\.yaml\?"
-    with pytest.raises(ConfigError, match=told):
+    message = rf"'{path}' is a path, .* did you mean hf/{path} .* or {path.rstrip('/')}\.yaml\?"
+    with pytest.raises(ConfigError, match=message):
         load_model(path)
 
 
@@ -261,11 +261,11 @@ def test_model_files_are_in_the_order_of_their_names() -> None:
 
 def test_a_written_specification_overrides_no_more_than_it_was_told_to() -> None:
     role = ModelSpec(provider="fake", model="judge", sampling=SamplingSpec(top_p=None))
-    told = RunSpec(
+    message = RunSpec(
         benchmark="fbbench", models={"judge": role}, sampling={"judge": SamplingSpec(seed=1)}
     )
-    read = RunSpec.model_validate_json(told.model_dump_json())
-    assert read == told
+    read = RunSpec.model_validate_json(message.model_dump_json())
+    assert read == message
     assert read.sampling["judge"].model_fields_set == {"seed"}
     assert read.models["judge"].sampling is not None
     assert read.models["judge"].sampling.model_fields_set == {"top_p"}

@@ -87,10 +87,10 @@ def test_a_call_counts_the_longest_chain_behind_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("finish", "told"), [("stop", "Well,"), ("unknown", "Well,"), ("length", "Well, (cut off)")]
+    ("finish", "messages"), [("stop", "Well,"), ("unknown", "Well,"), ("length", "Well, (cut off)")]
 )
-def test_a_reference_may_say_that_its_reply_was_cut_off(finish: Finish, told: str) -> None:
+def test_a_reference_may_say_that_its_reply_was_cut_off(finish: Finish, messages: str) -> None:
     parts = (Ref(call="a", cut_off=" (cut off)"), Text(text=" | "), Ref(call="a"))
     message = Message(role="user", parts=parts)
     [resolved] = resolve((message,), {"a": Reply(text="Well,", finish=finish)})
-    assert resolved.text == f"{told} | Well,"
+    assert resolved.text == f"{messages} | Well,"

@@ -42,15 +42,15 @@ def test_models_count_by_what_their_files_say(
 
 
 @pytest.mark.parametrize(
-    ("fields", "told"),
+    ("fields", "message"),
     [
         ({"each": 576}, "576"),
         ({"patch": 28, "most": 1568}, "one for each 28 x 28 pixels, at most 1,568"),
         ({"each": 2833, "tile": 5667}, "2,833 and 5,667 for each tile of 512 x 512 pixels"),
     ],
 )
-def test_a_rule_is_told(fields: dict[str, Any], told: str) -> None:
-    assert str(ImageTokens(**fields)) == told
+def test_a_rule_is_told(fields: dict[str, Any], message: str) -> None:
+    assert str(ImageTokens(**fields)) == message
 
 
 @pytest.mark.parametrize("fields", [{}, {"most": 9}, {"each": 0}])

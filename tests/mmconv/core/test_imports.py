@@ -25,13 +25,13 @@ def test_what_a_module_has_not_is_told_with_the_nearest_that_it_has() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "message"),
     [
         ("os.path.jion", r"module 'os\.path\.jion' is not on Python's path"),
         ("./mine/quiz.py:Quiz", r"is not known; .* package\.module:attribute$"),
         ("my-own.quiz:Quiz", r"is not known; .* package\.module:attribute$"),
     ],
 )
-def test_a_class_that_is_named_otherwise_is_told_as_it_is_named(name: str, told: str) -> None:
-    with pytest.raises(ConfigError, match=told):
+def test_a_class_that_is_named_otherwise_is_told_as_it_is_named(name: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
         find_named(name, "benchmark", KNOWN)

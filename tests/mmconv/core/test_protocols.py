@@ -35,8 +35,8 @@ def test_all_shipped_providers_are_typed() -> None:
 
 
 def test_what_a_provider_may_have_besides_is_had_by_one() -> None:
-    told = re.findall(r"^- `(?:await )?(\w+)\(", inspect.getdoc(Provider) or "", re.MULTILINE)
+    named = re.findall(r"^- `(?:await )?(\w+)\(", inspect.getdoc(Provider) or "", re.MULTILINE)
     known = {field.name for field in fields(ProviderFunctions)}
-    assert set(told) == known - {"fingerprint", "open_backend", "options"}
-    for name in told:
+    assert set(named) == known - {"fingerprint", "open_backend", "options"}
+    for name in named:
         assert any(inspect.isroutine(getattr(module, name, None)) for module in SHIPPED), name

@@ -16,14 +16,14 @@ def test_the_time_left_is_that_of_the_calls_not_answered_at_the_pace_of_the_last
 ) -> None:
     """250 plans of two calls; in the first ten seconds nothing is answered, then two a second."""
     pace = Throughput()
-    told = []
+    shown = []
     for now in range(61):
         monkeypatch.setattr(time, "monotonic", lambda now=now: now)
         role = ModelStats(requested=2 * max(0, now - 10))
         stats = RunStats(plans=100, planned=200, models={"candidate": role})
         progress = pace.measure(stats, 250)
-        told.append((progress.rate, progress.seconds_left))
-    assert (told[0], told[10], told[-1]) == ((0, None), (0, None), (2, 200))
+        shown.append((progress.rate, progress.seconds_left))
+    assert (shown[0], shown[10], shown[-1]) == ((0, None), (0, None), (2, 200))
 
 
 def test_cached_replies_are_reached_and_do_not_speed_up_the_time_left(
@@ -65,7 +65,7 @@ def test_replies_are_counted_by_who_answered_as_far_as_that_is_told() -> None:
 
 def test_a_reply_that_nobody_needs_is_unmetered_as_others_are_and_no_failed_attempt_is() -> None:
     stats = ModelStats()
-    for told in (Reply(text="Yes."), Reply(text="Yes.", input_tokens=7, output_tokens=5)):
-        stats.count_tokens(told)
+    for message in (Reply(text="Yes."), Reply(text="Yes.", input_tokens=7, output_tokens=5)):
+        stats.count_tokens(message)
     stats.count_unanswered(Transient("timeout", "no reply"))
     assert (stats.session.unmetered, stats.total.unmetered, stats.total.input) == (1, 1, 7)

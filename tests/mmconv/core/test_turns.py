@@ -42,7 +42,7 @@ def said(*words: str) -> tuple[Message, ...]:
     )
 
 
-def told(messages: tuple[Message, ...] | None) -> list[tuple[str, str]] | None:
+def texts(messages: tuple[Message, ...] | None) -> list[tuple[str, str]] | None:
     if messages is None:
         return None
     return [
@@ -52,12 +52,12 @@ def told(messages: tuple[Message, ...] | None) -> list[tuple[str, str]] | None:
 
 
 def test_a_prompt_in_the_users_name_never_stands_beside_another_of_the_users_messages() -> None:
-    assert told(begin_with("Chat!", said("a", "b"))) == [
+    assert texts(begin_with("Chat!", said("a", "b"))) == [
         ("user", "Chat!"),
         ("assistant", "a"),
         ("user", "b"),
     ]
-    assert told(begin_with("Chat!", said("a"))) == [("user", "Chat!\n\na")]
+    assert texts(begin_with("Chat!", said("a"))) == [("user", "Chat!\n\na")]
     own = Message(role="user", parts=(Ref(call="x"),))
     assert begin_with("Chat!", [own])[0].parts == (Text(text="Chat!\n\n"), Ref(call="x"))
 
@@ -69,7 +69,7 @@ def test_oldest_utterances_go_one_by_one_and_what_is_pinned_stays() -> None:
     while messages is not None:
         assert messages[0] == system
         assert [message.role for message in messages[1::2]] == ["user"] * len(messages[1::2])
-        left.append(told(messages[1:]))
+        left.append(texts(messages[1:]))
         messages = without_oldest(messages, "Chat!")
     assert left == [
         [("user", "Chat!"), ("assistant", "a"), ("user", "b"), ("assistant", "c"), ("user", "d")],

@@ -316,18 +316,18 @@ async def test_a_runner_of_others_models_goes_on_and_stops_none(store: Store) ->
 
 async def test_it_stops_as_soon_as_it_is_told_that_it_is_enough(store: Store) -> None:
     backend = Scripted(lambda *_: Reply(text="yes"), most=1)
-    generate, told = backend.generate, asyncio.Event()
+    generate, stopped = backend.generate, asyncio.Event()
 
     async def held_up(messages: Sequence[Message], sampling: Sampling, *, affinity: str) -> Reply:
         if len(backend.prompts) == 7:
             async with asyncio.timeout(10):
-                await told.wait()
+                await stopped.wait()
         return await generate(messages, sampling, affinity=affinity)
 
     def enough() -> str | None:
         if runner.stats.requested < 7:
             return None
-        told.set()
+        stopped.set()
         return "seven are enough"
 
     backend.generate = held_up  # type: ignore[method-assign]  # the eighth call is still under way

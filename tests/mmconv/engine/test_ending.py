@@ -126,8 +126,10 @@ async def test_calls_under_way_are_kept_when_a_bug_ends_the_run(
     assert len(asked) <= asked.index("w0") + 3, "nothing more is asked"
     assert "w1" in await answered_before(store, backend, plans)
     [record] = caplog.records
-    told = "ZeroDivisionError ends the run; waiting for the calls under way to cache their replies"
-    assert record.getMessage() == told
+    message = (
+        "ZeroDivisionError ends the run; waiting for the calls under way to cache their replies"
+    )
+    assert record.getMessage() == message
 
 
 async def test_they_are_when_what_is_done_with_a_finished_plan_fails(store: Store) -> None:
@@ -203,10 +205,10 @@ async def test_offline_a_call_that_failed_is_told_as_it_failed(store: Store) -> 
 
     asked = Runner({"candidate": model_for(Scripted(refuse))}, store)
     await asked.run([alone(0)], lambda _: None)
-    told: list[Finished] = []
+    ended: list[Finished] = []
     later = Runner({"candidate": model_for(Scripted(shout))}, store, offline=True)
-    await later.run([alone(0)], told.append)
-    assert told[0].outcomes["a"] == Failure(kind="context", message="too long", attempts=1)
+    await later.run([alone(0)], ended.append)
+    assert ended[0].outcomes["a"] == Failure(kind="context", message="too long", attempts=1)
 
 
 class PanicError(BaseException):

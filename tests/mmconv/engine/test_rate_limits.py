@@ -174,8 +174,8 @@ def test_a_server_that_asks_for_next_to_nothing_is_sent_no_more_for_it(asked_for
         assert all(isinstance(each, Reply) for each in replies)
         return len(server.sent) - 400
 
-    told = Limited(refused, says=asked_for)
-    assert sent_in_vain(told) == sent_in_vain(Limited(refused, tells=False))
+    limited = Limited(refused, says=asked_for)
+    assert sent_in_vain(limited) == sent_in_vain(Limited(refused, tells=False))
 
 
 @pytest.mark.parametrize("tells", [True, False])
@@ -260,8 +260,8 @@ def test_one_that_has_answered_is_given_up_when_nothing_was_answered_for_long() 
 def test_whoever_is_told_to_wait_for_longer_than_that_fails_at_once_and_holds_up_nobody() -> None:
     server = Limited(lambda now: 0.0 if now else LONGEST_WAIT + 1)
     failures, seconds = run_virtually(ask_all(Model("m", server.open), 3))
-    told = "HTTP 4xx (it asks to wait for 601 s)"
-    assert failures == [Failure(kind="rate_limit", message=told, attempts=1)] * 3
+    message = "HTTP 4xx (it asks to wait for 601 s)"
+    assert failures == [Failure(kind="rate_limit", message=message, attempts=1)] * 3
     assert seconds == REFUSED_IN
 
 

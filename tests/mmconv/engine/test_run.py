@@ -125,9 +125,9 @@ async def test_what_answered_in_other_versions_is_told(
     folder, changed = await run()
     assert not changed
     installed(torch="2.1", transformers="5.1", vllm="0.3")
-    _, [told] = await run()
+    _, [message] = await run()
     asked = "earlier replies were made with transformers 5.0 (5.1 now)."
-    assert told == f"{folder}: {asked}"
+    assert message == f"{folder}: {asked}"
     assert (await run())[1] == ()
 
 
@@ -160,8 +160,8 @@ async def test_a_stopped_run_leaves_earlier_scores_with_what_they_were_made_from
     assert find_unfinished(folder) is None
     rows = 5
     for stopped in (True, False):
-        _, [told] = await run(stopped=stopped)
-        assert told == (
+        _, [message] = await run(stopped=stopped)
+        assert message == (
             f"{folder}: data.jsonl has changed since the run. The results there will be replaced."
         )
         assert (hashes() == scored) == stopped

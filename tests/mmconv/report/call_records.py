@@ -36,5 +36,11 @@ def asked(call: str, messages: list[Record] | None, text: str | None, **fields: 
 
 
 def judged(call: str, text: str, **fields: Any) -> Record:
-    told = {"model": "judge", "prompt": "file@1", "parse": "parsed", "rationale": "since", **fields}
-    return asked(call, None, text, **told)
+    defaults = {
+        "model": "judge",
+        "prompt": "file@1",
+        "parse": "parsed",
+        "rationale": "since",
+        **fields,
+    }
+    return asked(call, None, text, **defaults)

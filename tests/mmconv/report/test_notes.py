@@ -9,21 +9,21 @@ from mmconv.report.notes import fake_model_notes, other_models, same_family
 
 
 @pytest.mark.parametrize(
-    ("provider", "told"),
+    ("provider", "words"),
     [
         ("fake", ("FAKE MODELS: judge (m). ",)),
         ("simulated", ("FAKE MODELS: judge (m). ",)),
         ("pocket", ()),
     ],
 )
-def test_models_that_make_up_their_replies_are_told(provider: str, told: tuple[str, ...]) -> None:
+def test_models_that_make_up_their_replies_are_told(provider: str, words: tuple[str, ...]) -> None:
     roles = {
         "candidate": ModelSpec(provider="openai", model="gpt-4o"),
         "judge": ModelSpec(provider=provider, model="judge", name="m"),
     }
     found = fake_model_notes(RunSpec(benchmark="convbench", models=roles))
-    assert len(found) == len(told)
-    assert all(note.startswith(start) for note, start in zip(found, told, strict=True))
+    assert len(found) == len(words)
+    assert all(note.startswith(start) for note, start in zip(found, words, strict=True))
 
 
 SAME = [

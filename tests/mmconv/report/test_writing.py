@@ -78,7 +78,7 @@ async def test_every_table_with_intervals_says_once_what_they_are(
     benchmark: str, tmp_path: Path
 ) -> None:
     tables = read_tables(await make_run(benchmark, tmp_path) / "tables")
-    told = {
+    notes = {
         table.name: sum(note.startswith("Brackets hold") for note in table.notes)
         for table in tables
     }
@@ -87,7 +87,7 @@ async def test_every_table_with_intervals_says_once_what_they_are(
         for table in tables
     }
     expected = {name: int(any(cell.low is not None for cell in cells[name])) for name in cells}
-    assert told == expected
+    assert notes == expected
     # its records are too few
     assert 1 in expected.values() or benchmark == "mtbench101"
 
@@ -95,13 +95,13 @@ async def test_every_table_with_intervals_says_once_what_they_are(
 def test_that_answers_are_not_the_model_s_is_told_wherever_numbers_are(tmp_path: Path) -> None:
     silent = ModelSpec(provider="fake", model="scripted", options={"script": {"(?s).*": ""}})
     folder = asyncio.run(make_run("convbench", tmp_path, silent, page=True, conditions=("free",)))
-    told = f"free, turn 1 ({SIZE} of {SIZE}, 100.0 %)"
+    note = f"free, turn 1 ({SIZE} of {SIZE}, 100.0 %)"
     report = (folder / REPORT).read_text(encoding="utf-8")
-    assert report.index("- **warning**: More than 1 %") < report.index(told) < report.index("S1")
+    assert report.index("- **warning**: More than 1 %") < report.index(note) < report.index("S1")
     page = (folder / PAGE).read_text(encoding="utf-8").replace("\N{NO-BREAK SPACE}", " ")
-    assert page.index(told) < page.index('<section id="headline"')
+    assert page.index(note) < page.index('<section id="headline"')
     printed = CliRunner().invoke(commands, ["score", str(folder)]).stderr
-    assert any(line.startswith("WARNING: ") and told in line for line in printed.splitlines())
+    assert any(line.startswith("WARNING: ") and note in line for line in printed.splitlines())
 
 
 def test_lines_end_in_ascending_order_whatever_order_they_came_in(tmp_path: Path) -> None:

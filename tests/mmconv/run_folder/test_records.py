@@ -75,8 +75,8 @@ def test_calls_are_written_as_they_ended_with_the_fields_that_are_told() -> None
     assert [record["call"] for record in records] == ["turn_1", "judgement", "turn_2", "turn_3"]
     for record in records:
         assert list(record) == list(CallRecord.model_fields)
-        told = CallRecord.model_validate(orjson.loads(orjson.dumps(record)))
-        assert told.text == record["text"]
+        record_read = CallRecord.model_validate(orjson.loads(orjson.dumps(record)))
+        assert record_read.text == record["text"]
 
 
 def test_scores_are_written_with_the_fields_that_are_told() -> None:

@@ -262,7 +262,7 @@ def test_changes_that_are_all_alike_have_one_interval_however_they_are_rounded(
 
 @pytest.mark.parametrize("share", [False, True])
 def test_fewer_than_five_clusters_have_no_difference_with_an_interval(share: bool) -> None:
-    for groups, told in ((4, False), (5, True)):
+    for groups, message in ((4, False), (5, True)):
         labels = [str(row % groups) for row in range(40)]
         left = Column.of([0.0, 1.0, 1.0, 0.0] * 10, clusters=labels)
         right = Column.of([1.0, 1.0, 0.0, 0.0, 1.0] * 8, clusters=labels)
@@ -271,7 +271,7 @@ def test_fewer_than_five_clusters_have_no_difference_with_an_interval(share: boo
             Quantity(name="S1", columns={"S1": each}, shares=shares) for each in (left, right)
         )
         found = contrast(before, after, NAMES)
-        assert (found.summary.low is not None, found.p is not None) == (told, told)
+        assert (found.summary.low is not None, found.p is not None) == (message, message)
 
 
 def test_intervals_of_differences_end_where_the_scale_does() -> None:

@@ -80,9 +80,9 @@ def test_intervals_cover_the_truth(
     random = np.random.default_rng([clusters, size])
     truth = 1 - (fails * still + (1 - fails) * still / 5) / fails
     found = [ratio(drawn(random, clusters, size, fails, still), size) for _ in range(1000)]
-    told = [(each.low, each.high) for each in found if each.low is not None]
-    covered = [low <= truth <= (high or 0.0) for low, high in told]
-    assert len(told) > 900
+    intervals = [(each.low, each.high) for each in found if each.low is not None]
+    covered = [low <= truth <= (high or 0.0) for low, high in intervals]
+    assert len(intervals) > 900
     assert 0.93 < float(np.mean(covered)) <= most
 
 
@@ -114,9 +114,9 @@ def test_few_clusters_have_no_interval(clusters: int) -> None:
 
 
 def test_a_denominator_that_may_be_nothing_has_no_interval() -> None:
-    for failures, told in ((2, False), (20, True)):
+    for failures, message in ((2, False), (20, True)):
         pairs = np.array([(1, 1), (0, 1)] * failures + [(0, 0)] * 100, dtype=float)
-        assert (ratio(pairs).low is not None) == told
+        assert (ratio(pairs).low is not None) == message
 
 
 def test_no_interval_runs_away() -> None:

@@ -53,8 +53,8 @@ async def kept(path: Path, *numbers: int) -> list[str | None]:
 
 async def fail(store: Store, *numbers: int) -> None:
     puts = (store.put(key(number), "model", Reply(text=str(number))) for number in numbers)
-    told = await asyncio.gather(*puts, return_exceptions=True)
-    assert [type(each) for each in told] == [StoreError] * len(numbers)
+    results = await asyncio.gather(*puts, return_exceptions=True)
+    assert [type(each) for each in results] == [StoreError] * len(numbers)
 
 
 async def test_replies_that_came_meanwhile_are_kept_with_the_next(
@@ -141,10 +141,10 @@ async def test_of_failures_only_the_history_suffers(tmp_path: Path, outage: Outa
     store = Store(str(path))
     outage.error = StoreError("away")
     failed = Failure(kind="server", message="no", attempts=1)
-    told = await asyncio.gather(
+    results = await asyncio.gather(
         store.put(key(1), "model", HELLO), store.add_failure(key(2), failed), return_exceptions=True
     )
-    assert [type(each) for each in told] == [StoreError, StoreError]
+    assert [type(each) for each in results] == [StoreError, StoreError]
     outage.error = None
     await store.aclose()
     assert await kept(path, 1, 2) == ["hello", None]

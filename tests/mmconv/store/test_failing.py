@@ -26,11 +26,12 @@ async def fill(store: Store) -> int:
         try:
             await store.put(key(number), "model", LONG)
         except StoreError as error:
-            told = str(error)
+            message = str(error)
             assert (
-                "store.sqlite fails: database or disk is full; earlier replies are cached" in told
+                "store.sqlite fails: database or disk is full; earlier replies are cached"
+                in message
             )
-            assert "run the same command again" in told
+            assert "run the same command again" in message
             return number
     raise AssertionError("the disk was not small")
 
@@ -113,8 +114,8 @@ def test_a_folder_that_cannot_be_written_is_told(
 
     monkeypatch.setattr("mmconv.store.connections.create_tables", refuse)
     monkeypatch.setattr("os.access", lambda *_: False)
-    told = rf"unable to open database file; {tmp_path} cannot be written"
-    with pytest.raises(StoreError, match=told):
+    message = rf"unable to open database file; {tmp_path} cannot be written"
+    with pytest.raises(StoreError, match=message):
         Store(str(tmp_path / "store.sqlite"))
 
 

@@ -16,9 +16,9 @@ from tests.mmconv.store.conftest import key
 
 def mount(monkeypatch: pytest.MonkeyPatch, folder: Path, *lines: str) -> None:
     """Have the kernel say what is mounted."""
-    told = folder / "mounts"
-    told.write_text("".join(f"{line} rw,relatime 0 0\n" for line in lines))
-    monkeypatch.setattr(connections, "MOUNTS", told)
+    mounts = folder / "mounts"
+    mounts.write_text("".join(f"{line} rw,relatime 0 0\n" for line in lines))
+    monkeypatch.setattr(connections, "MOUNTS", mounts)
 
 
 def journal(path: Path) -> str:

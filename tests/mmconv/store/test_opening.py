@@ -15,7 +15,7 @@ SECRET = "s3cret"
 
 
 @pytest.mark.parametrize(
-    ("address", "told"),
+    ("address", "message"),
     [
         ("foo://x", "foo is not supported: use an SQLite file or a PostgreSQL database"),
         (
@@ -40,8 +40,8 @@ SECRET = "s3cret"
         ("sqlite://host/x.db", "cannot open the store .*: Invalid SQLite URL"),
     ],
 )
-def test_an_address_that_cannot_be_opened_is_refused(address: str, told: str) -> None:
-    with pytest.raises(StoreError, match=told) as refused:
+def test_an_address_that_cannot_be_opened_is_refused(address: str, message: str) -> None:
+    with pytest.raises(StoreError, match=message) as refused:
         Store(address)
     assert SECRET not in str(refused.value)
 

@@ -51,11 +51,11 @@ async def test_a_job_is_queued_taken_and_done(queue: Queue) -> None:
     assert (held.id, held.spec, held.state) == ("a", '{"name": "a"}', "running")
     assert held.started is not None
     assert held.started >= held.created
-    told = {"finished": 3, "text": "any \x00 sign"}
-    assert await queue.renew("a", "one", told, advanced=True) == "held"
+    result = {"finished": 3, "text": "any \x00 sign"}
+    assert await queue.renew("a", "one", result, advanced=True) == "held"
     running = await queue.get("a")
     assert running is not None
-    assert running.progress == told
+    assert running.progress == result
     assert await queue.finish("a", "one", Ending(state="done", progress={"finished": 4}))
     done = await queue.get("a")
     assert done is not None

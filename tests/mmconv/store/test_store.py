@@ -152,8 +152,8 @@ async def test_the_latest_failures_of_many_calls_are_read_together(store: Store)
         await asyncio.gather(*(store.add_failure(key(number), failed) for number in range(30)))
     queries: list[str] = []
 
-    def count(*told: Any) -> None:
-        queries.append(told[2])
+    def count(*fields: Any) -> None:
+        queries.append(fields[2])
 
     event.listen(Engine, "before_cursor_execute", count)
     try:

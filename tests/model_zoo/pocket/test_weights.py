@@ -26,11 +26,11 @@ STORE = ImageStore()
 def conversation(sample: Sample, turn: int) -> list[Message]:
     """The messages before answer `turn`, earlier answers being the true ones."""
     messages: list[Message] = []
-    for number, told in enumerate(sample.turns[:turn], start=1):
+    for number, message in enumerate(sample.turns[:turn], start=1):
         parts = (STORE.add_bytes(sample.drawing.png),) if number == 1 else ()
-        messages.append(Message(role="user", parts=(*parts, Text(text=told.instruction))))
+        messages.append(Message(role="user", parts=(*parts, Text(text=message.instruction))))
         if number < turn:
-            messages.append(Message(role="assistant", parts=(Text(text=told.reference),)))
+            messages.append(Message(role="assistant", parts=(Text(text=message.reference),)))
     return messages
 
 

@@ -43,7 +43,7 @@ class Bad:
     file: str
     good: tuple[Any, Any]
     bad: Any
-    told: str
+    message: str
 
     def write(self, folder: Path, *, without: bool = False) -> Path:
         """The file, or the same without the bad record."""
@@ -96,39 +96,39 @@ UNIEVAL = Bad(
     file="UniEval.jsonl",
     good=(alone(1), alone(2)),
     bad=alone(3, model=""),
-    told="UniEval.jsonl line 2: model is missing",
+    message="UniEval.jsonl line 2: model is missing",
 )
 CHECKED = Bad(
     benchmark="fbbench",
     file="judged.jsonl",
     good=(checked(1), checked(2)),
     bad=checked(3, judge_model=None),
-    told="judged.jsonl line 2: judge_model is empty",
+    message="judged.jsonl line 2: judge_model is empty",
 )
 TURNS = Bad(
     benchmark="mtbench101",
     file="judged.jsonl",
     good=(turn(1), turn(2)),
     bad=turn(3, task="XX"),
-    told="judged.jsonl line 2: task 'XX' must be one of",
+    message="judged.jsonl line 2: task 'XX' must be one of",
 )
 SCORED = Bad(
     benchmark="cmteval",
     file="eval_standard_m.json",
     good=(scored(1), scored(2)),
     bad={"origin_id": "3"},
-    told="eval_standard_m.json item 2: 评测能力 is missing",
+    message="eval_standard_m.json item 2: 评测能力 is missing",
 )
 
 BAD: Mapping[str, Bad] = {
     "botchat, UniEval": UNIEVAL,
-    "botchat, not JSON": replace(UNIEVAL, bad=b"{", told="UniEval.jsonl line 2: not JSON"),
+    "botchat, not JSON": replace(UNIEVAL, bad=b"{", message="UniEval.jsonl line 2: not JSON"),
     "botchat, dialogues": replace(
         UNIEVAL,
         file="convs.jsonl",
         good=(talk(1), talk(2)),
         bad=talk(3, vic="hello"),
-        told="convs.jsonl line 2: vic: not a JSON list of utterances",
+        message="convs.jsonl line 2: vic: not a JSON list of utterances",
     ),
     "fbbench": CHECKED,
     "mtbench101": TURNS,
@@ -136,7 +136,7 @@ BAD: Mapping[str, Bad] = {
     "cmteval, another subset": replace(
         SCORED,
         bad=hard(3),
-        told="item 2: has the fields of hard, but the file is taken for standard",
+        message="item 2: has the fields of hard, but the file is taken for standard",
     ),
 }
 
@@ -153,7 +153,7 @@ def rescored(bad: Bad, files: Sequence[Path]) -> tuple[Table, ...]:
 def test_a_bad_record_refuses_its_file(bad: Bad, tmp_path: Path) -> None:
     result = run(bad, bad.write(tmp_path))
     assert isinstance(result.exception, DataError)
-    assert bad.told in str(result.exception)
+    assert bad.message in str(result.exception)
     assert "--skip-bad-records continues with the 2 good records." in str(result.exception)
 
 
@@ -168,7 +168,7 @@ def test_rescoring_goes_on_without_it_and_every_table_says_so(bad: Bad, tmp_path
     assert not any(NOTE in table.notes for table in clean)
     assert left_out.name == "left_out"
     [(where, row)] = left_out.rows.items()
-    assert bad.told in f"{where}: {row['what is wrong'].value}"
+    assert bad.message in f"{where}: {row['what is wrong'].value}"
 
 
 def test_the_command_takes_the_option(tmp_path: Path) -> None:

@@ -104,9 +104,9 @@ def test_named_samples_run_and_no_others(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("name", DATA)
 def test_the_first_ones_are_told_of_as_such(tmp_path: Path, name: str) -> None:
     options = DATA[name](tmp_path)
-    told = f"The first 2 of {COUNT} samples of the data (--limit)."
-    assert told in built(name, options, limit=2).notes
-    assert told.replace("first 2", "first") in built(name, options, limit=1).notes
+    message = f"The first 2 of {COUNT} samples of the data (--limit)."
+    assert message in built(name, options, limit=2).notes
+    assert message.replace("first 2", "first") in built(name, options, limit=1).notes
     assert not any("--limit" in note for note in built(name, options, limit=COUNT).notes)
 
 
@@ -216,13 +216,13 @@ def test_the_command_line_chooses_and_every_table_tells(tmp_path: Path) -> None:
     options = DATA["mtbench101"](tmp_path)
     typed = ["run", "mtbench101", "--data", options["data"], "--no-page"]
     typed += ["--candidate", "fake/echo", "--judge", "fake/judge", "--out", str(tmp_path / "runs")]
-    for chosen, told in (
+    for chosen, message in (
         (("--limit", "2", "--shuffle", "7"), "2 of 6 samples, drawn at random (--shuffle 7)."),
         (("--sample-id", "3, 5"), "2 of 6 samples, named (--sample-id)."),
     ):
         ended = CliRunner().invoke(commands, [*typed, *chosen])
         assert ended.exit_code == 0, ended.output
-        assert told in " ".join(ended.output.split())
+        assert message in " ".join(ended.output.split())
     folders = [*(tmp_path / "runs").glob("mtbench101-*")]
     assert len(folders) == 2
     manifests = [orjson.loads((folder / "manifest.json").read_bytes()) for folder in folders]

@@ -58,17 +58,17 @@ def test_blanks_alone_are_no_answer(text: str, empty: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("finish", "told"), [("stop", (0, 0)), ("length", (1, 0)), ("filter", (0, 1))]
+    ("finish", "counts"), [("stop", (0, 0)), ("length", (1, 0)), ("filter", (0, 1))]
 )
-def test_a_filter_is_no_limit(finish: Finish, told: tuple[int, int]) -> None:
+def test_a_filter_is_no_limit(finish: Finish, counts: tuple[int, int]) -> None:
     found = ended(Reply(text="I cannot", finish=finish))
-    assert (found[TRUNCATED], found[FILTERED]) == told
+    assert (found[TRUNCATED], found[FILTERED]) == counts
 
 
 def test_tokens_are_told_or_not() -> None:
     assert ended(Reply(text="No.", output_tokens=2))[TOKENS] == 2.0
-    [told] = [each for each in endings(Reply(text="No.")) if each[0] == TOKENS]
-    assert told == (TOKENS, None, "not reported by the server")
+    [message] = [each for each in endings(Reply(text="No.")) if each[0] == TOKENS]
+    assert message == (TOKENS, None, "not reported by the server")
 
 
 def test_what_a_filter_left_nothing_of_is_filtered_and_else_missing() -> None:

@@ -40,8 +40,8 @@ def test_what_is_not_shipped_is_not_described() -> None:
 
 def meanings(schema: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for group in (schema, *schema.get("$defs", {}).values()):
-        for name, told in group["properties"].items():
-            yield name, told.get("description", "")
+        for name, options in group["properties"].items():
+            yield name, options.get("description", "")
 
 
 @each_benchmark
@@ -74,8 +74,8 @@ def test_its_conditions_are_those_that_a_run_can_name(benchmark: str, tmp_path: 
     named = run(benchmark, tmp_path, conditions=("no such",))
     with pytest.raises(ConfigError, match="there are: ") as caught:
         build_benchmark(named, ImageStore())
-    told = str(caught.value).rpartition("there are: ")[2]
-    assert told.split(", ") == list(describe(benchmark).conditions)
+    listed = str(caught.value).rpartition("there are: ")[2]
+    assert listed.split(", ") == list(describe(benchmark).conditions)
 
 
 @each_benchmark
@@ -83,9 +83,9 @@ def test_a_misspelt_option_points_to_the_list(benchmark: str) -> None:
     given = {"max_tokesn": 1}
     with pytest.raises(ConfigError) as caught:
         read_options(describe(benchmark).options, given, benchmark)
-    told = str(caught.value)
-    assert "max_tokesn is not a field here; did you mean max_tokens?" in told
-    assert told.endswith(f"\n`mmconv options {benchmark}` lists them.")
+    message = str(caught.value)
+    assert "max_tokesn is not a field here; did you mean max_tokens?" in message
+    assert message.endswith(f"\n`mmconv options {benchmark}` lists them.")
 
 
 @pytest.mark.parametrize("benchmark", TITLES)

@@ -43,7 +43,7 @@ def test_texts_and_gaps_stay() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cell", "own", "told"),
+    ("cell", "own", "notes"),
     [
         (Cell(value=1.0, n=9, low=0.5, high=1.5), (), (INTERVALS,)),
         (Cell(value=1.0, n=9), (), ()),
@@ -51,11 +51,11 @@ def test_texts_and_gaps_stay() -> None:
     ],
 )
 def test_what_the_brackets_hold_is_told_where_there_are_any(
-    cell: Cell, own: tuple[str, ...], told: tuple[str, ...]
+    cell: Cell, own: tuple[str, ...], notes: tuple[str, ...]
 ) -> None:
     made = Table(name="a", title="A", columns=("b",), rows={"r": {"b": cell}}, notes=own)
     [table] = Rescoring().rescored([made])
-    assert table.notes == (*own, *told)
+    assert table.notes == (*own, *notes)
 
 
 def run(folder: Path, benchmark: str, *more: str) -> None:

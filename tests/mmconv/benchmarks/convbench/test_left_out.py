@@ -71,10 +71,12 @@ def test_bad_records_stop_a_run_before_anything_is_asked(desk: Desk) -> None:
 
 
 def test_a_run_goes_on_without_them_and_lists_them(desk: Desk) -> None:
-    told = " ".join(desk.run("--skip-bad-records").split())
-    assert "1 of 4 records is left out as bad (--skip-bad-records): see the table left_out." in told
-    assert f"Unused annotations and columns: 1, e.g. {NOTE}: {WRONG[NOTE]}." in told
-    assert "see the table left_out" in told
+    output = " ".join(desk.run("--skip-bad-records").split())
+    assert (
+        "1 of 4 records is left out as bad (--skip-bad-records): see the table left_out." in output
+    )
+    assert f"Unused annotations and columns: 1, e.g. {NOTE}: {WRONG[NOTE]}." in output
+    assert "see the table left_out" in output
     assert desk.written("manifest.json")["provenance"]["left_out"] == [
         {"where": where, "reasons": [fault]} for where, fault in WRONG.items()
     ]
@@ -86,21 +88,21 @@ def test_unused_files_and_columns_are_named(desk: Desk, tmp_path: Path) -> None:
     desk.notes.write_text('{"ID": 1, "third turn demands": "1. Is it short?"}\n')
     np.save(tmp_path / "pairwise.npy", np.zeros(4))
     positions = ["--set", f"options.positions={tmp_path / 'pairwise.npy'}"]
-    told = " ".join(desk.run("--skip-bad-records", *positions).split())
+    output = " ".join(desk.run("--skip-bad-records", *positions).split())
     renamed = "nothing reads the column 'third turn demands'; rename it to 'third_turn_demands'"
-    assert f"notes.jsonl: {renamed}" in told
-    assert "The file of sides (positions) was not used: only order: authors reads it" in told
+    assert f"notes.jsonl: {renamed}" in output
+    assert "The file of sides (positions) was not used: only order: authors reads it" in output
 
 
 def test_a_limited_run_is_a_part_of_the_data(desk: Desk) -> None:
     """The authors' constant counts all rows, those that are not looked at included."""
     desk.notes.write_text('{"ID": 2, "third_turn_demands": "1. Is it short?"}\n')
-    told = " ".join(desk.run("--limit", "1").split())
-    assert "its constant, 4, counts all rows, of which this run has 1" in told
-    assert "left out as bad" not in told
+    output = " ".join(desk.run("--limit", "1").split())
+    assert "its constant, 4, counts all rows, of which this run has 1" in output
+    assert "left out as bad" not in output
     assert desk.written("manifest.json")["provenance"]["rows"] == 1
-    told = " ".join(desk.run("--sample-id", "3").split())
-    assert "its constant, 4, counts all rows, of which this run has 1" in told
+    output = " ".join(desk.run("--sample-id", "3").split())
+    assert "its constant, 4, counts all rows, of which this run has 1" in output
 
 
 def test_the_authors_count_rows_that_were_left_out_as_lost(desk: Desk) -> None:
@@ -133,8 +135,8 @@ def test_creation_turns_that_are_judged_without_focus_points_are_counted(desk: D
         assert "focus points" not in desk.run(*unasked)
 
 
-@pytest.mark.parametrize(("drafts", "told"), [(1, "is a draft"), (2, "are drafts")])
-def test_drafts_that_are_allowed_are_counted(tmp_path: Path, drafts: int, told: str) -> None:
+@pytest.mark.parametrize(("drafts", "words"), [(1, "is a draft"), (2, "are drafts")])
+def test_drafts_that_are_allowed_are_counted(tmp_path: Path, drafts: int, words: str) -> None:
     data, images = write_scenes(tmp_path, 3)
     rows = [orjson.loads(line) for line in data.read_bytes().splitlines()]
     rows = [row | {"status": "draft"} for row in rows[:drafts]] + rows[drafts:]
@@ -145,4 +147,4 @@ def test_drafts_that_are_allowed_are_counted(tmp_path: Path, drafts: int, told: 
         models={role: ModelSpec(provider="fake", model="echo") for role in ("candidate", "judge")},
     )
     notes = build_benchmark(spec, ImageStore()).notes
-    assert f"{drafts} of 3 rows {told} that no person has verified." in notes
+    assert f"{drafts} of 3 rows {words} that no person has verified." in notes

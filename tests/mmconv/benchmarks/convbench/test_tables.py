@@ -275,7 +275,7 @@ def test_the_failures_that_can_be_followed_are_counted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("failed", "mended", "spoiled", "told"),
+    ("failed", "mended", "spoiled", "shown"),
     [
         (4, 4, 0, False),  # too few
         (5, 3, 0, False),  # no interval
@@ -284,7 +284,7 @@ def test_the_failures_that_can_be_followed_are_counted() -> None:
     ],
 )
 def test_a_net_share_is_told_where_its_interval_tells_something(
-    failed: int, mended: int, spoiled: int, told: bool
+    failed: int, mended: int, spoiled: int, shown: bool
 ) -> None:
     """Of 60 samples some fail reasoning, and perfect perception mends some and spoils others."""
     ratings = [
@@ -306,14 +306,14 @@ def test_a_net_share_is_told_where_its_interval_tells_something(
     cells = [row[ALL_FAILURES] for row in made.rows.values()]
     assert [cell.n for cell in cells] == [failed, failed]
     for cell in cells:
-        assert (cell.value is not None, cell.low is not None, cell.high is not None) == (told,) * 3
+        assert (cell.value is not None, cell.low is not None, cell.high is not None) == (shown,) * 3
     assert UNSHOWN in made.notes
     frame = ScoreFrame(ratings)
     shares = [each.summarise(frame) for each in metrics(options()) if isinstance(each, Ratio)]
     widths = [
         None if each.low is None else (each.high or 0) - each.low for each in filter(None, shares)
     ]
-    assert all(width is not None and width <= LARGEST_WIDTH for width in widths) == told
+    assert all(width is not None and width <= LARGEST_WIDTH for width in widths) == shown
 
 
 @pytest.mark.parametrize("why", ["skipped: direct/turn_2", "unparsed", "skipped: turn_3"])
@@ -351,8 +351,8 @@ def test_one_win_in_both_orders_is_no_failure_unless_told(
     assert {row.split("/")[2] for row in behind.rows} == failed
     counts = {row[PAIRWISE.bounds.title].n for row in made["attribution_net"].rows.values()}
     assert counts == {len(failed)}
-    told = "is not a failure." if failure_win == 0.5 else "is one too."
-    assert any(told in note for note in made["attribution_net"].notes)
+    words = "is not a failure." if failure_win == 0.5 else "is one too."
+    assert any(words in note for note in made["attribution_net"].notes)
 
 
 def test_categories_are_those_of_the_turn(tables: dict[str, Table]) -> None:

@@ -123,9 +123,9 @@ class TestJson:
     def test_the_place_in_a_line_that_is_not_json_is_told(self, tmp_path: Path) -> None:
         path = tmp_path / "a.jsonl"
         path.write_text('{"ID": 1}\n{"ID": 2, é}', encoding="utf-8")
-        told = fails(path)
-        assert "a.jsonl line 2: 1 problem\n  not JSON: " in told
-        assert "(character 11 of the line)" in told
+        message = fails(path)
+        assert "a.jsonl line 2: 1 problem\n  not JSON: " in message
+        assert "(character 11 of the line)" in message
 
     @pytest.mark.parametrize("name", ["a.jsonl", "a.json"])
     def test_another_encoding_is_named(self, tmp_path: Path, name: str) -> None:

@@ -98,9 +98,9 @@ class TestSpreadsheets:
     def test_sheets_that_fit_equally_are_not_chosen_from(self, tmp_path: Path) -> None:
         rows: list[list[Any]] = [["ID", "b"], [1, 2]]
         path = write_book(tmp_path / "a.xlsx", Notes=[["x"]], old=rows, new=rows)
-        told = fails(path, columns=("ID", "b"))
-        assert "the sheets old, new name equally many of the columns ID, b" in told
-        assert "the option `sheet` can name it" in told
+        message = fails(path, columns=("ID", "b"))
+        assert "the sheets old, new name equally many of the columns ID, b" in message
+        assert "the option `sheet` can name it" in message
         assert [each.where for each in read_records(path, "new", columns=("ID",))] == [
             "a.xlsx sheet 'new' row 2"
         ]
@@ -140,7 +140,7 @@ class TestSpreadsheets:
 
 
 @pytest.mark.parametrize(
-    ("value", "number_format", "told"),
+    ("value", "number_format", "message"),
     [
         (0.25, "0%", "b holds 0.25, which the sheet shows in the format '0%'"),
         (1499.9, "$#,##0.00", "b holds 1499.9, which the sheet shows in the format '$#,##0.00'"),
@@ -149,7 +149,7 @@ class TestSpreadsheets:
     ],
 )
 def test_a_number_that_a_sheet_shows_otherwise_is_no_text(
-    tmp_path: Path, value: float, number_format: str, told: str
+    tmp_path: Path, value: float, number_format: str, message: str
 ) -> None:
     """A reference of 25 % would be read as 0.25."""
     book = openpyxl.Workbook()
@@ -161,7 +161,7 @@ def test_a_number_that_a_sheet_shows_otherwise_is_no_text(
     (found,) = read_records(tmp_path / "a.xlsx")
     with pytest.raises(DataError) as raised:
         text(found, "b")
-    assert raised.value.problems == (f"{told}; format the cell as text",)
+    assert raised.value.problems == (f"{message}; format the cell as text",)
 
 
 def test_escapes_of_a_workbook_are_read(tmp_path: Path) -> None:

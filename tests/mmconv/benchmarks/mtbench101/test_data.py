@@ -82,10 +82,12 @@ def test_the_statistics_of_the_papers_table_6() -> None:
 def test_a_check_prints_the_statistics_first(tmp_path: Path) -> None:
     data = write(tmp_path / "data.jsonl", records())
     options = ["--data", str(data), "--candidate", "fake/echo", "--judge", "fake/judge"]
-    told = CliRunner().invoke(check, ["mtbench101", *options, "--out", str(tmp_path / "runs")])
-    assert told.exit_code == 0, told.output
-    assert told.output.startswith("13 samples under golden: data in order\nThe data by task (paper")
-    assert told.output.index("\nall ") < told.output.index("  candidate: echo (fake)")
+    result = CliRunner().invoke(check, ["mtbench101", *options, "--out", str(tmp_path / "runs")])
+    assert result.exit_code == 0, result.output
+    assert result.output.startswith(
+        "13 samples under golden: data in order\nThe data by task (paper"
+    )
+    assert result.output.index("\nall ") < result.output.index("  candidate: echo (fake)")
 
 
 def test_the_taxonomy_is_the_papers() -> None:

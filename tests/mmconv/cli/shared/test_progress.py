@@ -20,8 +20,8 @@ SPEC = RunSpec(benchmark="riddles", models={"candidate": MODEL, "judge": MODEL})
 
 def test_a_first_run_with_equal_calls_reuses_replies() -> None:
     role = ModelStats(requested=2000, cached=1500, skipped=1)
-    told = line(SPEC, RunStats(models={"candidate": role}), 10.0)
-    assert told == "3,501 calls, 200.0/s, 1,500 replies reused, 1 skipped"
+    status = line(SPEC, RunStats(models={"candidate": role}), 10.0)
+    assert status == "3,501 calls, 200.0/s, 1,500 replies reused, 1 skipped"
 
 
 def test_the_latest_reason_of_each_role_is_told() -> None:
@@ -31,8 +31,8 @@ def test_the_latest_reason_of_each_role_is_told() -> None:
     candidate.count_retry("rate_limit", "HTTP 429")
     judge.count_retry("connection", "nobody there")
     judge.count(Failure(kind="connection", message="no", attempts=8), cached=False)
-    told = line(SPEC, RunStats(models={"candidate": candidate, "judge": judge}), 10.0)
-    assert told == (
+    status = line(SPEC, RunStats(models={"candidate": candidate, "judge": judge}), 10.0)
+    assert status == (
         "3 calls, 0.1/s, 1 reply reused, 4 retried (latest: rate_limit, connection), "
         "1 failed (connection)"
     )
@@ -41,12 +41,12 @@ def test_the_latest_reason_of_each_role_is_told() -> None:
 def test_why_a_model_that_has_answered_nothing_is_asked_again_is_told_in_full() -> None:
     candidate, judge = ModelStats(), ModelStats()
     candidate.count_retry("connection", "Cannot connect to host 127.0.0.1:9")
-    told = line(SPEC, RunStats(models={"candidate": candidate, "judge": judge}), 10.0)
-    assert told == "0 calls, 0.0/s, 1 retried (connection: Cannot connect to host 127.0.0.1:9)"
+    status = line(SPEC, RunStats(models={"candidate": candidate, "judge": judge}), 10.0)
+    assert status == "0 calls, 0.0/s, 1 retried (connection: Cannot connect to host 127.0.0.1:9)"
 
 
 @pytest.mark.parametrize(
-    ("counts", "told"),
+    ("counts", "status"),
     [
         (ModelStats(session=Tokens(input=1000, output=100)), "$0.002"),
         (
@@ -63,14 +63,14 @@ def test_why_a_model_that_has_answered_nothing_is_asked_again_is_told_in_full() 
         ),
     ],
 )
-def test_the_price_is_told_as_far_as_it_is_known(counts: ModelStats, told: str) -> None:
+def test_the_price_is_told_as_far_as_it_is_known(counts: ModelStats, status: str) -> None:
     priced = MODEL.model_copy(update={"price": PriceSpec(input=1, output=10)})
     free = MODEL.model_copy(update={"price": PriceSpec(input=0, output=0)})
     spec = RunSpec(benchmark="riddles", models={"candidate": priced, "judge": free})
     # what is free costs nothing, however many tokens it takes
     judge = ModelStats(requested=3, session=Tokens(unmetered=3), timed_out=3)
     roles = {"candidate": counts, "judge": judge}
-    assert line(spec, RunStats(models=roles), 10.0).endswith(f"/s, {told}")
+    assert line(spec, RunStats(models=roles), 10.0).endswith(f"/s, {status}")
 
 
 @pytest.mark.parametrize(
@@ -105,8 +105,8 @@ async def test_progress_counts_calls_before_any_conversation_has_ended(
     monkeypatch.setattr("mmconv.cli.shared.progress.LINE_SECONDS", 0)
     async with progress(SPEC, stats, 100):
         await half.wait()
-    told = capsys.readouterr().err.splitlines()
-    assert "950/1,000 calls, 0.1/s, 900 replies reused, about 8 min left" in told
+    lines = capsys.readouterr().err.splitlines()
+    assert "950/1,000 calls, 0.1/s, 900 replies reused, about 8 min left" in lines
 
 
 async def test_why_nothing_comes_at_first_is_told(
@@ -116,5 +116,5 @@ async def test_why_nothing_comes_at_first_is_told(
     async with progress(SPEC, RunStats(), 3):
         for _ in range(9):
             await asyncio.sleep(0)
-    told = "0 calls, 0.0/s; no reply yet: local models are loaded first"
-    assert told in capsys.readouterr().err.splitlines()
+    status = "0 calls, 0.0/s; no reply yet: local models are loaded first"
+    assert status in capsys.readouterr().err.splitlines()

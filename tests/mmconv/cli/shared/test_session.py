@@ -33,9 +33,9 @@ def test_a_password_is_not_repeated(
     monkeypatch: pytest.MonkeyPatch, form: str, store: str, shown: str
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["mmconv", "run", *form.format(store).split(), "a b.yaml"])
-    told = typed(store)
-    assert "s3cr" not in told
-    command, advice = told.split("\n")
+    output = typed(store)
+    assert "s3cr" not in output
+    command, advice = output.split("\n")
     assert shlex.split(command) == ["mmconv", "run", *form.format(shown).split(), "a b.yaml"]
     assert advice == "  (without the store's password: put it in again, or set PGPASSWORD)"
 

@@ -73,16 +73,16 @@ def test_labels_are_nominal_and_their_tie_is_known() -> None:
     np.testing.assert_array_equal(panel.judges, [[0, 1, 2]])
     np.testing.assert_array_equal(panel.people, [[0, 0, 2]])
     assert (panel.level, panel.ordered, panel.tie) == ("nominal", False, 2)
-    told = refusal(judged, judged, level="ordinal")
-    assert told == "--level ordinal: A, B, tie are labels, which are nominal"
+    message = refusal(judged, judged, level="ordinal")
+    assert message == "--level ordinal: A, B, tie are labels, which are nominal"
 
 
 def test_the_tie_of_numbers_must_be_named() -> None:
     judged = rated("judge", {"1": 1, "2": 0.5, "3": 0})
     assert only(match(judged, judged)).panel.tie is None
     assert only(match(judged, judged, tie="0.5")).panel.tie == 0.5
-    told = refusal(judged, judged, tie="tie")
-    assert told == "--tie tie: no rating has this value; there are 1, 0.5, 0"
+    message = refusal(judged, judged, tie="tie")
+    assert message == "--tie tie: no rating has this value; there are 1, 0.5, 0"
 
 
 def test_a_stray_label_among_numbers_is_named() -> None:
@@ -110,27 +110,27 @@ def test_sides_that_do_not_meet_are_refused() -> None:
     words = refusal(JUDGE, rated("words", {"a": "good", "b": "bad"}))
     assert "people have these values: good, bad" in words
     assert "people have these samples: none" in refusal(JUDGE, rated("empty", {"a": None}))
-    told = refusal(
+    message = refusal(
         rated("judge", {"a": 1}, metric="rating"), rated("ann", {"a": 1}, metric="style")
     )
-    assert "people rated style, which no judge did (judges: rating)" in told
+    assert "people rated style, which no judge did (judges: rating)" in message
 
 
 def test_the_field_that_differs_is_named() -> None:
     judged = rated("judge", {"a": 1, "b": 1}, condition="free", turn="1")
-    told = refusal(judged, rated("ann", {"a": 1, "b": 1}, condition="Free", turn="1"))
-    assert "judges have these conditions: free" in told
-    assert "people have these conditions: Free" in told
-    assert "A unit must have the same condition in all files." in told
-    assert "samples" not in told
+    message = refusal(judged, rated("ann", {"a": 1, "b": 1}, condition="Free", turn="1"))
+    assert "judges have these conditions: free" in message
+    assert "people have these conditions: Free" in message
+    assert "A unit must have the same condition in all files." in message
+    assert "samples" not in message
 
 
 def test_units_that_differ_in_no_single_field_are_told_whole() -> None:
     judged = [*rated("judge", {"a": 1}, turn="1"), *rated("judge", {"b": 1}, turn="2")]
     human = [*rated("ann", {"a": 1}, turn="2"), *rated("ann", {"b": 1}, turn="1")]
-    told = refusal(judged, human)
-    assert "judges rated these (sample / turn): a / 1, b / 2" in told
-    assert "people rated these (sample / turn): a / 2, b / 1" in told
+    message = refusal(judged, human)
+    assert "judges rated these (sample / turn): a / 1, b / 2" in message
+    assert "people rated these (sample / turn): a / 2, b / 1" in message
 
 
 def test_later_trials_of_samples_that_people_rated_are_counted() -> None:
@@ -146,20 +146,20 @@ def test_what_cannot_be_chosen_is_answered_with_what_can() -> None:
         *rated("scores", {"a": 2}, metric="rating", turn="2"),
         *rated("scores", {"a": 3}, metric="duel", turn="0"),
     ]
-    told = (
+    output = (
         "no rating by scores has metric rating, turn 0; there are: metric duel; turn 1, 2",
         "no rating by scores has metric style; there are: metric rating, duel",
     )
-    for chosen, message in zip(({"turn": "0"}, {"metric": "style"}), told, strict=True):
+    for chosen, message in zip(({"turn": "0"}, {"metric": "style"}), output, strict=True):
         with pytest.raises(ConfigError) as refused:
             choose(judged, **{"metric": "rating", **chosen})
         assert str(refused.value) == message
 
 
 def test_what_no_rating_has_cannot_be_chosen_by() -> None:
-    plain, told = rated("ann", {"a": 1}), rated("scores", {"a": 1}, metric="rating", turn="1")
-    require_fields([*plain, *told], metric="rating", condition=None)
-    for ratings, there in ((plain, "none"), ([*plain, *told], "metric, turn")):
+    plain, message = rated("ann", {"a": 1}), rated("scores", {"a": 1}, metric="rating", turn="1")
+    require_fields([*plain, *message], metric="rating", condition=None)
+    for ratings, there in ((plain, "none"), ([*plain, *message], "metric, turn")):
         with pytest.raises(ConfigError) as refused:
             require_fields(ratings, condition="free")
         assert str(refused.value) == (

@@ -128,8 +128,8 @@ def test_two_tables_in_a_file_are_not_joined(tmp_path: Path) -> None:
     """A second header would be a unit of its own where values are labels."""
     rows = ("a,good", "b,bad", "", "sample,value", "c,good")
     path = write(tmp_path / "both.csv", "sample,value", *rows)
-    told = r"both\.csv row 5: repeats the column names: use one file for each table"
-    with pytest.raises(DataError, match=told):
+    message = r"both\.csv row 5: repeats the column names: use one file for each table"
+    with pytest.raises(DataError, match=message):
         read_ratings(path)
 
 

@@ -28,11 +28,13 @@ def warning(
 
 
 def test_ratings_on_two_scales_are_told_with_their_values() -> None:
-    told = warning([1, 10, 7, 3] * 5, [1, 5, 4, 2] * 5)
-    assert told is not None
-    assert told.startswith("WARNING: on style, judges and people seem to rate on different scales")
-    assert "judges gave 1 to 10, people 1 to 5." in told
-    assert "Only Pearson's r, Spearman's rho and Kendall's tau-b are valid" in told
+    message = warning([1, 10, 7, 3] * 5, [1, 5, 4, 2] * 5)
+    assert message is not None
+    assert message.startswith(
+        "WARNING: on style, judges and people seem to rate on different scales"
+    )
+    assert "judges gave 1 to 10, people 1 to 5." in message
+    assert "Only Pearson's r, Spearman's rho and Kendall's tau-b are valid" in message
     for judge, person in (
         ((0, 4, 2) * 7, (1, 5, 3) * 7),
         ((0.2, 0.9, 0.5) * 2, (20, 90, 40) * 2),
@@ -60,17 +62,17 @@ def test_ratings_that_may_be_on_one_scale_are_not_warned_of() -> None:
 
 
 def test_an_outlier_is_named_with_its_record() -> None:
-    told = warning([1, 10, 7, 3] * 5, [1, 55, 7, 3, *[1, 10, 7, 3] * 4])
-    assert told is not None
-    assert "people 1 to 55 (beyond the judges': 55 (ann.csv row 3)). Only" in told
+    message = warning([1, 10, 7, 3] * 5, [1, 55, 7, 3, *[1, 10, 7, 3] * 4])
+    assert message is not None
+    assert "people 1 to 55 (beyond the judges': 55 (ann.csv row 3)). Only" in message
 
 
 def test_what_is_off_a_known_scale_is_told_however_near_it_is() -> None:
     judge = [1, 9, 7, 3] * 5
     assert warning(judge, [10, 9, 7, 3] * 5, (1, 10)) is None
     for value in (55, 11, -3):
-        told = warning(judge, [1, value, 7, 3, *[1, 10, 7, 3] * 4], {"style": (1, 10)})
-        assert told == (
+        message = warning(judge, [1, value, 7, 3, *[1, 10, 7, 3] * 4], {"style": (1, 10)})
+        assert message == (
             f"WARNING: on style, judges rate from 1 to 10, and people gave {value} (ann.csv row "
             "3). Values off the scale are used as they are: correct them, or leave the cells empty."
         )

@@ -226,8 +226,8 @@ def test_differences_of_the_same_numbers_count_once(copies: tuple[Path, Path]) -
     rate(first, lambda turn, sample: 5.0)
     rate(second, lambda turn, sample: 5.0 + (sample % 4) * (turn % 2))
     table = by_name(compare([first, second]))["differences"]
-    told = {name for name, row in table.rows.items() if row["direct (1-10)"].low is not None}
-    assert told == {"R1", "R2", "S1", "S3"}
+    names = {name for name, row in table.rows.items() if row["direct (1-10)"].low is not None}
+    assert names == {"R1", "R2", "S1", "S3"}
     assert any(note.startswith("differs: ") and "the 3 differences" in note for note in table.notes)
     assert ONCE in table.notes
 

@@ -87,9 +87,9 @@ async def test_runs_that_were_judged_otherwise_are_refused(
     judging = JUDGING[benchmark]
     assert judging.keys() <= description.judging <= description.options.model_fields.keys()
     second = await make_run(benchmark, tmp_path, BETA, options=judging)
-    with pytest.raises(ConfigError, match="judging options differ between alpha and beta") as told:
+    with pytest.raises(ConfigError, match="judging options differ between alpha and beta") as error:
         compare([first, second])
-    assert str(told.value).count("options.") == len(judging)
+    assert str(error.value).count("options.") == len(judging)
     with pytest.raises(ConfigError, match="--allow-mismatch judge compares"):
         make_leaderboard([first, second])
     made = compare([first, second], despite=["judge"])
@@ -146,8 +146,8 @@ def test_only_what_a_run_overrides_tells_its_judge_from_another(copies: tuple[Pa
     change(second / "spec.json", also_cold)
     with pytest.raises(ConfigError) as refused:
         compare([first, second])
-    told = "; sampling.judge.temperature is the benchmark's own and 0.0"
-    assert told in str(refused.value)
+    message = "; sampling.judge.temperature is the benchmark's own and 0.0"
+    assert message in str(refused.value)
     assert "max_tokens" not in str(refused.value)
 
 
@@ -182,10 +182,10 @@ def test_the_settings_in_which_a_judge_differs_are_named(copies: tuple[Path, Pat
         start["spec"]["sampling"]["judge"] = {"temperature": 0.7}
 
     change(second / "manifest.json", another_file)
-    told = "the judge differs: arbiter in alpha, arbiter in beta; "
-    assert f"{told}their settings are the same, but the files or the backend" in refused()
+    message = "the judge differs: arbiter in alpha, arbiter in beta; "
+    assert f"{message}their settings are the same, but the files or the backend" in refused()
     change(second / "spec.json", moved)
-    address = f"{told}base_url is not set and http://localhost:8933/v1"
+    address = f"{message}base_url is not set and http://localhost:8933/v1"
     assert f"{address}. If the same server has moved: " in refused()
     assert "options.identity" in refused()
     change(second / "spec.json", warmer)
@@ -206,8 +206,10 @@ async def test_a_judge_that_was_answered_by_another_model_is_refused(tmp_path: P
     answered_by(second, "j-2024-08-06, fingerprint c")
     compare([first, second])
     answered_by(second, "j-2025-11-20")
-    told = "server of the judge reports other models: j-2024-08-06 in alpha, j-2025-11-20 in beta"
-    with pytest.raises(ConfigError, match=told):
+    message = (
+        "server of the judge reports other models: j-2024-08-06 in alpha, j-2025-11-20 in beta"
+    )
+    with pytest.raises(ConfigError, match=message):
         compare([first, second])
 
 
@@ -218,9 +220,11 @@ async def test_other_pictures_of_the_same_names_are_refused(tmp_path: Path) -> N
     repaint(Path(options["images"]))
     third = await make_run("convbench", tmp_path / "again", BETA, options=options)
     compare([first, second])
-    with pytest.raises(ConfigError, match="12 of the 12 samples that alpha and beta share") as told:
+    with pytest.raises(
+        ConfigError, match="12 of the 12 samples that alpha and beta share"
+    ) as error:
         compare([first, third])
-    assert "--allow-mismatch data compares them" in str(told.value)
+    assert "--allow-mismatch data compares them" in str(error.value)
     made = compare([first, third], despite=["data"])
     assert made.warnings[0].startswith("WARNING: the data differ: 12 of the 12 samples")
     for table in made.tables:
@@ -284,7 +288,7 @@ def run(
     )
 
 
-def told(*runs: FinishedRun) -> list[str]:
+def message(*runs: FinishedRun) -> list[str]:
     return list(other_settings(*runs))
 
 
@@ -302,7 +306,7 @@ def test_settings_in_a_model_s_file_are_told() -> None:
         sampling={"max_tokens": 24, "temperature": 1.3},
         options={"quantization": "4bit"},
     )
-    assert told(run("plain", model(sampling={"max_tokens": 24})), run("poet", poet)) == [
+    assert message(run("plain", model(sampling={"max_tokens": 24})), run("poet", poet)) == [
         "models.candidate.system: not set in plain; Be a poet. in poet.",
         "models.candidate.options.quantization: not set in plain; 4bit in poet.",
         "sampling.candidate.temperature: the benchmark's own in plain; 1.3 in poet.",
@@ -312,13 +316,13 @@ def test_settings_in_a_model_s_file_are_told() -> None:
 def test_sampling_is_that_in_force_wherever_it_was_set() -> None:
     in_file = model(sampling={"max_tokens": 24, "temperature": 0.5})
     here, there = run("here", in_file), run("there", **sampling(max_tokens=24, temperature=0.5))
-    assert told(here, there) == []
+    assert message(here, there) == []
     hotter = run("hotter", in_file, **sampling(temperature=1.3))
-    assert told(here, hotter) == [
+    assert message(here, hotter) == [
         "sampling.candidate.temperature: 0.5 in here; 1.3 in hotter.",
     ]
     free = run("free", in_file, sampling={"candidate": SamplingSpec(temperature=None)})
-    assert told(free, run("bare", model(sampling={"max_tokens": 24}))) == [
+    assert message(free, run("bare", model(sampling={"max_tokens": 24}))) == [
         "sampling.candidate.temperature: left to the server in free; the benchmark's own in bare."
     ]
 
@@ -331,29 +335,29 @@ def test_what_names_a_candidate_and_what_cannot_change_its_replies_are_not_told(
         price={"input": 1, "output": 2},
         options={"headers": {"X-Project": "b"}},
     )
-    assert told(run("a", fingerprint="a"), run("b", other, fingerprint="b")) == []
+    assert message(run("a", fingerprint="a"), run("b", other, fingerprint="b")) == []
 
 
 def test_other_files_behind_the_same_settings_are_told() -> None:
-    assert told(run("a", fingerprint="a"), run("b", fingerprint="b")) == [
+    assert message(run("a", fingerprint="a"), run("b", fingerprint="b")) == [
         "candidate: the settings are the same, but the files or the backend differ."
     ]
     served = [run(port, model(base_url=f"http://localhost:{port}/v1")) for port in ("1", "2")]
-    assert told(*served) == [
+    assert message(*served) == [
         "models.candidate.base_url: http://localhost:1/v1 in 1; http://localhost:2/v1 in 2."
     ]
     same = [
         run(port, model(base_url=f"http://localhost:{port}/v1", options={"identity": "m"}))
         for port in ("1", "2")
     ]
-    assert told(*same) == []
+    assert message(*same) == []
 
 
 def test_of_many_runs_each_value_is_told_once_and_that_of_most_at_last() -> None:
     runs = [run("a"), run("b", limit=8), run("c"), run("d", limit=8), run("e", limit=20)]
-    assert told(*runs) == ["limit: 20 in e; not set in a and c; 8 in b and d."]
+    assert message(*runs) == ["limit: 20 in e; not set in a and c; 8 in b and d."]
     more = [run(f"r{number}") for number in range(4)]
-    assert told(*runs, *more) == ["limit: 20 in e; 8 in b and d; not set in the other 6."]
+    assert message(*runs, *more) == ["limit: 20 in e; 8 in b and d; not set in the other 6."]
 
 
 async def test_runs_of_one_model_over_several_data_are_named_after_these(tmp_path: Path) -> None:

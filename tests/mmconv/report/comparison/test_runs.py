@@ -125,20 +125,20 @@ async def test_shards_are_left_out_beside_whole_runs(tmp_path: Path) -> None:
     assert finished_among(some, needed=parts[0]) == (some, ())
     for folders in (some, [runs[0], parts[0]]):
         for make in (compare, make_leaderboard):
-            with pytest.raises(ConfigError, match=r"the samples differ: .*shard 1 of 2") as told:
+            with pytest.raises(ConfigError, match=r"the samples differ: .*shard 1 of 2") as error:
                 make(folders)
-            assert "`mmconv merge` joins the stores" in str(told.value)
+            assert "`mmconv merge` joins the stores" in str(error.value)
 
 
 async def test_a_shard_s_tables_and_report_say_of_what_it_is_a_part(tmp_path: Path) -> None:
     part = await make_run("fbbench", tmp_path, page=True, limit=7, shard=Shard(index=1, count=2))
-    told = "Shard 2 of 2 (--shard): 3 of 7 samples. `mmconv merge` joins the stores"
+    message = "Shard 2 of 2 (--shard): 3 of 7 samples. `mmconv merge` joins the stores"
     tables = read_tables(part / "tables")
     assert tables
     for table in tables:
-        assert sum(note.startswith(told) for note in table.notes) == 1
-    assert told.split("`")[0] in (part / "report.md").read_text("utf-8")
-    assert told.split("`")[0] in (part / "report.html").read_text("utf-8")
+        assert sum(note.startswith(message) for note in table.notes) == 1
+    assert message.split("`")[0] in (part / "report.md").read_text("utf-8")
+    assert message.split("`")[0] in (part / "report.html").read_text("utf-8")
     whole = await make_run("fbbench", tmp_path)
     assert not any(
         "--shard" in note for table in read_tables(whole / "tables") for note in table.notes

@@ -78,8 +78,8 @@ def test_verdicts_go_to_the_answer_that_they_judge_and_the_rest_stands_apart() -
     ]
     document = dialogue(calls, word_side)
     [turn] = document["turns"]
-    told = [(each["call"], each["said"]) for each in turn["answers"][0]["verdicts"]]
-    assert told == [("direct/turn_1", "7"), ("pairwise_B/turn_1", "won (shown as B)")]
+    verdicts = [(each["call"], each["said"]) for each in turn["answers"][0]["verdicts"]]
+    assert verdicts == [("direct/turn_1", "7"), ("pairwise_B/turn_1", "won (shown as B)")]
     assert [each["said"] for each in document["verdicts"]] == ["8"]
 
 

@@ -58,8 +58,8 @@ def test_what_runs_are_of_is_one_column_where_they_are_compared() -> None:
         for label, value in (("echo", 0.0), ("other", 0.5))
     ]
     index.add("0", runs, {"pictures": [], "columns": []})
-    told = [(run, apart) for run, _, _, _, apart in index.document()["columns"]]
-    assert told == [(0, "the run's own"), (0, "GT"), (1, "the run's own"), (1, "GT")]
+    columns = [(run, apart) for run, _, _, _, apart in index.document()["columns"]]
+    assert columns == [(0, "the run's own"), (0, "GT"), (1, "the run's own"), (1, "GT")]
 
 
 def test_a_number_that_tells_scores_apart_has_its_tag_s_name() -> None:

@@ -107,9 +107,9 @@ async def test_text_benchmarks_have_pages_of_their_tables(benchmark: str, tmp_pa
 async def test_a_run_in_a_bad_state_says_so_before_anything_else(tmp_path: Path) -> None:
     bad = await make_run("convbench", tmp_path / "bad", FAILING)
     text = write_page(bad).read_text(encoding="utf-8")
-    told = text.split('<div class="quality-warnings"', 1)[1].split("</div>", 1)[0]
-    assert re.search(r"of \d\d\d calls \([\d.]+\u00a0%\) have no reply: \d+ failed", told)
-    assert "<li>R1, " in told
+    warnings = text.split('<div class="quality-warnings"', 1)[1].split("</div>", 1)[0]
+    assert re.search(r"of \d\d\d calls \([\d.]+\u00a0%\) have no reply: \d+ failed", warnings)
+    assert "<li>R1, " in warnings
     assert text.index('<div class="quality-warnings"') < text.index('<section id="headline"')
     assert "\n- **warning**: " in (bad / "report.md").read_text(encoding="utf-8")
     good = await make_run("convbench", tmp_path / "good")

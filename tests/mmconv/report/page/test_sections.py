@@ -133,9 +133,9 @@ def test_numbers_of_tokens_have_separators_and_a_price_is_not_made_up() -> None:
     cells = grid(cost_table({"judge": role})).lines["judge"]
     assert "5,723,795" in [cell.value for cell in cells if cell]
     untold = role.model_copy(update={"requested": 3, "cached": 2, "total_unmetered": 4})
-    for each, told in (
+    for each, message in (
         (role, "price not set"),
         (untold, "price unknown: 4 of 5 calls without token counts"),
     ):
         cells = grid(cost_table({"judge": each})).lines["judge"]
-        assert told in [cell.value for cell in cells if cell]
+        assert message in [cell.value for cell in cells if cell]

@@ -49,8 +49,8 @@ def test_reasons_of_each_run_stand_behind_its_label() -> None:
         "unpaired: b: failed: server": 3,
         "unpaired: b: unparsed": 2,
     }
-    told = "in b: 3 failed (server), 2 with an unreadable verdict; in a: 1 with an unreadable"
-    assert word_reasons(missing) == f"{told} verdict"
+    message = "in b: 3 failed (server), 2 with an unreadable verdict; in a: 1 with an unreadable"
+    assert word_reasons(missing) == f"{message} verdict"
 
 
 def table(other: Cell) -> Table:
@@ -66,11 +66,11 @@ def table(other: Cell) -> Table:
 
 
 def test_equal_counts_stand_in_the_first_column_that_counts() -> None:
-    told = show_counts_once(table(Cell(value=3.0, n=10, low=2.0, high=4.0)))
-    assert told.rows["a"]["R1"] == Cell(value=5.0, n=9, missing={"unparsed": 1})
-    assert told.rows["a"]["S1"] == Cell(value=6.0)
-    assert told.rows["b"]["S1"] == Cell(value=3.0, low=2.0, high=4.0)
-    assert told.notes == ("Columns without n have the n and the missing values of R1.",)
+    shown = show_counts_once(table(Cell(value=3.0, n=10, low=2.0, high=4.0)))
+    assert shown.rows["a"]["R1"] == Cell(value=5.0, n=9, missing={"unparsed": 1})
+    assert shown.rows["a"]["S1"] == Cell(value=6.0)
+    assert shown.rows["b"]["S1"] == Cell(value=3.0, low=2.0, high=4.0)
+    assert shown.notes == ("Columns without n have the n and the missing values of R1.",)
 
 
 def test_counts_of_a_row_that_the_first_column_lacks_are_kept() -> None:

@@ -241,11 +241,11 @@ def test_alpha_of_all_uses_every_rating() -> None:
     assert row[ALL].n == 5
 
 
-@pytest.mark.parametrize(("clusters", "told"), [("aabbccdd", False), ("aabbccde", True)])
-def test_few_clusters_have_no_interval(clusters: str, told: bool) -> None:
+@pytest.mark.parametrize(("clusters", "shown"), [("aabbccdd", False), ("aabbccde", True)])
+def test_few_clusters_have_no_interval(clusters: str, shown: bool) -> None:
     made = panel([1, 2, 3, 4, 5, 6, 7, 8], [1, 2, 3, 4, 1, 6, 1, 8], clusters=clusters)
     cell = compare(made, replicates=50)["agreement"][EACH]
-    assert (cell.value, cell.low is not None) == (6 / 8, told)
+    assert (cell.value, cell.low is not None) == (6 / 8, shown)
 
 
 def test_draws_that_only_rounding_tells_apart_have_no_interval() -> None:
