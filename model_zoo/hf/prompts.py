@@ -42,8 +42,8 @@ _library: Any = transformers
 _TURN_MARKS = {"user": "Question: ", "assistant": "Answer: ", "system": ""}
 _REASONING_ENDS = "</think>"
 _WITHOUT_SYSTEM = (
-    "go without a system message (leave `system` out of the model's file, and in a run of BotChat "
-    "set options.prompt_role=user), or "
+    "go without a system message (leave `system` out of the model's file; if the benchmark writes "
+    "it, `mmconv options BENCHMARK` says how to leave it out or send it as the user's), or "
 )
 
 Tensors: TypeAlias = Mapping[str, Any]
