@@ -106,7 +106,7 @@ def resolve(settings: Settings, request: RunRequest, own: DataSpec | None = None
             benchmark=data.benchmark,
             options={**request.options, **data.options},
             models=models,
-            prompts=settings.prompt_folder(data.benchmark),
+            prompts=_prompt_folder(settings, data.benchmark, models),
             **request.unnamed(),
         )
     except ValidationError as error:
@@ -225,6 +225,16 @@ def offline_judges(benchmark: str) -> frozenset[str]:
     return frozenset(find_class(benchmark).offline_judges if benchmark in CLASSES else ())
 
 
+def _prompt_folder(
+    settings: Settings, benchmark: str, models: Mapping[str, ModelSpec]
+) -> Path | None:
+    """The operator's prompts for a benchmark; an offline judge has prompts of its own."""
+    judge = models.get(JUDGE)
+    if judge is not None and judge.provider in offline_judges(benchmark):
+        return None
+    return settings.prompt_folder(benchmark)
+
+
 def is_offline(judge: ModelSpec) -> bool:
     """Whether the judge is not a language model, but measures answers to some benchmarks."""
     return any(judge.provider in offline_judges(benchmark) for benchmark in CLASSES)
@@ -293,12 +303,11 @@ def build_benchmark(
     kind = find_class(name)
     fields = kind.options_type.model_fields
     files = {option for option in file_options(kind.options_type) if fields[option].is_required()}
-    is_offline = JUDGE in models and models[JUDGE].provider in kind.offline_judges
     spec = RunSpec(
         benchmark=name,
         options={**dict.fromkeys(files, NO_FILE), **options},
         models=models,
-        prompts=None if is_offline else settings.prompt_folder(name),
+        prompts=_prompt_folder(settings, name, models),
     )
     try:
         benchmark: Benchmark[Any, Any] = kind(as_new(spec))

@@ -43,6 +43,20 @@ async def post(client: httpx2.AsyncClient, body: dict[str, Any], **headers: str)
     return await client.post("/v1/runs", json=body, headers=headers)
 
 
+async def test_an_offline_judge_has_prompts_of_its_own(serve: Serve, tmp_path: Path) -> None:
+    models = {
+        "echo": {"provider": "fake", "model": "echo"},
+        "overlap": {"provider": "reference", "model": "chrf"},
+    }
+    (tmp_path / "prompts" / "convbench").mkdir(parents=True)
+    prompts = str(tmp_path / "prompts")
+    served = await serve(data=drawn(tmp_path), models=models, prompts=prompts)
+    judged = request(models={"candidate": "echo", "judge": "overlap"})
+    answer = await post(served.client, judged)
+    assert answer.status_code == 202, answer.text
+    assert (await ended(served.client, answer.json()["id"]))["state"] == "done"
+
+
 async def test_a_run_is_queued_carried_out_and_done(running: Served) -> None:
     answer = await post(running.client, request())
     assert answer.status_code == 202, answer.text
