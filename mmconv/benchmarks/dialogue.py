@@ -31,6 +31,7 @@ from mmconv.benchmarks.convbench.layouts import REFERENCES_COUNT, attribution
 from mmconv.benchmarks.convbench.metrics import DIRECT, PAIRWISE
 from mmconv.benchmarks.convbench.options import SCALE, GradingName
 from mmconv.benchmarks.options import ChatOptions, Condition, ImageOptions, Several
+from mmconv.core.documents import Place, name_place
 from mmconv.core.errors import ConfigError, PlanError
 from mmconv.core.protocols import ImageSink
 from mmconv.core.turns import Turn, chain
@@ -101,6 +102,33 @@ class DialogueSample(Sample):
     turns: tuple[DialogueTurn, ...] = Field(min_length=1)
     caption: str | None = None
 
+    def faults(self, options: DialogueOptions, given: int) -> Iterator[tuple[Place, str]]:
+        """What is wrong for a run in which up to so many leading turns are the reference's.
+
+        A place and a message each.
+        """
+        count = len(self.turns)
+        if given >= count:
+            condition = condition_name(given)
+            yield ("conditions",), f"{condition} leaves none of {count} turns to the model"
+        by_convbench = options.prompts == "convbench" and not options.generate_only
+        reasons = ["a condition puts it in the model's place"] * given
+        if by_convbench:
+            reasons = ["ConvBench's prompts contain it"] * count
+        elif "pairwise" in options.gradings and not options.generate_only:
+            reasons = ["pairwise grading compares with it"] * count
+        for place, (turn, reason) in enumerate(zip(self.turns, reasons, strict=False)):
+            if turn.reference is None:
+                yield ("turns", place, "reference"), f"needed: {reason}"
+        if by_convbench:
+            if count != CONVBENCH_TURNS:
+                yield ("turns",), f"ConvBench's prompts judge {CONVBENCH_TURNS} turns"
+            counts = [len(turn.images) for turn in self.turns]
+            if counts[0] != 1 or any(counts[1:]):
+                yield ("images",), "ConvBench's prompts judge a dialogue about one image, in turn 1"
+            if self.caption is None:
+                yield ("caption",), "ConvBench's prompts contain it"
+
 
 class DialogueOptions(ChatOptions, ImageOptions):
     """`prompts: convbench` judges by ConvBench's own prompts.
@@ -145,8 +173,13 @@ class Dialogue(Benchmark[DialogueSample, DialogueOptions]):
     )
 
     def read_data(self, images: ImageSink) -> Dataset[DialogueSample]:
-        """The dialogues; each has the turns and references that the conditions need."""
-        return load_dataset(DialogueSample, self.options, self.spec, images, self._faults)
+        """The dialogues; each has what the conditions and the judge need."""
+        given = max(map(count_given, self.conditions))
+
+        def faults(sample: DialogueSample) -> Iterator[tuple[Place, str]]:
+            return sample.faults(self.options, given)
+
+        return load_dataset(DialogueSample, self.options, self.spec, images, faults)
 
     def references(self, sample: DialogueSample, condition: str) -> dict[str, str]:
         """The reference of each turn that has one."""
@@ -161,8 +194,9 @@ class Dialogue(Benchmark[DialogueSample, DialogueOptions]):
     def plan(self, sample: DialogueSample, condition: str) -> Iterator[Call]:
         """The candidate's own turns, and their judgements."""
         given = count_given(condition)
-        if given >= len(sample.turns):
-            raise PlanError(f"{condition} leaves none of {len(sample.turns)} turns to the model")
+        # a sample that comes with a request has not been checked
+        for place, fault in sample.faults(self.options, given):
+            raise PlanError(f"{name_place(place, first=0)}: {fault}")
         turns = [
             Turn(
                 user=(*turn.images, Text(text=turn.instruction)),
@@ -248,21 +282,7 @@ class Dialogue(Benchmark[DialogueSample, DialogueOptions]):
             detail=True,
         )
 
-    def _faults(self, sample: DialogueSample) -> Iterator[str]:
-        given = max(map(count_given, self.conditions))
-        if given >= len(sample.turns):
-            condition = condition_name(given)
-            yield f"condition {condition} leaves none of {len(sample.turns)} turns to the model"
-            return
-        everything = "pairwise" in self.options.gradings or self.options.prompts == "convbench"
-        needed = len(sample.turns) if everything and not self.options.generate_only else given
-        for number, turn in enumerate(sample.turns[:needed], start=1):
-            if turn.reference is None:
-                yield f"no turns[{number}].reference"
-
     def _row(self, sample: DialogueSample) -> Row:
-        if len(sample.turns) != CONVBENCH_TURNS or len(sample.turns[0].images) != 1:
-            raise PlanError("ConvBench's prompts judge three turns about one image")
         first, second, third = sample.turns
         return Row(
             id=sample.id,
@@ -374,10 +394,9 @@ class Dialogue(Benchmark[DialogueSample, DialogueOptions]):
 
 
 def reference(sample: DialogueSample, number: int) -> str:
-    """The reference of turn `number`, counted from 1; raises `PlanError` if there is none."""
+    """The reference of turn `number`, counted from 1; `DialogueSample.faults` has seen it."""
     text = sample.turns[number - 1].reference
-    if text is None:
-        raise PlanError(f"turns[{number}].reference is missing")
+    assert text is not None
     return text
 
 

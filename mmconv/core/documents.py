@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from types import NoneType
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeAlias, TypeVar, get_args
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -14,6 +14,9 @@ from pydantic import BaseModel, ValidationError
 from mmconv.core.errors import ConfigError
 
 Spec = TypeVar("Spec", bound=BaseModel)
+
+Place: TypeAlias = Sequence[int | str]
+"""Where in a document a value is: names of fields, and positions in lists from 0."""
 
 _NUMBERS = {
     "int_type": "a whole number",
@@ -92,6 +95,12 @@ def _fields_at(kind: type[BaseModel], place: Sequence[str]) -> list[str]:
         if NoneType in get_args(annotation):
             annotation = next(each for each in get_args(annotation) if each is not NoneType)
     return list(getattr(annotation, "model_fields", ()))
+
+
+def name_place(place: Place, *, first: int) -> str:
+    """The place as text, items of lists counted from `first`: `history[2].user`."""
+    steps = (f"[{step + first}]" if isinstance(step, int) else f".{step}" for step in place)
+    return "".join(steps).removeprefix(".")
 
 
 def nearest(word: str, known: Sequence[str]) -> str:

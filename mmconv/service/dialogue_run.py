@@ -28,6 +28,7 @@ from mmconv.benchmarks.dialogue import (
     CONVBENCH_TURNS,
     OVERALL,
     Dialogue,
+    DialogueOptions,
     DialogueSample,
     GradingName,
     Judgement,
@@ -37,12 +38,13 @@ from mmconv.benchmarks.dialogue import (
 )
 from mmconv.benchmarks.dialogue import DialogueTurn as SampleTurn
 from mmconv.core.config import CANDIDATE, SamplingSpec, Strict
+from mmconv.core.documents import name_place
 from mmconv.core.judges import JUDGE
 from mmconv.core.keys import hash_bytes
 from mmconv.core.plans import Finished, Plan
 from mmconv.core.types import Call, Failure, Image, Outcome, Reply, Skipped
 from mmconv.service.models import presentable_outcomes, verdict_state
-from mmconv.service.requests import Words
+from mmconv.service.requests import NOT_SENT, Words
 
 Condition: TypeAlias = (
     Literal["free", "perception", "reasoning"] | Annotated[StrictInt, Field(ge=0)]
@@ -138,49 +140,28 @@ class DialogueRequest(DialogueSettings, DialogueContent):
 
     def faults(self) -> Iterator[tuple[str, str]]:
         """The problems of the request that types cannot express: a field and a message."""
-        yield from self._condition_faults()
+        if len(self.given) < len(self.conditions):
+            yield "conditions", "one of them is repeated"
         if self.judge is None:
             named = [name for name in _JUDGED if name in self.model_fields_set]
             yield from (("judge", f"needed, since {name} is given") for name in named)
+        counts = [len(turn.images) for turn in self.turns]
+        counts[0] += len(self.images)
+        sample = self.sample([(NOT_SENT,) * count for count in counts])
+        options = DialogueOptions.model_validate({"data": "unused", **self.options})
+        for place, message in sample.faults(options, max(self.given)):
+            yield name_place(place, first=0), message
+        if self.judge is None:
             return
-        has_images = bool(self.images) or any(turn.images for turn in self.turns)
-        if has_images and self.caption is None and not self.judge_sees_images:
+        if any(counts) and self.caption is None and not self.judge_sees_images:
             yield "caption", "the judge needs it, or judge_sees_images, to know the images"
-        if self.judge_sees_images and not has_images:
+        if self.judge_sees_images and not any(counts):
             yield "judge_sees_images", "the dialogue has no images"
-        if "pairwise" in self.gradings:
-            yield from self._missing(len(self.turns), "pairwise grading compares with it")
         if self.prompts == "convbench":
-            yield from self._convbench_faults()
-
-    def _condition_faults(self) -> Iterator[tuple[str, str]]:
-        numbers = [_number(condition) for condition in self.conditions]
-        if len(set(numbers)) < len(numbers):
-            yield "conditions", "one of them is repeated"
-        for place, number in enumerate(numbers):
-            if number >= len(self.turns):
-                yield f"conditions[{place}]", f"leaves none of {len(self.turns)} turns to the model"
-                return
-        yield from self._missing(max(numbers), "a condition puts it in the model's place")
-
-    def _missing(self, turns: int, reason: str) -> Iterator[tuple[str, str]]:
-        """The first turns that have no reference."""
-        for place, turn in enumerate(self.turns[:turns]):
-            if turn.reference is None:
-                yield f"turns[{place}].reference", f"needed: {reason}"
-
-    def _convbench_faults(self) -> Iterator[tuple[str, str]]:
-        if len(self.turns) != CONVBENCH_TURNS:
-            yield "turns", f"ConvBench's prompts judge {CONVBENCH_TURNS} turns"
-        images = [*self.images, *(image for turn in self.turns for image in turn.images)]
-        if len(images) != 1 or any(turn.images for turn in self.turns[1:]):
-            yield "images", "ConvBench's prompts judge a dialogue about one image, in turn 1"
-        if self.caption is None:
-            yield "caption", "ConvBench's prompts contain it"
-        yield from self._missing(len(self.turns), "ConvBench's prompts contain it")
-        for place, turn in enumerate(self.turns[: CONVBENCH_TURNS - 1]):
-            if turn.focus_points is not None:
-                yield f"turns[{place}].focus_points", "ConvBench's prompts read those of turn 3"
+            for number, turn in enumerate(self.turns[: CONVBENCH_TURNS - 1]):
+                if turn.focus_points is not None:
+                    field = f"turns[{number}].focus_points"
+                    yield field, "ConvBench's prompts read those of turn 3"
 
 
 def _number(condition: Condition) -> int:

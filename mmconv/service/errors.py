@@ -21,6 +21,7 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from mmconv.core.documents import name_place
 from mmconv.core.errors import InputError, StoreError, StoreFull
 from mmconv.engine.garbage import collect_soon
 from mmconv.service.tracing import id_header, traced
@@ -177,8 +178,7 @@ def validation_problem(errors: Sequence[Mapping[str, Any]], body: Any) -> Proble
         if reason and isinstance(position, int):
             message += f": {reason} (at character {position + 1})"
         return Problem(400, message, code="invalid_json")
-    param = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in place)
-    param = param.removeprefix(".")
+    param = name_place(place, first=0)
     if not param and error["type"] == "value_error":
         return Problem(400, plainly(error))
     if not param:

@@ -38,7 +38,14 @@ from mmconv.service.models import (
 )
 from mmconv.service.openapi import documented
 from mmconv.service.request_images import RequestImages, request_images
-from mmconv.service.requests import JsonRoute, Words, check_bounds, check_volume, while_connected
+from mmconv.service.requests import (
+    NOT_SENT,
+    JsonRoute,
+    Words,
+    check_bounds,
+    check_volume,
+    while_connected,
+)
 from mmconv.service.run_requests import (
     build_benchmark,
     build_problem,
@@ -59,9 +66,6 @@ REPLAYED = "replayed"
 
 NOT_MADE: Outcome = Skipped(because=NOT_JUDGED, reason="absent")
 """The outcome of calls of an ordinary run that are not made."""
-
-NOT_SENT = Image(sha256="0" * 64, media_type="", width=0, height=0)
-"""Stands for an image that the request leaves out. No call that is made may show it."""
 
 Role = Annotated[str, Field(pattern=r"^[\w-]{1,64}$")]
 

@@ -14,6 +14,7 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
+from mmconv.core.types import Image
 from mmconv.service.errors import Problem
 from mmconv.service.settings import Sizes
 
@@ -133,6 +134,9 @@ LONG_TEXTS = 10
 
 MOST_PLANNED = 500_000_000
 """Characters of all prompts that a request may need."""
+
+NOT_SENT = Image(sha256="0" * 64, media_type="", width=0, height=0)
+"""Stands for an image that is not sent, or not read yet. No call that is made may show it."""
 
 IMAGES = frozenset({"image", "images", "image_url"})
 """The fields that hold images, as `image:<id>`, data URIs or URLs."""

@@ -36,7 +36,7 @@ from mmconv.benchmarks.data_files.records import (
 )
 from mmconv.benchmarks.options import Options
 from mmconv.core.config import RunSpec
-from mmconv.core.documents import nearest
+from mmconv.core.documents import Place, name_place, nearest
 from mmconv.core.errors import ConfigError, DataError, ImageError
 from mmconv.core.keys import hash_json
 from mmconv.core.protocols import ImageSink
@@ -208,7 +208,7 @@ def load_dataset(
     options: Options,
     spec: RunSpec,
     images: ImageSink,
-    faults: Callable[[S], Iterable[str]] = lambda _: (),
+    faults: Callable[[S], Iterable[tuple[Place, str]]] = lambda _: (),
 ) -> Dataset[S]:
     """Read the file of records as samples of this kind.
 
@@ -227,7 +227,8 @@ def load_dataset(
     def read(record: Record) -> S:
         columns.update(dict.fromkeys(record.fields))
         sample = kind.model_validate(record.fields, context=context)
-        if problems := [*faults(sample)]:
+        problems = [f"{name_place(place, first=1)}: {fault}" for place, fault in faults(sample)]
+        if problems:
             raise DataError(record.where, problems)
         return sample
 

@@ -22,6 +22,7 @@ from pydantic_core import PydanticCustomError
 
 from mmconv.benchmarks.data_files.parquet import EmbeddedImage
 from mmconv.benchmarks.data_files.records import as_text
+from mmconv.core.documents import Place, name_place
 from mmconv.core.errors import ImageError
 from mmconv.core.score_rows import CLUSTER
 from mmconv.core.types import Image
@@ -156,9 +157,8 @@ def problems_of(error: ValidationError) -> tuple[str, ...]:
     )
 
 
-def _problem(place: tuple[int | str, ...], kind: str, message: str) -> str:
-    name = "".join(f"[{step + 1}]" if isinstance(step, int) else f".{step}" for step in place)
-    name = name.removeprefix(".")
+def _problem(place: Place, kind: str, message: str) -> str:
+    name = name_place(place, first=1)
     if kind == "missing":
         return f"{name} is missing"
     if kind in ("empty", "text"):

@@ -13,6 +13,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from mmconv.core.documents import name_place
 from mmconv.core.errors import DataError
 
 if TYPE_CHECKING:
@@ -126,5 +127,4 @@ class _ImageColumns:
 def _label(steps: Steps) -> str:
     """Steps as problems name fields; places count from 1."""
     steps = steps[:-1] if steps[-1] == "bytes" and len(steps) > 1 else steps
-    parts = (f"[{step + 1}]" if isinstance(step, int) else f".{step}" for step in steps)
-    return "".join(parts).removeprefix(".")
+    return name_place(steps, first=1)

@@ -268,9 +268,14 @@ def test_dialogues_without_what_the_conditions_need(here: Path, way: tuple[str, 
     message = refused(
         *way, "dialogue", "--data", "dialogues.jsonl", "--conditions", "free,perception", *FAKES
     )
-    assert "dialogues.jsonl line 2 (id bare): no turns[1].reference" in message
+    assert "dialogues.jsonl line 2 (id bare): turns[1].reference: needed" in message
     assert "line 1" not in message
     message = refused(
         *way, "dialogue", "--data", "dialogues.jsonl", "--conditions", "reasoning", *FAKES
     )
-    assert "line 1 (id whole): condition reasoning leaves none of 2 turns to the model" in message
+    assert "line 1 (id whole): conditions: reasoning leaves none of 2 turns to the model" in message
+    message = refused(
+        *way, "dialogue", "--data", "dialogues.jsonl", "--set", "options.prompts=convbench", *FAKES
+    )
+    assert "line 1 (id whole): turns[2].reference: needed: ConvBench's prompts" in message
+    assert "caption: ConvBench's prompts contain it" in message
