@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from judges import Judge, Slot, parse_prompt, parsers
 from mmconv.benchmarks.base import Benchmark, Options, Results, Sample
-from mmconv.core.types import Call, Message, Ref, Sampling, Score, Text
+from mmconv.core.types import Call, Ref, Sampling, Score
+from tests.messages import user
 
 JUDGE = Judge(parser=parsers.rating, sampling=Sampling(), retries=1)
 
@@ -19,7 +20,7 @@ class Riddles(Benchmark[Riddle, Options]):
     scale = (1, 10)
 
     def plan(self, sample: Riddle, condition: str) -> Iterator[Call]:
-        question = Message(role="user", parts=(Text(text=sample.riddle),))
+        question = user(sample.riddle)
         yield Call(id="answer", model="candidate", messages=(question,))
         slots: dict[str, Slot] = {"riddle": sample.riddle, "answer": Ref(call="answer")}
         yield JUDGE.call("fit", self.prompt("fit"), slots)

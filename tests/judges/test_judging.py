@@ -17,16 +17,15 @@ from mmconv.core.types import (
     Failure,
     Finish,
     Image,
-    Message,
     Outcome,
     Parser,
     Ref,
     Reply,
     Sampling,
     Skipped,
-    Text,
     Verdict,
 )
+from tests.messages import user
 
 PICTURE = Image(sha256="00" * 32, media_type="image/png", width=1, height=1)
 PROMPT = parse_prompt("# system\nJudge.\n# user\nA: {{a}}\n", "prompt")
@@ -57,9 +56,7 @@ def test_a_judgement_is_repeated_and_then_extracted() -> None:
     assert first.messages == second.messages == MESSAGES
     assert first.parser is second.parser is choice
     assert extract.parser is extracted_choice
-    assert extract.messages == (
-        Message(role="user", parts=(Text(text="Read: "), Ref(call="judge_1"))),
-    )
+    assert extract.messages == (user("Read: ", Ref(call="judge_1")),)
     assert all(fallback.model == "judge" and not fallback.fallbacks for fallback in CALL.fallbacks)
 
 

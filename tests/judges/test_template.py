@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from judges.template import Data, Prompt, PromptSet, parse_prompt
 from mmconv.core.errors import PromptError
 from mmconv.core.graph import resolve
-from mmconv.core.types import Image, Message, Ref, Reply, Text
+from mmconv.core.types import Image, Ref, Reply, Text
+from tests.messages import user
 
 PICTURE = Image(sha256="00" * 32, media_type="image/png", width=1, height=1)
 
@@ -79,24 +80,12 @@ def test_slots_take_texts_replies_pictures_and_dialogues() -> None:
         }
     )
     assert filled == (
-        Message(
-            role="user",
-            parts=(
-                PICTURE,
-                Text(text="Q: why?\nA: "),
-                Ref(call="turn_1"),
-                Text(text="\nB: "),
-                Ref(call="turn_2"),
-                Text(text="!"),
-            ),
-        ),
+        user(PICTURE, "Q: why?\nA: ", Ref(call="turn_1"), "\nB: ", Ref(call="turn_2"), "!"),
     )
 
 
 def test_a_message_filled_with_nothing_is_an_empty_text() -> None:
-    assert parsed("# user\n{{x}}\n").fill({"x": ()}) == (
-        Message(role="user", parts=(Text(text=""),)),
-    )
+    assert parsed("# user\n{{x}}\n").fill({"x": ()}) == (user(""),)
 
 
 PLAIN = [
@@ -214,9 +203,7 @@ def test_a_file_of_the_folder_replaces_the_shipped_one(tmp_path: Path) -> None:
     (tmp_path / "pairwise_extract.md").write_bytes(b"# user\n{{judgement}}\r\n")
     (tmp_path / "README.txt").write_text("no prompt")
     prompts = PromptSet("convbench", tmp_path)
-    assert prompts["pairwise_extract"].fill({"judgement": "A."}) == (
-        Message(role="user", parts=(Text(text="A.\r"),)),
-    )
+    assert prompts["pairwise_extract"].fill({"judgement": "A."}) == (user("A.\r"),)
     assert prompts["pairwise_extract"].name == "pairwise_extract"
     shipped = PromptSet("convbench")
     assert prompts["direct_extract"] == shipped["direct_extract"]
@@ -269,7 +256,7 @@ class TestSlotsLeftOut:
         prompt = parsed("Blind.\n leaves out: caption,answer_1 \n# user\n{{answer_2}}\n")
         assert prompt.slots == {"caption", "answer_1", "answer_2"}
         assert prompt.fill({"caption": "c", "answer_1": Ref(call="t"), "answer_2": "b"}) == (
-            Message(role="user", parts=(Text(text="b"),)),
+            user("b"),
         )
         with pytest.raises(PromptError, match="slots missing caption"):
             prompt.fill({"answer_1": "a", "answer_2": "b"})
@@ -283,7 +270,7 @@ class TestSlotsLeftOut:
         file = tmp_path / "direct_extract.md"
         file.write_text("leaves out: judgement\n# user\nSay 5.\n")
         filled = PromptSet("convbench", tmp_path)["direct_extract"].fill({"judgement": "A."})
-        assert filled == (Message(role="user", parts=(Text(text="Say 5."),)),)
+        assert filled == (user("Say 5."),)
         file.write_text("leaves out: judgement, taste\n# user\nSay 5.\n")
         with pytest.raises(PromptError, match=r"slots superfluous taste; there are: judgement$"):
             PromptSet("convbench", tmp_path)

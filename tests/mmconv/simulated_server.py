@@ -11,8 +11,9 @@ from typing import Literal
 from mmconv.core.errors import Transient
 from mmconv.core.protocols import ServerLimit
 from mmconv.core.run_stats import ModelStats
-from mmconv.core.types import Failure, Message, Reply, Sampling, Text
+from mmconv.core.types import Failure, Message, Reply, Sampling
 from mmconv.engine import Model
+from tests.messages import user
 from tests.mmconv.virtual_clock import run_virtually
 from tests.server_limits import LimitedServer, Limits
 
@@ -131,7 +132,7 @@ def simulate(  # noqa: PLR0913 - a server and its clients
 
 
 async def ask(model: Model, number: int, tokens: int) -> Reply | Failure:
-    message = Message(role="user", parts=(Text(text="x" * 4 * max(0, tokens - 20)),))
+    message = user("x" * 4 * max(0, tokens - 20))
     return await model.ask(
         (message,),
         Sampling(),

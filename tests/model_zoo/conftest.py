@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from mmconv.core.types import Message, Part, Role, Text
 from tests import torchvision_stub
+from tests.messages import message as message
 
 torchvision_stub.install()
 
@@ -26,13 +26,6 @@ class NoImages:
 
     def read(self, sha256: str) -> bytes:
         raise AssertionError(f"nobody may look at an image: {sha256}")
-
-
-def message(role: Role, *parts: str | Part) -> Message:
-    """A message; strings are its texts."""
-    return Message(
-        role=role, parts=tuple(Text(text=part) if isinstance(part, str) else part for part in parts)
-    )
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import gc
 import json
 import tempfile
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +17,10 @@ import pytest
 
 from images import ImageStore
 from mmconv.core.config import ModelSpec
-from mmconv.core.types import Image, Message, Part, Reply, Sampling, Text
+from mmconv.core.types import Image, Message, Reply, Sampling
 from model_zoo.hf import open_backend
 from tests import torchvision_stub
+from tests.messages import message, user
 from tests.pictures import picture
 from tests.tiny_checkpoints import FAMILIES, make_checkpoint
 
@@ -70,11 +71,8 @@ def spec(family: str, **options: Any) -> ModelSpec:
 
 @asynccontextmanager
 async def backend(family: str, **options: Any) -> AsyncIterator[HfBackend]:
-    opened = await open_backend(spec(family, **options), PICTURES)
-    try:
+    async with aclosing(await open_backend(spec(family, **options), PICTURES)) as opened:
         yield opened
-    finally:
-        await opened.aclose()
 
 
 def named(folder: Path, **options: Any) -> ModelSpec:
@@ -84,11 +82,8 @@ def named(folder: Path, **options: Any) -> ModelSpec:
 
 @asynccontextmanager
 async def opened(folder: Path, **options: Any) -> AsyncIterator[HfBackend]:
-    model = await open_backend(named(folder, **options), PICTURES)
-    try:
+    async with aclosing(await open_backend(named(folder, **options), PICTURES)) as model:
         yield model
-    finally:
-        await model.aclose()
 
 
 def set_fields(folder: Path, file: str, **fields: Any) -> None:
@@ -103,15 +98,8 @@ def loaded(model: HfBackend) -> Any:
     return model.checkpoint
 
 
-def user(*parts: Part | str) -> Message:
-    return Message(
-        role="user",
-        parts=tuple(Text(text=part) if isinstance(part, str) else part for part in parts),
-    )
-
-
-def said(text: str, role: Any = "assistant") -> Message:
-    return Message(role=role, parts=(Text(text=text),))
+def said(text: str) -> Message:
+    return message("assistant", text)
 
 
 async def ask(model: HfBackend, *messages: Message, **sampling: Any) -> Reply:
@@ -133,8 +121,8 @@ async def converse(model: HfBackend, messages: Sequence[Message], sampling: Samp
     """The model's replies, each turn's in the history of the next."""
     history: list[Message] = []
     replies = []
-    for message in messages:
-        history.append(message)
+    for asked in messages:
+        history.append(asked)
         reply = await model.generate(history, sampling, affinity="")
         replies.append(reply.text)
         history.append(said(reply.text))

@@ -20,7 +20,7 @@ from mmconv.core.protocols import Backend
 from mmconv.core.types import Image, Message, Part, Sampling
 from model_zoo import openai_api
 from model_zoo.openai_api.endpoint import Endpoint
-from tests.model_zoo.conftest import message
+from tests.messages import message
 
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 ONCE = Sampling()

@@ -9,7 +9,7 @@ from mmconv.core.errors import ConfigError, Refused, Transient
 from mmconv.core.types import ANY_OBJECT, Sampling
 from model_zoo.anthropic_api import AnthropicOptions, fingerprint, guides_output
 from model_zoo.providers import find_provider
-from tests.model_zoo.conftest import message
+from tests.messages import message
 from tests.model_zoo.hosted_support import Host, host_spec, hosted
 from tests.model_zoo.openai_support import ONCE, Pictures, ask, asked
 

@@ -27,7 +27,8 @@ from model_zoo.simulated.fake import (
     open_backend,
     verdict,
 )
-from tests.model_zoo.conftest import NoImages, message
+from tests.messages import message
+from tests.model_zoo.conftest import NoImages
 
 ONCE = Sampling()
 PICTURE = Image(sha256="ab" * 32, media_type="image/png", width=40, height=30)

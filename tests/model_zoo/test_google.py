@@ -8,7 +8,7 @@ import pytest
 from mmconv.core.errors import Refused
 from mmconv.core.types import ANY_OBJECT, Sampling
 from model_zoo.google_api import fingerprint, guides_output
-from tests.model_zoo.conftest import message
+from tests.messages import message
 from tests.model_zoo.hosted_support import Host, host_spec, hosted
 from tests.model_zoo.openai_support import ONCE, Pictures, ask, asked
 

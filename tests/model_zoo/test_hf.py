@@ -6,6 +6,7 @@ import pytest
 
 from mmconv.core.errors import Refused
 from mmconv.core.types import Sampling, SeenImage
+from tests.messages import user
 from tests.model_zoo.hf_support import (
     PICTURES,
     ask,
@@ -15,7 +16,6 @@ from tests.model_zoo.hf_support import (
     loaded,
     said,
     turns,
-    user,
 )
 from tests.tiny_checkpoints import FAMILIES
 

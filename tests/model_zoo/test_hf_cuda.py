@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from mmconv.core.types import Message
-from tests.model_zoo.hf_support import PICTURES, ask, backend, count_batches, loaded, user
+from tests.messages import user
+from tests.model_zoo.hf_support import PICTURES, ask, backend, count_batches, loaded
 
 torch = pytest.importorskip("torch", reason="needs the extra hf")
 

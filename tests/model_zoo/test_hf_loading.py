@@ -22,7 +22,8 @@ from model_zoo.hf import fingerprint
 from model_zoo.hf.loading import Checkpoint, load_checkpoint
 from model_zoo.hf.options import HfOptions
 from model_zoo.hf.prompts import naming
-from tests.model_zoo.hf_support import ask, backend, checkpoint, loaded, spec, user
+from tests.messages import user
+from tests.model_zoo.hf_support import ask, backend, checkpoint, loaded, spec
 
 TOGETHER = ("llava", "llama", "qwen2-vl", "llava", "t5", "llama")
 

@@ -17,7 +17,8 @@ from model_zoo.hf import loading
 from model_zoo.hf.backend import HfBackend
 from model_zoo.hf.loading import LOAD_LOCK
 from model_zoo.hf.options import HfOptions
-from tests.model_zoo.hf_support import ask, backend, checkpoint, count_batches, loaded, user
+from tests.messages import user
+from tests.model_zoo.hf_support import ask, backend, checkpoint, count_batches, loaded
 
 FULL = "CUDA out of memory"
 

@@ -17,16 +17,8 @@ from mmconv.core.types import Sampling
 from model_zoo.hf import open_backend
 from model_zoo.hf.backend import check_context
 from model_zoo.hf.prompts import render
-from tests.model_zoo.hf_support import (
-    PICTURES,
-    ask,
-    backend,
-    count_batches,
-    loaded,
-    said,
-    spec,
-    user,
-)
+from tests.messages import message, user
+from tests.model_zoo.hf_support import PICTURES, ask, backend, count_batches, loaded, said, spec
 from tests.tiny_checkpoints.parts import CONTEXT
 
 ALTERNATING = (
@@ -168,9 +160,9 @@ async def test_what_a_template_cannot_write_is_refused() -> None:
     async with backend("llama", chat_template=ALTERNATING) as model:
         assert (await ask(model, user("What?"), said("That."), user("Why?"))).output_tokens
         with pytest.raises(Refused, match="the system role is not supported"):
-            await ask(model, said("Be brief.", "system"), user("What?"))
+            await ask(model, message("system", "Be brief."), user("What?"))
         with pytest.raises(Refused, match="`mmconv options BENCHMARK` says how"):
-            await ask(model, said("Be brief.", "system"), user("What?"))
+            await ask(model, message("system", "Be brief."), user("What?"))
         with pytest.raises(Refused, match=r"roles must alternate.*options\.chat_template$"):
             await ask(model, user("What?"), user("Why?"))
 
@@ -178,7 +170,7 @@ async def test_what_a_template_cannot_write_is_refused() -> None:
 async def test_what_a_template_leaves_out_is_refused() -> None:
     async with backend("llama", chat_template=FORGETFUL) as model:
         with pytest.raises(Refused, match=r"of a system message;.*`mmconv options BENCHMARK`"):
-            await ask(model, said("Be brief.", "system"), user("What?"))
+            await ask(model, message("system", "Be brief."), user("What?"))
     blind = FORGETFUL.replace("message['content']", "message['content'][-1]['text']")
     async with backend("llava", chat_template=blind) as model:
         with pytest.raises(Refused, match=r"made 0 places for 1 image\(s\)"):
@@ -198,7 +190,7 @@ async def test_a_template_of_the_tokenizer_gets_images_as_marks() -> None:
 
 async def test_images_stand_in_a_plain_transcript() -> None:
     async with backend("llava", chat_template="plain") as model:
-        messages = [said("Be brief.", "system"), user("Look:", PICTURES.draw(0)), said("Yes?")]
+        messages = [message("system", "Be brief."), user("Look:", PICTURES.draw(0)), said("Yes?")]
         rendered = render(loaded(model), [*messages, user("Why?")], model.options)
         assert (await ask(model, *messages, user("Why?"))).output_tokens
     assert rendered.text == ("Be brief. Question: Look:<image> Answer: Yes? Question: Why? Answer:")

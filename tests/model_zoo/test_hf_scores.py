@@ -13,7 +13,8 @@ import transformers
 
 from mmconv.core.errors import ConfigError, Refused
 from model_zoo.hf.decoding import ScoreWatch
-from tests.model_zoo.hf_support import ask, backend, checkpoint, loaded, opened, user
+from tests.messages import user
+from tests.model_zoo.hf_support import ask, backend, checkpoint, loaded, opened
 
 OVERFLOW = "scores for token 1 of its reply are not finite.*options.dtype"
 

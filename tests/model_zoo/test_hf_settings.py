@@ -16,6 +16,7 @@ from model_zoo import hf
 from model_zoo.hf import decoding
 from model_zoo.hf.backend import HfBackend
 from model_zoo.hf.decoding import stream_seed
+from tests.messages import user
 from tests.model_zoo.hf_support import (
     PICTURES,
     ask,
@@ -25,7 +26,6 @@ from tests.model_zoo.hf_support import (
     named,
     opened,
     set_fields,
-    user,
 )
 
 # most of its loaders are untyped

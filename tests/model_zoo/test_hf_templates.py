@@ -12,6 +12,7 @@ from mmconv.core.errors import ConfigError, Refused
 from model_zoo.chat_templates import default_template, find_template
 from model_zoo.hf import check_ready, metadata, open_backend
 from model_zoo.hf.prompts import render
+from tests.messages import user
 from tests.model_zoo.hf_support import (
     PICTURES,
     ask,
@@ -22,7 +23,6 @@ from tests.model_zoo.hf_support import (
     opened,
     said,
     spec,
-    user,
 )
 from tests.tiny_checkpoints import FAMILIES
 

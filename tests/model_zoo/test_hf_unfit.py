@@ -17,6 +17,7 @@ from mmconv.core.types import Message
 from model_zoo import hf
 from model_zoo.hf import check_ready, open_backend
 from model_zoo.hf.loading import count_embeddings
+from tests.messages import user
 from tests.model_zoo.hf_support import (
     PICTURES,
     ask,
@@ -27,7 +28,6 @@ from tests.model_zoo.hf_support import (
     named,
     opened,
     set_fields,
-    user,
 )
 from tests.tiny_checkpoints.parts import decoder_fields
 

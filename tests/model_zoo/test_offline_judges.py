@@ -10,9 +10,10 @@ from judges.parsers import choice, rating
 from judges.template import PromptSet
 from mmconv.core.config import ModelSpec
 from mmconv.core.errors import ConfigError, Refused
-from mmconv.core.types import Message, Role, Sampling, Text
+from mmconv.core.types import Message, Sampling
 from model_zoo.providers import provider_of
 from model_zoo.simulated.reference import Task, draw_side, read_task
+from tests.messages import message
 from tests.model_zoo.conftest import NoImages
 
 PROMPTS = PromptSet("convbench_reference")
@@ -130,17 +131,22 @@ async def test_a_tie_is_drawn_by_the_texts_and_not_by_the_side() -> None:
     assert "drawn" in await judged(CHRF, "pairwise_overall", both_same)
 
 
-def say(role: Role, text: str) -> Message:
-    return Message(role=role, parts=(Text(text=text),))
-
-
 @pytest.mark.parametrize(
     ("messages", "problem"),
     [
-        ((say("user", "Which is better?"),), "no system message names a task"),
-        ((say("system", "You are a judge."), say("user", "x")), "no system message names a task"),
-        ((say("system", "direct turn 1"), say("system", "direct turn 1")), "no system message"),
-        ((say("system", "direct turn 1"), say("user", "answer_1\nx")), "slot 'reference_1' is mis"),
+        ((message("user", "Which is better?"),), "no system message names a task"),
+        (
+            (message("system", "You are a judge."), message("user", "x")),
+            "no system message names a task",
+        ),
+        (
+            (message("system", "direct turn 1"), message("system", "direct turn 1")),
+            "no system message",
+        ),
+        (
+            (message("system", "direct turn 1"), message("user", "answer_1\nx")),
+            "slot 'reference_1' is mis",
+        ),
     ],
 )
 async def test_other_messages_are_refused(messages: tuple[Message, ...], problem: str) -> None:

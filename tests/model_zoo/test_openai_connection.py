@@ -20,8 +20,9 @@ from mmconv.core.types import Reply, Sampling
 from model_zoo import openai_api
 from model_zoo.openai_api.client import Session
 from model_zoo.openai_api.endpoint import Endpoint
+from tests.messages import message
 from tests.mock_server import Behaviour, mock_server
-from tests.model_zoo.conftest import NoImages, message
+from tests.model_zoo.conftest import NoImages
 
 
 @dataclass

@@ -14,7 +14,8 @@ from mmconv.core.config import ModelSpec
 from mmconv.core.errors import ConfigError, Refused
 from mmconv.core.types import Message
 from model_zoo import hf, vllm
-from tests.model_zoo.hf_support import PICTURES, ask, backend, checkpoint, said, spec, user
+from tests.messages import user
+from tests.model_zoo.hf_support import PICTURES, ask, backend, checkpoint, said, spec
 from tests.tiny_checkpoints import FAMILIES
 
 BEGIN = "<|begin|>"

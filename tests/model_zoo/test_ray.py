@@ -27,10 +27,11 @@ import ray
 from images import ImageStore
 from mmconv.core.config import ModelSpec
 from mmconv.core.errors import ConfigError, ImageError, Refused, Transient
-from mmconv.core.types import Image, Message, Sampling, Text
+from mmconv.core.types import Image, Sampling
 from model_zoo.providers import provider_of
 from model_zoo.ray import backend as module
 from model_zoo.ray.backend import RayBackend
+from tests.messages import user
 from tests.mmconv.convbench_data import write_run
 from tests.mmconv.processes import command, committed, finish, scores, wait_until_idle
 from tests.mock_server import hold, mock_server
@@ -43,7 +44,7 @@ __all__ = ["nodes", "python"]
 
 ROWS = 2
 ANSWERS = 10
-HELLO = (Message(role="user", parts=(Text(text="hello"),)),)
+HELLO = (user("hello"),)
 
 in_module = pytest.mark.asyncio(loop_scope="module")
 
@@ -197,7 +198,7 @@ async def backend(nodes: Nodes) -> AsyncIterator[RayBackend]:
 
 async def say(backend: RayBackend, text: str = "", *images: Image, affinity: str = "a") -> str:
     """The reply: process ids of the replica and its server, its GPU, hashes of the images."""
-    message = Message(role="user", parts=(*images, Text(text=text)))
+    message = user(*images, text)
     return (await backend.generate((message,), Sampling(), affinity=affinity)).text
 
 

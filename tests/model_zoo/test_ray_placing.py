@@ -12,15 +12,16 @@ from ray.exceptions import ActorUnavailableError
 
 from mmconv.core.config import ModelSpec
 from mmconv.core.errors import ConfigError, Transient
-from mmconv.core.types import Message, Reply, Sampling, Text
+from mmconv.core.types import Message, Reply, Sampling
 from model_zoo.providers import find_provider, provider_of
 from model_zoo.ray import backend as module
 from model_zoo.ray import gpus_of
 from model_zoo.ray.backend import RayBackend
 from model_zoo.ray.cluster import count_replicas, over_nodes
+from tests.messages import user
 from tests.model_zoo.conftest import NoImages
 
-HELLO = (Message(role="user", parts=(Text(text="hello"),)),)
+HELLO = (user("hello"),)
 LOST = ActorUnavailableError("it is away", None)
 
 

@@ -15,7 +15,7 @@ from judges import PromptSet, parsers
 from mmconv.core.config import ModelSpec
 from mmconv.core.errors import ConfigError, Refused
 from mmconv.core.protocols import Backend
-from mmconv.core.types import Image, Message, Role, Sampling, Text
+from mmconv.core.types import Image, Message, Sampling
 from model_zoo.simulated.planted import (
     CandidateOptions,
     Errors,
@@ -25,6 +25,7 @@ from model_zoo.simulated.planted import (
     read_answer,
     write_answer,
 )
+from tests.messages import message
 from tests.mmconv.planted_truth import expected
 from tests.model_zoo.conftest import NoImages
 
@@ -43,21 +44,15 @@ def spec(model: str, **options: Any) -> ModelSpec:
     return ModelSpec(provider="simulated", model=model, options=options)
 
 
-def say(role: Role, *parts: Text | Image | str) -> Message:
-    return Message(
-        role=role, parts=tuple(Text(text=part) if isinstance(part, str) else part for part in parts)
-    )
-
-
 def history(number: int, *answers: str, picture: int | None = None) -> list[Message]:
     """The conversation of sample `number` up to the turn after these answers."""
     parts: list[Image | str] = [f"What is shown? ({number})"]
     if picture is not None:
         sha256 = f"{picture:064x}"
         parts.insert(0, Image(sha256=sha256, media_type="image/png", width=8, height=6))
-    messages = [say("user", *parts)]
+    messages = [message("user", *parts)]
     for turn, text in enumerate(answers, start=2):
-        messages += [say("assistant", text), say("user", f"And at turn {turn}?")]
+        messages += [message("assistant", text), message("user", f"And at turn {turn}?")]
     return messages
 
 
@@ -209,7 +204,7 @@ async def test_ratings_and_wins_are_drawn_as_told() -> None:
 @pytest.mark.parametrize(
     ("messages", "problem"),
     [
-        ([say("user", "Which is better?")], "does not end with a request"),
+        ([message("user", "Which is better?")], "does not end with a request"),
         (filled("direct_turn_1", {}), "does not hold one simulated conversation"),
         (
             filled("pairwise_turn_1", {"a_1": RIGHT, "b_1": RIGHT}),

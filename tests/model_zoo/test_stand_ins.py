@@ -22,7 +22,8 @@ from mmconv.core.config import ModelSpec, load_model
 from mmconv.core.errors import Refused
 from mmconv.core.types import Image, Message, Sampling
 from model_zoo.providers import find_provider, provider_of
-from tests.model_zoo.conftest import NoImages, message
+from tests.messages import message
+from tests.model_zoo.conftest import NoImages
 
 PROPAGATION = {"after_right": 0.5, "after_wrong": 0.6}
 MODELS: dict[str, tuple[str, str, dict[str, Any]]] = {

@@ -22,17 +22,18 @@ from images import ImageStore
 from mmconv.core.config import ModelSpec
 from mmconv.core.errors import ConfigError, EngineDied, Transient
 from mmconv.core.protocols import Backend
-from mmconv.core.types import Message, Sampling, Text
+from mmconv.core.types import Sampling
 from model_zoo import openai_api
 from model_zoo.providers import provider_of
 from model_zoo.vllm import Served, check_ready, fingerprint, metadata, open_backend
 from model_zoo.vllm.options import VllmOptions, command_line
 from model_zoo.vllm.server import ServerProcess
+from tests.messages import user
 from tests.mock_server import mock_server
 from tests.model_zoo.processes import alive, wait_until_gone
 from tests.model_zoo.vllm_support import model
 
-MESSAGES = (Message(role="user", parts=(Text(text="hello"),)),)
+MESSAGES = (user("hello"),)
 ROOT = Path(__file__).parents[2]
 
 

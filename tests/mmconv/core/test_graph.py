@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from mmconv.core.errors import PlanError
 from mmconv.core.graph import chain_lengths, check, dependencies, resolve
 from mmconv.core.types import Call, Finish, Image, Message, Part, Ref, Reply, Text
+from tests.messages import user
 
 PICTURE = Image(sha256="cd" * 32, media_type="image/png", width=2, height=3)
 
@@ -68,8 +69,8 @@ def test_resolving_joins_neighbouring_texts_and_keeps_images_in_place() -> None:
 def test_what_is_resolved_already_is_not_made_again() -> None:
     """Most messages are; a benchmark may still write two texts one after the other."""
     image = Image(sha256="ab", media_type="image/png", width=1, height=1)
-    said = Message(role="user", parts=(Text(text="one"), image, Text(text="two")))
-    apart = Message(role="user", parts=(image, Text(text="one"), Text(text="two")))
+    said = user("one", image, "two")
+    apart = user(image, "one", "two")
     kept, joined = resolve((said, apart), {})
     assert kept is said
     assert joined.parts == (image, Text(text="onetwo"))

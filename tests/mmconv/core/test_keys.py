@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from mmconv.core.keys import content_key, hash_file, hash_files, hash_json
-from mmconv.core.types import Image, Message, Ref, Sampling, Text
+from mmconv.core.types import Image, Ref, Sampling, Text
+from tests.messages import user
 
 PICTURE = Image(sha256="cd" * 32, media_type="image/png", width=2, height=3)
-MESSAGES = (Message(role="user", parts=(PICTURE, Text(text="What is it?"))),)
+MESSAGES = (user(PICTURE, "What is it?"),)
 KEY = content_key("model", MESSAGES, Sampling())
 
 
@@ -49,7 +50,7 @@ def test_whatever_can_change_a_reply_changes_the_key(other: str) -> None:
 
 def test_a_reference_that_is_left_is_refused() -> None:
     with pytest.raises(ValueError, match="'turn_1' is still a Ref"):
-        content_key("m", (Message(role="user", parts=(Ref(call="turn_1"),)),), Sampling())
+        content_key("m", (user(Ref(call="turn_1")),), Sampling())
 
 
 def test_json_is_hashed_whatever_the_order_of_its_keys() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from judges.parsers import rating
 from mmconv.core.plans import Finished, Plan, ResolvedCall
 from mmconv.core.types import Call, Message, Outcome, Ref, Reply, Sampling, Skipped, Text
+from tests.messages import message
 
 ANSWER = Call(id="answer", model="candidate", messages=())
 AGAIN = Call(id="judgement~retry_1", model="judge", messages=(), parser=rating)
@@ -37,7 +38,7 @@ def test_rescues_come_after_what_they_rescue_whatever_ended_first() -> None:
 
 
 def said(role: Any, part: Text | Ref) -> Message:
-    return Message(role=role, parts=(part,))
+    return message(role, part)
 
 
 def test_where_messages_come_from() -> None:

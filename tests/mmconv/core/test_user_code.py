@@ -14,12 +14,13 @@ from mmconv.cli import commands
 from mmconv.core.config import ModelSpec
 from mmconv.core.errors import Refused, Transient, UserCodeError
 from mmconv.core.protocols import Backend
-from mmconv.core.types import Message, Reply, Sampling, Text
+from mmconv.core.types import Reply, Sampling
 from mmconv.core.user_code import check_provider, user_traceback
 from tests.drawn_data import write_scenes
+from tests.messages import user
 
 SPEC = ModelSpec(provider="mine.parrot", model="loud", api_key_env="PARROT_KEY")
-MESSAGES = (Message(role="user", parts=(Text(text="Hi"),)),)
+MESSAGES = (user("Hi"),)
 
 
 class Parrot:

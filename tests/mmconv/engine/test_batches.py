@@ -14,13 +14,14 @@ from mmconv.core.config import ModelSpec
 from mmconv.core.errors import ConfigError, Refused, Transient
 from mmconv.core.protocols import BatchApi
 from mmconv.core.run_stats import ModelStats
-from mmconv.core.types import Message, Reply, Sampling, Text
+from mmconv.core.types import Reply, Sampling
 from mmconv.engine import Model
 from mmconv.engine.batches import BatchBackend
 from mmconv.engine.limiter import Stopped
 from mmconv.engine.setup import build_model
 from mmconv.store import Store
 from model_zoo.providers import find_provider
+from tests.messages import user
 from tests.model_zoo.batch_server import BatchServer
 from tests.model_zoo.openai_support import Pictures
 
@@ -99,7 +100,7 @@ async def batched(
 
 
 async def ask(backend: BatchBackend, text: str, **sampling: Any) -> Reply:
-    messages = [Message(role="user", parts=(Text(text=text),))]
+    messages = [user(text)]
     return await backend.generate(messages, Sampling(**sampling), affinity="a")
 
 
@@ -327,7 +328,7 @@ async def test_progress_says_what_it_waits_for_and_a_stopped_run_does_not_wait(
                 return backend
 
             model = Model("f", open_backend)
-            messages = (Message(role="user", parts=(Text(text="one"),)),)
+            messages = (user("one"),)
             asking = asyncio.ensure_future(
                 model.ask(messages, Sampling(), priority=0, affinity="a", pinned=None, stats=stats)
             )

@@ -10,7 +10,7 @@ import pytest
 from mmconv.core.errors import BackendError, FailureKind, Refused, Transient
 from mmconv.core.plans import Plan, ResolvedCall
 from mmconv.core.run_stats import RunStats, StopReason
-from mmconv.core.types import Call, Failure, Message, Reply, Sampling, Text
+from mmconv.core.types import Call, Failure, Message, Reply, Sampling
 from mmconv.engine import RoleModel, Runner
 from mmconv.engine.circuit_breaker import (
     HOPELESS,
@@ -20,6 +20,7 @@ from mmconv.engine.circuit_breaker import (
     CircuitBreaker,
 )
 from mmconv.store import Store
+from tests.messages import user
 from tests.mmconv.engine.test_driver import Scripted, chain_of_two, model_for
 
 PLANS = [chain_of_two(order, f"w{order}") for order in range(60)]
@@ -298,7 +299,7 @@ async def test_roles_that_share_a_model_are_counted_together(store: Store) -> No
     roles = {name: RoleModel(model=model) for name in ("candidate", "judge")}
 
     def plan(order: int) -> Plan:
-        said = Message(role="user", parts=(Text(text=f"w{order}"),))
+        said = user(f"w{order}")
         role = "judge" if order % 2 else "candidate"
         calls = (Call(id="only", model=role, messages=(said,)),)
         return Plan(order=order, sample=str(order), condition="free", calls=calls)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -13,6 +13,7 @@ from judges.parsers import rating
 from judges.parsers.cmteval import TurnsParser
 from mmconv.core.errors import Refused, Transient, Unparsed
 from mmconv.core.plans import Finished, Plan
+from mmconv.core.run_stats import RunStats
 from mmconv.core.types import (
     SAME_TEXT,
     UNASKED,
@@ -30,6 +31,7 @@ from mmconv.core.types import (
 )
 from mmconv.engine import Model, RoleModel, Runner
 from mmconv.store import Store
+from tests.messages import message, user
 
 Answer = Callable[[str, Sampling], Reply]
 
@@ -90,13 +92,12 @@ def shout(text: str, sampling: Sampling) -> Reply:
     return Reply(text=f"{text.upper()}.{sampling.trial}")
 
 
-def user(*parts: Text | Ref) -> Message:
-    return Message(role="user", parts=parts)
-
-
 def call(name: str, *parts: str | Ref, **options: object) -> Call:
-    texts = tuple(Text(text=part) if isinstance(part, str) else part for part in parts)
-    return Call(id=name, model="candidate", messages=(user(*texts),), **options)  # type: ignore[arg-type]  # options are Call's own fields
+    return Call(id=name, model="candidate", messages=(user(*parts),), **options)  # type: ignore[arg-type]  # options are Call's own fields
+
+
+def refuse(text: str, sampling: Sampling) -> Reply:
+    raise Refused("rejected", "no such model")
 
 
 def chain_of_two(order: int = 0, word: str = "hello") -> Plan:
@@ -122,6 +123,17 @@ async def run(
     await runner.run(plans, done.append)
     assert runner.stats.finished == len(plans)
     return sorted(done, key=lambda finished: finished.plan.order)
+
+
+async def run_calls(
+    store: Store, backend: Scripted, *calls: Call, offline: bool = False
+) -> tuple[Mapping[str, Outcome], RunStats]:
+    """The outcomes of one conversation."""
+    runner = Runner({"candidate": model_for(backend)}, store, offline=offline)
+    done: list[Finished] = []
+    await runner.run([Plan(order=0, sample="0", condition="f", calls=calls)], done.append)
+    assert runner.stats.finished == 1
+    return done[0].outcomes, runner.stats
 
 
 async def test_a_dependent_call_sees_the_reply(store: Store) -> None:
@@ -162,28 +174,16 @@ async def test_a_reply_is_committed_before_its_dependent_starts(store: Store) ->
 
 
 async def test_failure_is_a_value_and_skips_what_needs_it(store: Store) -> None:
-    def refuse(text: str, sampling: Sampling) -> Reply:
-        raise Refused("rejected", "no such model")
-
     backend = Scripted(refuse)
-    calls = (
-        call("a", "x"),
-        call("b", Ref(call="a")),
-        call("c", Ref(call="b"), Ref(call="a")),
-        call("d", "y"),
-    )
-    [finished] = await run(store, backend, [Plan(order=0, sample="0", condition="f", calls=calls)])
-    assert finished.outcomes["a"] == Failure(kind="rejected", message="no such model", attempts=1)
-    assert finished.outcomes["b"] == Skipped(because="a")
-    assert finished.outcomes["c"] == Skipped(because="a")
+    a, b, c = call("a", "x"), call("b", Ref(call="a")), call("c", Ref(call="b"), Ref(call="a"))
+    outcomes, _ = await run_calls(store, backend, a, b, c, call("d", "y"))
+    assert outcomes["a"] == Failure(kind="rejected", message="no such model", attempts=1)
+    assert outcomes["b"] == outcomes["c"] == Skipped(because="a")
     assert all("no such model" not in text for prompt in backend.prompts for _, text in prompt)
     assert len(backend.prompts) == 2
 
 
 async def test_a_failed_call_is_asked_again_in_the_next_run(store: Store) -> None:
-    def refuse(text: str, sampling: Sampling) -> Reply:
-        raise Refused("rejected", "not today")
-
     await run(store, Scripted(refuse), [chain_of_two()])
     [finished] = await run(store, Scripted(shout), [chain_of_two()])
     assert isinstance(finished.outcomes["second"], Reply)
@@ -250,13 +250,10 @@ async def test_rescues_are_asked_in_order_until_one_can_be_read(store: Store) ->
         call("judge~2", "extract 7 from ", Ref(call="judge"), parser=read_seven),
         call("judge~3", "never", parser=read_seven),
     )
-    calls = (
-        call("judge", "verdict?", parser=read_seven, fallbacks=fallbacks),
-        call("overall", Ref(call="judge")),
-    )
+    judged = call("judge", "verdict?", parser=read_seven, fallbacks=fallbacks)
     backend = Scripted(shout)
-    [finished] = await run(store, backend, [Plan(order=0, sample="0", condition="f", calls=calls)])
-    assert set(finished.outcomes) == {"judge", "judge~1", "judge~2", "overall"}
+    outcomes, _ = await run_calls(store, backend, judged, call("overall", Ref(call="judge")))
+    assert set(outcomes) == {"judge", "judge~1", "judge~2", "overall"}
     assert [prompt[-1][1] for prompt in backend.prompts].count("never") == 0
 
 
@@ -275,10 +272,8 @@ async def test_no_rescue_for_a_readable_verdict_or_where_there_is_no_reply(
     backend = Scripted(answer)
     fallback = call("judge~1", "again", parser=read_seven)
     judged = call("judge", verdict, parser=read_seven, fallbacks=(fallback,))
-    plan = Plan(order=0, sample="0", condition="f", calls=(judged,))
-    done: list[Finished] = []
-    await Runner({"candidate": model_for(backend)}, store, offline=offline).run([plan], done.append)
-    assert {name: type(end) for name, end in done[0].outcomes.items()} == {"judge": outcome}
+    outcomes, _ = await run_calls(store, backend, judged, offline=offline)
+    assert {name: type(end) for name, end in outcomes.items()} == {"judge": outcome}
     assert len(backend.prompts) == (not offline)
 
 
@@ -302,14 +297,10 @@ async def test_a_bug_stops_the_run_and_keeps_what_was_answered(tmp_path: Path) -
 
 
 async def test_a_chain_of_any_length_is_skipped_behind_a_failure(store: Store) -> None:
-    def refuse(text: str, sampling: Sampling) -> Reply:
-        raise Refused("rejected", "no")
-
     later = (call(f"{number}", Ref(call=f"{number - 1}")) for number in range(1, 3000))
-    plan = Plan(order=0, sample="0", condition="free", calls=(call("0", "hello"), *later))
-    [finished] = await run(store, Scripted(refuse), [plan])
-    assert finished.outcomes["2999"] == Skipped(because="0")
-    assert len(finished.outcomes) == 3000
+    outcomes, _ = await run_calls(store, Scripted(refuse), call("0", "hello"), *later)
+    assert outcomes["2999"] == Skipped(because="0")
+    assert len(outcomes) == 3000
 
 
 async def test_stop_keeps_what_is_under_way_and_asks_nothing_more(store: Store) -> None:
@@ -330,12 +321,10 @@ async def test_stop_keeps_what_is_under_way_and_asks_nothing_more(store: Store) 
 
 async def test_offline_asks_nothing(store: Store) -> None:
     backend = Scripted(shout)
-    runner = Runner({"candidate": model_for(backend)}, store, offline=True)
-    done: list[Finished] = []
-    await runner.run([chain_of_two()], done.append)
+    outcomes, _ = await run_calls(store, backend, *chain_of_two().calls, offline=True)
     assert backend.prompts == []
     unasked = Skipped(because=UNASKED, reason="unrequested")
-    assert done[0].outcomes == {"first": unasked, "second": unasked}
+    assert outcomes == {"first": unasked, "second": unasked}
 
 
 async def test_history_is_shortened_only_when_the_call_says_so(store: Store) -> None:
@@ -344,15 +333,13 @@ async def test_history_is_shortened_only_when_the_call_says_so(store: Store) -> 
             raise Refused("context", "too long")
         return Reply(text="fits")
 
-    history = [Message(role="system", parts=(Text(text="s"),))]
-    history += [Message(role="user", parts=(Text(text=f"m{number}"),)) for number in range(4)]
+    history = [message("system", "s"), *(user(f"m{number}") for number in range(4))]
     backend = Scripted(tight)
     ways: tuple[Literal["fail", "drop_oldest"], ...] = ("fail", "drop_oldest")
     for overflow in ways:
         one = Call(id="a", model="candidate", messages=tuple(history), overflow=overflow)
-        plan = Plan(order=0, sample="0", condition="f", calls=(one,))
-        [finished] = await run(store, backend, [plan])
-        outcome = finished.outcomes["a"]
+        outcomes, _ = await run_calls(store, backend, one)
+        outcome = outcomes["a"]
         if overflow == "fail":
             assert isinstance(outcome, Failure)
             assert outcome.kind == "context"
@@ -377,13 +364,10 @@ async def test_texts_that_come_out_equal_are_not_compared(store: Store) -> None:
     one, two, three = (Ref(call=word) for word in answers)
     equal = call("equal", one, two, compares=((one,), (two,)))
     different = call("different", one, three, compares=((one,), (three,)))
-    plan = Plan(order=0, sample="0", condition="free", calls=(*said, equal, different))
-    runner = Runner({"candidate": model_for(backend)}, store)
-    done: list[Finished] = []
-    assert await runner.run([plan], done.append)
-    assert done[0].outcomes["equal"] == Skipped(because=SAME_TEXT, reason="same_text")
-    assert isinstance(done[0].outcomes["different"], Reply)
-    assert (runner.stats.lost, runner.stats.model("candidate").needless) == (0, 1)
+    outcomes, stats = await run_calls(store, backend, *said, equal, different)
+    assert outcomes["equal"] == Skipped(because=SAME_TEXT, reason="same_text")
+    assert isinstance(outcomes["different"], Reply)
+    assert (stats.stop_reason, stats.lost, stats.model("candidate").needless) == (None, 0, 1)
     assert len(backend.prompts) == 4
 
 
@@ -406,12 +390,9 @@ async def test_a_judge_is_asked_again_for_a_whole_verdict(
     backend = Scripted(lambda _text, _sampling: reply)
     retry = call("judge~retry_1", "verdict?", sampling=Sampling(trial=1), parser=parser)
     judged = call("judge", "verdict?", parser=parser, fallbacks=(retry,))
-    plan = Plan(order=0, sample="0", condition="free", calls=(judged,))
-    done: list[Finished] = []
-    runner = Runner({"candidate": model_for(backend)}, store)
-    await runner.run([plan], done.append)
-    assert len(done[0].outcomes) == len(backend.prompts) == asked
-    assert runner.stats.planned == runner.stats.ended == asked
+    outcomes, stats = await run_calls(store, backend, judged)
+    assert len(outcomes) == len(backend.prompts) == asked
+    assert stats.planned == stats.ended == asked
 
 
 async def test_a_retry_that_fails_is_followed_by_the_next(store: Store) -> None:
@@ -425,8 +406,6 @@ async def test_a_retry_that_fails_is_followed_by_the_next(store: Store) -> None:
         call("judge~2", "extract", parser=rating),
     )
     judged = call("judge", "verdict?", parser=rating, fallbacks=fallbacks)
-    plan = Plan(order=0, sample="0", condition="free", calls=(judged,))
-    done: list[Finished] = []
-    await Runner({"candidate": model_for(Scripted(answer))}, store).run([plan], done.append)
-    kinds = {name: type(outcome) for name, outcome in done[0].outcomes.items()}
+    outcomes, _ = await run_calls(store, Scripted(answer), judged)
+    kinds = {name: type(outcome) for name, outcome in outcomes.items()}
     assert kinds == {"judge": Reply, "judge~1": Failure, "judge~2": Reply}

@@ -8,10 +8,11 @@ from dataclasses import replace
 
 from mmconv.core.plans import Finished, Plan
 from mmconv.core.run_stats import ModelStats
-from mmconv.core.types import Call, Message, Reply, Sampling, Text
+from mmconv.core.types import Call, Message, Reply, Sampling
 from mmconv.engine import RoleModel, Runner
 from mmconv.engine.driver import OPEN_PLANS
 from mmconv.store import Store
+from tests.messages import user
 from tests.mmconv.engine.test_driver import (
     Gathering,
     Scripted,
@@ -20,7 +21,6 @@ from tests.mmconv.engine.test_driver import (
     model_for,
     run,
     shout,
-    user,
 )
 
 
@@ -77,7 +77,7 @@ async def test_a_long_chain_begins_before_short_plans_that_are_a_little_older(st
     backend.generate = held_up  # type: ignore[method-assign]  # the slot's holder keeps it till then
     holder = asyncio.create_task(
         model.ask(
-            (user(Text(text="holder")),),
+            (user("holder"),),
             Sampling(),
             priority=0,
             affinity="",
@@ -98,7 +98,7 @@ async def test_the_slots_of_all_models_are_used(store: Store) -> None:
     runner = Runner({name: model_for(backend) for name, backend in backends.items()}, store)
 
     def plan(order: int) -> Plan:
-        said = user(Text(text=f"w{order}"))
+        said = user(f"w{order}")
         asked = Call(id="only", model="judge" if order % 2 else "candidate", messages=(said,))
         return Plan(order=order, sample=str(order), condition="free", calls=(asked,))
 

@@ -11,10 +11,11 @@ import pytest
 from mmconv.core.errors import ImageError, MmconvError, Refused, Transient
 from mmconv.core.protocols import Listen
 from mmconv.core.run_stats import ModelStats
-from mmconv.core.types import Failure, Message, Reply, Sampling, Text
+from mmconv.core.types import Failure, Message, Reply, Sampling
 from mmconv.engine import Model, RoleModel
 from mmconv.engine import limiter as slots
 from mmconv.engine.limiter import Stopped
+from tests.messages import message
 
 
 class Held:
@@ -73,7 +74,7 @@ def answer(future: asyncio.Future[Reply]) -> None:
 def ask(
     model: Model, name: str, pinned: str | None = None, stats: ModelStats | None = None
 ) -> asyncio.Task[Reply | Failure]:
-    said = tuple(Message(role="user", parts=(Text(text=f"{name} {turn}"),)) for turn in range(3))
+    said = tuple(message("user", f"{name} {turn}") for turn in range(3))
     return asyncio.create_task(
         model.ask(
             said,
@@ -281,8 +282,8 @@ async def test_a_call_may_be_asked_again_for_days(monkeypatch: pytest.MonkeyPatc
 
 def test_a_benchmarks_system_prompt_stands_in_place_of_the_models_own() -> None:
     role = RoleModel(model=Model("m", Held(1).open), system="Be brief.")
-    user = Message(role="user", parts=(Text(text="hello"),))
-    own = Message(role="system", parts=(Text(text="You are a judge."),))
+    user = message("user", "hello")
+    own = message("system", "You are a judge.")
     assert role.prompt((own, user), Sampling())[0] == (own, user)
     sent = [(each.role, each.text) for each in role.prompt((user,), Sampling())[0]]
     assert sent == [("system", "Be brief."), ("user", "hello")]
@@ -311,7 +312,7 @@ async def test_a_reply_that_was_heard_in_part_is_not_retried(is_heard: bool) -> 
     backend = Streaming(1)
     heard: list[str] = []
     outcome = await Model("", backend.open, attempts=3).ask(
-        (Message(role="user", parts=(Text(text="Well?"),)),),
+        (message("user", "Well?"),),
         Sampling(),
         priority=0,
         affinity="sir",

@@ -13,10 +13,11 @@ import pytest
 
 from mmconv.core.config import ModelSpec, RunSpec
 from mmconv.core.errors import ConfigError, PlanError
-from mmconv.core.types import Call, Message, Ref
+from mmconv.core.types import Call, Ref
 from mmconv.engine.run import Place, open_evaluation
 from mmconv.run_folder.saved_run import find_unfinished
 from tests.example_benchmark import Riddle, Riddles
+from tests.messages import user
 
 RECORDS = 150
 ROLES = {role: ModelSpec(provider="fake", model="judge") for role in ("candidate", "judge")}
@@ -33,7 +34,7 @@ class Broken(Riddles):
     def plan(self, sample: Riddle, condition: str) -> Iterator[Call]:
         yield from super().plan(sample, condition)
         if sample.id == str(RECORDS - 1):
-            nobody = Message(role="user", parts=(Ref(call="nobody"),))
+            nobody = user(Ref(call="nobody"))
             yield Call(id="more", model="candidate", messages=(nobody,))
 
 

@@ -13,6 +13,7 @@ from mmconv.core.plans import Plan
 from mmconv.core.run_stats import ModelStats, RunStats, Tokens
 from mmconv.core.types import Call, Image, Message, Ref, Reply, Sampling, Text
 from mmconv.report.costs import ANSWER_TOKENS, Forecast, cost, session_cost
+from tests.messages import user
 
 
 def priced(**price: float) -> ModelSpec:
@@ -72,7 +73,7 @@ SPEC = RunSpec(benchmark="b", models={"judge": ModelSpec(provider="fake", model=
 def test_an_answer_is_as_long_as_its_call_tells(
     expected: float | None, limit: int, tokens: float
 ) -> None:
-    asked = Message(role="user", parts=(Text(text="Why?"),))
+    asked = user("Why?")
     first = Call(
         id="first",
         model="judge",
@@ -83,7 +84,7 @@ def test_an_answer_is_as_long_as_its_call_tells(
     second = Call(
         id="second",
         model="judge",
-        messages=(Message(role="user", parts=(Ref(call="first"),)),),
+        messages=(user(Ref(call="first")),),
         sampling=Sampling(max_tokens=1),
     )
     plan = Plan(order=0, sample="1", condition="free", calls=(first, second))
@@ -102,7 +103,7 @@ def test_a_role_may_bound_its_answers(
     spec = RunSpec.model_validate(
         {"benchmark": "b", "models": {"judge": model}, "sampling": {"judge": bound(of_run)}}
     )
-    asked = Message(role="user", parts=(Text(text="Why?"),))
+    asked = user("Why?")
     calls = (Call(id="only", model="judge", messages=(asked,)),)
     plan = Plan(order=0, sample="1", condition="free", calls=calls)
     row = estimated(plan, {}, spec)
@@ -174,7 +175,7 @@ def test_an_image_counts_in_the_size_that_is_sent_by_its_models_own_rule(
     judge = {"provider": "fake", "model": "judge", **fields}
     spec = RunSpec.model_validate({"benchmark": "b", "models": {"judge": judge}})
     large = Image(sha256="0" * 64, media_type="image/jpeg", width=4000, height=3000)
-    asked = Message(role="user", parts=(large, Text(text="Why?")))
+    asked = user(large, "Why?")
     calls = (Call(id="only", model="judge", messages=(asked,)),)
     forecast = Forecast(spec)
     forecast.add(Plan(order=0, sample="1", condition="free", calls=calls), {})

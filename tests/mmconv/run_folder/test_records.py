@@ -16,14 +16,12 @@ from mmconv.core.types import (
     Failure,
     Finish,
     Image,
-    Message,
     Ref,
     Reply,
     Sampling,
     Score,
     SeenImage,
     Skipped,
-    Text,
     Verdict,
 )
 from mmconv.run_folder.saved_run import read_scores
@@ -34,15 +32,16 @@ from mmconv.run_folder.transcripts import (
     judged_as,
     score_record,
 )
+from tests.messages import message, user
 
 PICTURE = Image(sha256="ab" * 32, media_type="image/png", width=8, height=6)
-SEEN = Message(role="user", parts=(PICTURE, Text(text="What is it?")))
+SEEN = user(PICTURE, "What is it?")
 
 
 def finished() -> Finished:
     """A plan with a call of each end: answered, failed, skipped, and judged."""
     answer = Call(id="turn_1", model="candidate", messages=(SEEN,))
-    own = Message(role="assistant", parts=(Ref(call="turn_1"),))
+    own = message("assistant", Ref(call="turn_1"))
     calls = (
         answer,
         Call(id="turn_2", model="candidate", messages=(SEEN, own)),

@@ -14,7 +14,7 @@ from images import ImageStore
 from mmconv.core.config import ModelSpec, RunSpec
 from mmconv.core.errors import ConfigError
 from mmconv.core.run_stats import ModelStats
-from mmconv.core.types import Message, Reply, Sampling, Text
+from mmconv.core.types import Reply, Sampling
 from mmconv.engine import RoleModel
 from mmconv.engine.limiter import Stopped
 from mmconv.service.openapi import EXAMPLES
@@ -23,6 +23,7 @@ from mmconv.store.jobs import Filter
 from model_zoo.openai_api.client import ChatClient
 from model_zoo.providers import provider_of
 from model_zoo.simulated import fake
+from tests.messages import user
 from tests.mmconv.service.conftest import MODELS, Serve
 from tests.mmconv.service.run_settings import drawn, ended, request, until
 from tests.mock_server import mock_server
@@ -33,7 +34,7 @@ SLOW: dict[str, Any] = {
     "max_concurrency": 2,
     "options": {"seconds": 0.1},
 }
-HELLO = (Message(role="user", parts=(Text(text="hello"),)),)
+HELLO = (user("hello"),)
 
 
 def pool(**specs: dict[str, Any]) -> ModelPool:

@@ -24,11 +24,12 @@ from mmconv.core.config import ModelSpec, RunSpec
 from mmconv.core.errors import ConfigError
 from mmconv.core.keys import hash_bytes, hash_file
 from mmconv.core.plans import Finished, Plan
-from mmconv.core.types import UNASKED, Call, Message, Score, Skipped, Text
+from mmconv.core.types import UNASKED, Call, Score, Skipped
 from mmconv.engine.run import Place, open_evaluation
 from mmconv.engine.setup import build_benchmark
 from tests import example_benchmark
 from tests.example_benchmark import Riddle, Riddles
+from tests.messages import user
 from tests.mmconv.benchmarks.base.own import build, spec
 
 
@@ -109,7 +110,7 @@ class Shots(Benchmark[Riddle, ShotOptions]):
         text = "? " * self.options.shots + sample.riddle
         if condition == "hinted":
             text += f" ({sample.id}...)"
-        message = Message(role="user", parts=(Text(text=text),))
+        message = user(text)
         yield Call(id="answer", model="candidate", messages=(message,))
 
     def score(self, sample: Riddle, results: Results) -> Iterator[Score]:

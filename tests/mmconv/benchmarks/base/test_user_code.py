@@ -16,9 +16,10 @@ from mmconv.benchmarks.base import Results
 from mmconv.cli.shared.session import evaluate
 from mmconv.core.config import RunSpec
 from mmconv.core.errors import PlanError
-from mmconv.core.types import Call, Message, Ref, Reply, Score, Verdict
+from mmconv.core.types import Call, Ref, Reply, Score, Verdict
 from mmconv.engine.run import Place, open_evaluation
 from tests.example_benchmark import Riddle, Riddles
+from tests.messages import user
 from tests.mmconv.benchmarks.base.own import build, spec
 
 
@@ -37,7 +38,7 @@ class NoCalls(Riddles):
 class NoSuchCall(Riddles):
     def plan(self, sample: Riddle, condition: str) -> Iterator[Call]:
         answer, fit = super().plan(sample, condition)
-        yield from (answer, replace(fit, messages=(Message(role="user", parts=(Ref(call="x"),)),)))
+        yield from (answer, replace(fit, messages=(user(Ref(call="x")),)))
 
 
 class Trusting(Riddles):

@@ -1,0 +1,16 @@
+"""Messages for tests."""
+
+from __future__ import annotations
+
+from mmconv.core.types import Message, Part, Role, Text
+
+
+def message(role: Role, *parts: str | Part) -> Message:
+    """A message; strings are its texts."""
+    return Message(
+        role=role, parts=tuple(Text(text=part) if isinstance(part, str) else part for part in parts)
+    )
+
+
+def user(*parts: str | Part) -> Message:
+    return message("user", *parts)
