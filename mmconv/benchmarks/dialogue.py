@@ -19,7 +19,6 @@ from judges import Judge
 from judges.template import Slot
 from mmconv.benchmarks.ablations.metrics import DELTAS, GIVEN, MEANINGS, QUANTITIES, ladder
 from mmconv.benchmarks.base.benchmark import Benchmark
-from mmconv.benchmarks.base.dataset import Dataset, load_dataset
 from mmconv.benchmarks.base.judges import CANDIDATE_AND_JUDGE
 from mmconv.benchmarks.base.layouts import Build, Layout
 from mmconv.benchmarks.base.metrics import Delta, Mean, Metric
@@ -31,9 +30,8 @@ from mmconv.benchmarks.convbench.layouts import REFERENCES_COUNT, attribution
 from mmconv.benchmarks.convbench.metrics import DIRECT, PAIRWISE
 from mmconv.benchmarks.convbench.options import SCALE, GradingName
 from mmconv.benchmarks.options import ChatOptions, Condition, ImageOptions, Several
-from mmconv.core.documents import Place, name_place
-from mmconv.core.errors import ConfigError, PlanError
-from mmconv.core.protocols import ImageSink
+from mmconv.core.documents import Place
+from mmconv.core.errors import ConfigError
 from mmconv.core.turns import Turn, chain
 from mmconv.core.types import Call, Part, Ref, Sampling, Score, Text
 
@@ -110,7 +108,7 @@ class DialogueSample(Sample):
         count = len(self.turns)
         if given >= count:
             condition = condition_name(given)
-            yield ("conditions",), f"{condition} leaves none of {count} turns to the model"
+            yield ("turns",), f"the condition {condition} leaves none of {count} to the model"
         by_convbench = options.prompts == "convbench" and not options.generate_only
         reasons = ["a condition puts it in the model's place"] * given
         if by_convbench:
@@ -172,14 +170,9 @@ class Dialogue(Benchmark[DialogueSample, DialogueOptions]):
         {"gradings", "order", "prompts", "judge_sees_images", "judge_retries", "judge_max_tokens"}
     )
 
-    def read_data(self, images: ImageSink) -> Dataset[DialogueSample]:
-        """The dialogues; each has what the conditions and the judge need."""
-        given = max(map(count_given, self.conditions))
-
-        def faults(sample: DialogueSample) -> Iterator[tuple[Place, str]]:
-            return sample.faults(self.options, given)
-
-        return load_dataset(DialogueSample, self.options, self.spec, images, faults)
+    def faults(self, sample: DialogueSample) -> Iterator[tuple[Place, str]]:
+        """What the conditions and the judge need."""
+        return sample.faults(self.options, max(map(count_given, self.conditions)))
 
     def references(self, sample: DialogueSample, condition: str) -> dict[str, str]:
         """The reference of each turn that has one."""
@@ -194,9 +187,6 @@ class Dialogue(Benchmark[DialogueSample, DialogueOptions]):
     def plan(self, sample: DialogueSample, condition: str) -> Iterator[Call]:
         """The candidate's own turns, and their judgements."""
         given = count_given(condition)
-        # a sample that comes with a request has not been checked
-        for place, fault in sample.faults(self.options, given):
-            raise PlanError(f"{name_place(place, first=0)}: {fault}")
         turns = [
             Turn(
                 user=(*turn.images, Text(text=turn.instruction)),

@@ -23,6 +23,7 @@ from mmconv.benchmarks.base.results import NOT_JUDGED
 from mmconv.benchmarks.base.sample import IMAGES, OpenImage
 from mmconv.benchmarks.registry import CLASSES, find_class
 from mmconv.core.config import CANDIDATE, ModelSpec, Strict
+from mmconv.core.documents import name_place
 from mmconv.core.errors import InputError, PlanError
 from mmconv.core.graph import check, dependencies
 from mmconv.core.judges import JUDGE
@@ -162,7 +163,9 @@ def _benchmark(shared: Service, asked: JudgementRequest) -> Benchmark[Any, Any]:
         raise Problem(400, message + ", ".join(known), param="condition")
     roles = (CANDIDATE, *asked.roles)
     models = {role: ModelSpec(provider="replay", model="request", name=role) for role in roles}
-    return build_benchmark(shared.settings, asked.benchmark, asked.options, {**models, JUDGE: spec})
+    conditions = None if asked.condition is None else (asked.condition,)
+    models[JUDGE] = spec
+    return build_benchmark(shared.settings, asked.benchmark, asked.options, models, conditions)
 
 
 async def _read_sample(
@@ -227,6 +230,9 @@ def _texts(param: str, value: Any) -> Iterator[tuple[str, str]]:
 
 def _plan_calls(benchmark: Benchmark[Any, Any], sample: Sample, condition: str) -> tuple[Call, ...]:
     """The calls of an ordinary run, each after what it needs; raises `Problem`."""
+    for place, message in benchmark.faults(sample):
+        param = f"sample.{name_place(place, first=0)}"
+        raise Problem(400, f"{param}: {message}", param=param)
     try:
         return check(benchmark.calls(sample, condition))
     except InputError as error:

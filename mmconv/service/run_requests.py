@@ -294,7 +294,11 @@ def build_problem(error: InputError, spec: RunSpec) -> Problem:
 
 
 def build_benchmark(
-    settings: Settings, name: str, options: Mapping[str, Any], models: Mapping[str, ModelSpec]
+    settings: Settings,
+    name: str,
+    options: Mapping[str, Any],
+    models: Mapping[str, ModelSpec],
+    conditions: tuple[str, ...] | None = None,
 ) -> Benchmark[Any, Any]:
     """The benchmark without data, with the operator's prompts; `models` are by role.
 
@@ -306,6 +310,7 @@ def build_benchmark(
     spec = RunSpec(
         benchmark=name,
         options={**dict.fromkeys(files, NO_FILE), **options},
+        conditions=conditions,
         models=models,
         prompts=_prompt_folder(settings, name, models),
     )

@@ -52,7 +52,7 @@ from mmconv.benchmarks.options import (
     read_options,
 )
 from mmconv.core.config import CANDIDATE, RunSpec
-from mmconv.core.documents import nearest
+from mmconv.core.documents import Place, nearest
 from mmconv.core.errors import ConfigError
 from mmconv.core.graph import check
 from mmconv.core.judges import JUDGE, base_role, list_judges
@@ -210,10 +210,14 @@ class Benchmark(ABC, Generic[SampleT, OptionsT]):
         """What a reader of any table must know about the options of this run."""
         return ()
 
+    def faults(self, sample: SampleT) -> Iterable[tuple[Place, str]]:
+        """What a sample lacks for this run, beyond its type: where in it, and a message."""
+        return ()
+
     def read_data(self, images: ImageSink) -> Dataset[SampleT]:
         """Read and check the dataset; raises `DataError` with all problems in one message."""
         kind: type[Any] = self.sample_type
-        return load_dataset(kind, self.options, self.spec, images)
+        return load_dataset(kind, self.options, self.spec, images, self.faults)
 
     # --- what is derived -----------------------------------------------------------------------
 
@@ -424,8 +428,8 @@ class Benchmark(ABC, Generic[SampleT, OptionsT]):
         self._check_roles(needed)
 
     def _check_roles(self, needed: Mapping[str, str]) -> None:
-        known = dict(needed)
-        if not known.keys() >= self.spec.models.keys():
+        known = {**needed, **self.roles}
+        if not self.roles and not known.keys() >= self.spec.models.keys():
             # a role may be one of a condition that this run leaves out
             for sample, condition in product(self.load(), type(self).conditions):
                 known |= roles_of(self.plan(sample, condition))

@@ -21,7 +21,6 @@ from judges import Judge
 from judges.parsers.botchat import UniEvalParser, comparison
 from mmconv.benchmarks.base.benchmark import Benchmark
 from mmconv.benchmarks.base.compare import Board, Tables
-from mmconv.benchmarks.base.dataset import Dataset, load_dataset
 from mmconv.benchmarks.base.endings import endings
 from mmconv.benchmarks.base.judges import CANDIDATE_AND_JUDGE
 from mmconv.benchmarks.base.layouts import Build, Layout
@@ -35,7 +34,6 @@ from mmconv.benchmarks.botchat.dialogues import (
     SHORTEST_HUMAN,
     UTTERANCES,
     Comparison,
-    DocumentedDialogue,
     DupDetect,
     HumanDialogue,
     Line,
@@ -56,7 +54,8 @@ from mmconv.benchmarks.botchat.metrics import (
 from mmconv.benchmarks.botchat.tables import boards, layouts
 from mmconv.benchmarks.options import ANY_ROLE, Condition, Display, Options, Several
 from mmconv.core.config import CANDIDATE
-from mmconv.core.errors import ConfigError, PlanError, PromptError
+from mmconv.core.documents import Place
+from mmconv.core.errors import ConfigError, PromptError
 from mmconv.core.judges import JUDGE, base_role
 from mmconv.core.protocols import ImageSink
 from mmconv.core.turns import begin_with
@@ -156,11 +155,10 @@ class BotChat(Benchmark[HumanDialogue, BotChatOptions]):
 
     # --- data ----------------------------------------------------------------------------------
 
-    def read_data(self, images: ImageSink) -> Dataset[HumanDialogue]:
-        """The human dialogues; if the condition con is named, each needs its document."""
-        is_documented = CON in (self.spec.conditions or ())
-        kind = DocumentedDialogue if is_documented else HumanDialogue
-        return load_dataset(kind, self.options, self.spec, images)
+    def faults(self, sample: HumanDialogue) -> Iterator[tuple[Place, str]]:
+        """The document, if the condition con is named."""
+        if CON in (self.spec.conditions or ()) and sample.text is None:
+            yield ("text",), f"needed by the condition {CON}"
 
     def load_data(self, images: ImageSink) -> None:
         """Read the dialogues of people and opponents, and check the prompts of utterances."""
@@ -305,10 +303,8 @@ class BotChat(Benchmark[HumanDialogue, BotChatOptions]):
     def _instructions(self, sample: HumanDialogue, condition: str) -> str:
         if condition != CON:
             messages = self.prompt("generate").fill({})
-        elif sample.text is None:
-            raise PlanError(f"sample {sample.id} has no reference document")
         else:
-            slots = {"title": sample.title or "", "text": sample.text}
+            slots = {"title": sample.title or "", "text": sample.text or ""}
             messages = self.prompt("generate_with_document").fill(slots)
         if len(messages) != 1:
             raise PromptError(f"a prompt for utterances holds one message, not {len(messages)}")

@@ -273,7 +273,7 @@ def test_dialogues_without_what_the_conditions_need(here: Path, way: tuple[str, 
     message = refused(
         *way, "dialogue", "--data", "dialogues.jsonl", "--conditions", "reasoning", *FAKES
     )
-    assert "line 1 (id whole): conditions: reasoning leaves none of 2 turns to the model" in message
+    assert "line 1 (id whole): turns: the condition reasoning leaves none of 2" in message
     message = refused(
         *way, "dialogue", "--data", "dialogues.jsonl", "--set", "options.prompts=convbench", *FAKES
     )

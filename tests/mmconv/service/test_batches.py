@@ -101,7 +101,7 @@ NONE = {"turns": [{"instruction": "Hi"}]}
     [
         ({"dialogues": []}, "dialogues"),
         ({"dialogues": [dialogue(1), {"turns": []}]}, "dialogues[1].turns"),
-        ({"dialogues": [dialogue(1), NONE]}, "dialogues[1].conditions[1]"),
+        ({"dialogues": [dialogue(1), NONE]}, "dialogues[1].turns"),
         ({"dialogues": [dialogue(1, id="a"), dialogue(2, id="a")]}, "dialogues"),
         ({"dialogues": [dialogue(1, images=["image:" + "0" * 64], caption="x")]}, "images[0]"),
         ({"dialogues": [dialogue(1, images=[URI])]}, "dialogues[0].caption"),

@@ -174,7 +174,7 @@ def test_conditions_are_numbers_of_given_turns() -> None:
     ("change", "field"),
     [
         ({"conditions": ["free", 0]}, "conditions"),
-        ({"conditions": ["free", 3]}, "conditions"),
+        ({"conditions": ["free", 3]}, "turns"),
         ({"turns": BARE, "conditions": ["free", 1]}, "turns[0].reference"),
         ({"judge": None, "gradings": ["direct"], "caption": None}, "judge"),
         ({"caption": None}, "caption"),

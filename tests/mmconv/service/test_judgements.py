@@ -195,6 +195,15 @@ DIALOGUE: dict[str, Any] = {"benchmark": "dialogue", "calls": None, "options": {
         ),
         ({**DIALOGUE, "sample": {"turns": [{"text": "a"}]}}, 400, "sample.turns[0].instruction"),
         (
+            {
+                **DIALOGUE,
+                "sample": {"turns": [{"instruction": "a"}] * 2},
+                "condition": "perception",
+            },
+            400,
+            "sample.turns[0].reference",
+        ),
+        (
             {**DIALOGUE, "sample": {"turns": [{"instruction": "x" * 300_000}] * 10}},
             413,
             "sample",

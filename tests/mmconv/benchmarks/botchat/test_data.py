@@ -85,7 +85,7 @@ def test_a_malformed_record_is_named(tmp_path: Path, fields: dict[str, Any], mes
 def test_conditioned_dialogues_need_their_documents(tmp_path: Path) -> None:
     path = write(tmp_path / "data.jsonl", [record(1, text="Tea."), record(2)])
     with pytest.raises(
-        DataError, match=r"line 2 \(index MT-2\): text is missing, and the condition con needs it"
+        DataError, match=r"line 2 \(index MT-2\): text: needed by the condition con"
     ):
         built(path, conditions=("con",))
     assert built(path).conditions == ("uncon",)
