@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import combinations
-from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from pydantic import Field
 
-from judges import Judge
+from judges import Judge, PromptSet
 from judges.template import Slot
 from mmconv.benchmarks.ablations.metrics import DELTAS, GIVEN, MEANINGS, QUANTITIES, ladder
 from mmconv.benchmarks.base.benchmark import Benchmark
@@ -164,11 +163,20 @@ class Dialogue(Benchmark[DialogueSample, DialogueOptions]):
     roles = CANDIDATE_AND_JUDGE
     scale = SCALE
     offline_judges = ConvBench.offline_judges
-    convbench_folder: Path | None = None
-    """A folder that replaces ConvBench's prompts."""
     judging = frozenset(
         {"gradings", "order", "prompts", "judge_sees_images", "judge_retries", "judge_max_tokens"}
     )
+
+    @classmethod
+    def prompt_folder(cls, options: Mapping[str, Any]) -> str:
+        """ConvBench's, if they judge."""
+        return str(options.get("prompts", cls.prompts))
+
+    @cached_property
+    def prompt_set(self) -> PromptSet:
+        """ConvBench's, if they judge."""
+        is_own = self.options.prompts != "convbench"
+        return super().prompt_set if is_own else self._convbench.prompt_set
 
     def faults(self, sample: DialogueSample) -> Iterator[tuple[Place, str]]:
         """What the conditions and the judge need."""
@@ -306,9 +314,10 @@ class Dialogue(Benchmark[DialogueSample, DialogueOptions]):
         }
         if self.options.order != "both":
             options |= {"order": "authors", "positions": "unused"}
-        fields = {"benchmark": "convbench", "options": options, "conditions": None}
-        folder = self.convbench_folder
-        return ConvBench(self.spec.model_copy(update={**fields, "prompts": folder}))
+        fields: dict[str, Any] = {"benchmark": "convbench", "options": options, "conditions": None}
+        if self.options.prompts != "convbench":
+            fields["prompts"] = None
+        return ConvBench(self.spec.model_copy(update=fields))
 
     # --- what a judge reads --------------------------------------------------------------------
 

@@ -307,8 +307,6 @@ async def build_dialogue(
     shown[0] = (*first, *shown[0])
     benchmark = build_benchmark(shared.settings, DIALOGUE, request.options, models)
     assert isinstance(benchmark, Dialogue)
-    if JUDGE not in models or not is_offline(models[JUDGE]):
-        benchmark.convbench_folder = shared.settings.prompt_folder("convbench")
     return DialogueRun(request=request, benchmark=benchmark, sample=request.sample(shown))
 
 

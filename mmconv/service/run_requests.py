@@ -101,12 +101,13 @@ def resolve(settings: Settings, request: RunRequest, own: DataSpec | None = None
     models = {
         role: named_model(settings, name, f"models.{role}") for role, name in request.models.items()
     }
+    options = {**request.options, **data.options}
     try:
         spec = RunSpec(
             benchmark=data.benchmark,
-            options={**request.options, **data.options},
+            options=options,
             models=models,
-            prompts=_prompt_folder(settings, data.benchmark, models),
+            prompts=_prompt_folder(settings, data.benchmark, options, models),
             **request.unnamed(),
         )
     except ValidationError as error:
@@ -226,13 +227,17 @@ def offline_judges(benchmark: str) -> frozenset[str]:
 
 
 def _prompt_folder(
-    settings: Settings, benchmark: str, models: Mapping[str, ModelSpec]
+    settings: Settings,
+    benchmark: str,
+    options: Mapping[str, Any],
+    models: Mapping[str, ModelSpec],
 ) -> Path | None:
-    """The operator's prompts for a benchmark; an offline judge has prompts of its own."""
-    judge = models.get(JUDGE)
-    if judge is not None and judge.provider in offline_judges(benchmark):
-        return None
-    return settings.prompt_folder(benchmark)
+    """The operator's prompts for a run; an offline judge has prompts of its own."""
+    if benchmark not in CLASSES:
+        return settings.prompt_folder(benchmark)
+    kind = find_class(benchmark)
+    is_offline = JUDGE in models and models[JUDGE].provider in kind.offline_judges
+    return None if is_offline else settings.prompt_folder(kind.prompt_folder(options))
 
 
 def is_offline(judge: ModelSpec) -> bool:
@@ -312,7 +317,7 @@ def build_benchmark(
         options={**dict.fromkeys(files, NO_FILE), **options},
         conditions=conditions,
         models=models,
-        prompts=_prompt_folder(settings, name, models),
+        prompts=_prompt_folder(settings, name, options, models),
     )
     try:
         benchmark: Benchmark[Any, Any] = kind(as_new(spec))

@@ -249,6 +249,11 @@ class Benchmark(ABC, Generic[SampleT, OptionsT]):
             return PromptSet(self.prompts, self.spec.prompts)
         return PromptSet(self.name, self.spec.prompts, own=self.prompts)
 
+    @classmethod
+    def prompt_folder(cls, options: Mapping[str, Any]) -> str:
+        """The folder of shipped prompts that a user's folder replaces, with these options."""
+        return cls.prompts if isinstance(cls.prompts, str) else cls.name
+
     def prompt(self, name: str) -> Prompt:
         """The prompt of this name, or the user's in its place."""
         return self.prompt_set[name]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
 from typing import Any, Literal
 
 import pytest
@@ -10,7 +12,9 @@ import pytest
 from mmconv.api import DialogueResult
 from mmconv.benchmarks.convbench.benchmark import ConvBench
 from mmconv.benchmarks.convbench.data import Row
+from mmconv.benchmarks.dialogue import Dialogue
 from mmconv.core.config import RunSpec
+from mmconv.core.errors import PromptError
 from mmconv.core.graph import check, dependencies, resolve
 from mmconv.core.keys import content_key
 from mmconv.core.types import Call, Failure, Image, Outcome, Reply, Text
@@ -163,6 +167,21 @@ def test_any_number_of_turns() -> None:
 SHOWN = TURNS[0] | {"images": ["image:" + "cd" * 32]}
 LATE = [TURNS[0], TURNS[1] | {"images": ["image:" + "cd" * 32]}, TURNS[2]]
 BARE = [{"instruction": "What is it?"}, {"instruction": "Why?"}]
+
+
+def test_a_folder_of_prompts_replaces_those_that_judge(tmp_path: Path) -> None:
+    shipped = resources.files("judges") / "prompts" / "convbench" / "direct_turn_1.md"
+    (tmp_path / "direct_turn_1.md").write_text(shipped.read_text(encoding="utf-8") + "!")
+
+    def digests(folder: Path | None, **options: str) -> dict[str, str]:
+        options["data"] = "unused"
+        spec = RunSpec(benchmark="dialogue", models={}, prompts=folder, options=options)
+        return Dialogue(spec).prompt_set.digests()
+
+    ours, theirs = (digests(folder, prompts="convbench") for folder in (None, tmp_path))
+    assert {name for name in ours if ours[name] != theirs[name]} == {"direct_turn_1"}
+    with pytest.raises(PromptError, match="dialogue has no prompt 'direct_turn_1'"):
+        digests(tmp_path)
 
 
 def test_conditions_are_numbers_of_given_turns() -> None:

@@ -381,6 +381,15 @@ def test_no_conditions_are_not_all_of_them() -> None:
         resolve(settings(), asked(conditions=[]))
 
 
+def test_the_operators_prompts_are_those_that_judge(tmp_path: Path) -> None:
+    (tmp_path / "convbench").mkdir()
+    data = {"set": {"benchmark": "dialogue", "options": {"data": "x.jsonl"}}}
+    configured = settings(data=data, prompts=tmp_path)
+    assert resolve(configured, asked()).prompts is None
+    by_convbench = asked(options={"prompts": "convbench"})
+    assert resolve(configured, by_convbench).prompts == tmp_path / "convbench"
+
+
 def test_models_may_go_by_their_former_name() -> None:
     models = {"candidate": "mock"}
     request = RunRequest.model_validate({"data": "shapes", "seats": models})
