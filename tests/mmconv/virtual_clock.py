@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import selectors
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 Result = TypeVar("Result")
@@ -34,3 +35,13 @@ def run_virtually(main: Coroutine[Any, Any, Result]) -> tuple[Result, float]:
     with asyncio.Runner(loop_factory=_Loop) as runner:
         result = runner.run(main)
         return result, runner.get_loop().time()
+
+
+def virtual(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    """Run an async test on the virtual clock."""
+
+    @functools.wraps(test)
+    def run(*arguments: Any, **named: Any) -> None:
+        run_virtually(test(*arguments, **named))
+
+    return run
