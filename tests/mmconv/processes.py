@@ -46,9 +46,16 @@ def command(run: Path, out: Path) -> list[str]:
     return [sys.executable, "-m", "mmconv", *arguments(run, out)]
 
 
-def typed(*words: str) -> Result:
+def typed(*words: object) -> Result:
     """The command line in this process."""
-    return CliRunner().invoke(commands, words)
+    return CliRunner().invoke(commands, [str(word) for word in words])
+
+
+def succeed(*words: object) -> Result:
+    """A command that ends well."""
+    result = typed(*words)
+    assert result.exit_code == 0, result.output
+    return result
 
 
 def scores(out: Path) -> list[dict[str, object]]:
@@ -59,8 +66,7 @@ def scores(out: Path) -> list[dict[str, object]]:
 
 def finish(run: Path, out: Path, *more: str) -> list[dict[str, object]]:
     """Run it to its end in this process, and give its scores."""
-    ended = typed(*arguments(run, out, *more))
-    assert ended.exit_code == 0, ended.output
+    succeed(*arguments(run, out, *more))
     return scores(out)
 
 

@@ -11,9 +11,8 @@ from pathlib import Path
 
 import orjson
 import pytest
-from click.testing import CliRunner
 
-from mmconv.cli import commands
+from tests.mmconv.processes import succeed
 
 OLDER = Path(__file__).parent / "older_run"
 RUN = Path("runs") / "convbench-echo-95a4cf12"
@@ -32,8 +31,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def call(command: str) -> str:
-    result = CliRunner().invoke(commands, command.split())
-    assert result.exit_code == 0, result.output
+    result = succeed(*command.split())
     return result.output
 
 

@@ -23,6 +23,7 @@ from tests.mmconv.processes import (
     finish,
     kill,
     scores,
+    succeed,
     typed,
     wait_for_answers,
     wait_until_idle,
@@ -93,7 +94,7 @@ def test_shards_merge_into_the_whole(tmp_path: Path, expected: list[dict[str, ob
             finish(run, tmp_path / f"{part}of3", "--shard", f"{part}/3")
         stores = [str(tmp_path / f"{part}of3" / "store.sqlite") for part in (1, 2, 3)]
         whole = str(tmp_path / "whole.sqlite")
-        assert typed("merge", whole, *stores).exit_code == 0
+        succeed("merge", whole, *stores)
         answered = len(log.read_text().split())
         assert finish(run, tmp_path / "whole", "--store", whole) == expected
         assert len(log.read_text().split()) == answered

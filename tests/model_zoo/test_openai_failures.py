@@ -213,6 +213,15 @@ def test_a_server_with_too_much_to_do_is_told_apart(status: int, is_so: bool) ->
     assert found.overloaded == is_so
 
 
+def wait(
+    status: int, body: object = None, headers: Mapping[str, str] | None = None
+) -> float | None:
+    """The seconds that the server asks to wait."""
+    error = failure(status, body, headers)
+    assert isinstance(error, Transient)
+    return error.retry_after
+
+
 WAITS: dict[str, tuple[Mapping[str, str], float | None]] = {
     "none": ({}, None),
     "seconds": ({"retry-after": "7"}, 7.0),
@@ -231,42 +240,31 @@ WAITS: dict[str, tuple[Mapping[str, str], float | None]] = {
 def test_the_wait_that_a_server_asks_for(
     status: int, headers: Mapping[str, str], seconds: float | None
 ) -> None:
-    found = failure(status, headers=headers)
-    assert isinstance(found, Transient)
-    assert found.retry_after == seconds
+    assert wait(status, headers=headers) == seconds
 
 
 def test_the_wait_until_a_date() -> None:
     date = format_datetime(datetime.now(UTC) + timedelta(seconds=60), usegmt=True)
-    found = failure(429, headers={"retry-after": date})
-    assert isinstance(found, Transient)
-    assert found.retry_after == pytest.approx(60, abs=5)
+    assert wait(429, headers={"retry-after": date}) == pytest.approx(60, abs=5)
 
 
 def test_the_wait_that_gemini_asks_for_in_its_error() -> None:
     details = [{"reason": "RATE"}, {"retryDelay": "41s"}]
     body = [{"error": {"code": 429, "message": "Quota.", "details": details}}]
-    found = failure(429, body)
-    assert isinstance(found, Transient)
-    assert (found.retry_after, str(found)) == (41.0, "HTTP 429: Quota.")
-    error = failure(429, body, {"retry-after": "7"})
-    assert isinstance(error, Transient)
-    assert error.retry_after == 7.0
+    assert str(failure(429, body)) == "HTTP 429: Quota."
+    assert (wait(429, body), wait(429, body, {"retry-after": "7"})) == (41.0, 7.0)
 
 
 @pytest.mark.parametrize("details", [None, [], [{}], ["RATE"], [{"retryDelay": 41}], 7])
 def test_details_without_a_wait_tell_none(details: object) -> None:
-    found = failure(429, {"error": {"message": "Quota.", "details": details}})
-    assert isinstance(found, Transient)
-    assert found.retry_after is None
+    assert wait(429, {"error": {"message": "Quota.", "details": details}}) is None
 
 
 def test_the_wait_until_openrouter_s_moment() -> None:
     moment = (datetime.now(UTC) + timedelta(seconds=60)).timestamp()
     headers = {"X-RateLimit-Reset": str(int(1000 * moment))}
-    found = failure(429, {"error": {"message": "Free.", "metadata": {"headers": headers}}})
-    assert isinstance(found, Transient)
-    assert found.retry_after == pytest.approx(60, abs=5)
+    body = {"error": {"message": "Free.", "metadata": {"headers": headers}}}
+    assert wait(429, body) == pytest.approx(60, abs=5)
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,8 @@ import shlex
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from mmconv.cli import commands
+from tests.mmconv.processes import succeed
 
 
 def test_the_demo_ends_with_tables_findings_report_and_a_command_for_a_transcript(
@@ -17,8 +16,7 @@ def test_the_demo_ends_with_tables_findings_report_and_a_command_for_a_transcrip
     pytest.importorskip("transformers", reason="needs the extra hf")
     monkeypatch.setattr("sys.argv", ["/somewhere/mmconv/__main__.py", "demo"])
     out = tmp_path / "my demo"
-    result = CliRunner().invoke(commands, ["demo", "--out", str(out), "--limit", "6"])
-    assert result.exit_code == 0, result.output
+    result = succeed("demo", "--out", str(out), "--limit", "6")
     printed = result.output[result.output.index("Scenes, answered by pocket") :].splitlines()
     assert len(printed) <= 40
     assert any(line.startswith("No turn changes significantly") for line in printed)

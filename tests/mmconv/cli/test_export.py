@@ -11,11 +11,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
-from mmconv.cli import commands, results
+from mmconv.cli import results
 from mmconv.core.errors import DataError
 from mmconv.core.plans import Finished
+from tests.mmconv.processes import typed
 from tests.mmconv.riddle_desk import ROWS, Desk, riddles
 from tests.mmconv.test_scoring_again import desk
 
@@ -45,9 +45,7 @@ def written(monkeypatch: pytest.MonkeyPatch) -> list[list[Any]]:
 
 def exported(folder: Path) -> None:
     out = folder.with_name("run.eval")
-    result = CliRunner().invoke(
-        commands, ["export", str(folder), "--to", "inspect", "--out", str(out)]
-    )
+    result = typed("export", str(folder), "--to", "inspect", "--out", str(out))
     if result.exception is not None:
         raise result.exception
 

@@ -12,12 +12,12 @@ from pathlib import Path
 import click
 import orjson
 import pytest
-from click.testing import CliRunner
 
 import mmconv
 from mmconv.cli import commands, evaluating, main
 from mmconv.cli.shared import basics
 from tests.drawn_data import write_scenes
+from tests.mmconv.processes import typed
 
 HOME = Path(mmconv.__file__).parents[1]
 ROWS = 60
@@ -126,7 +126,7 @@ def single_options() -> Iterator[tuple[str, str]]:
 
 
 def test_an_unknown_command_names_the_nearest() -> None:
-    result = CliRunner().invoke(commands, ["runn"])
+    result = typed("runn")
     assert result.exit_code == 2
     assert "no command 'runn'; did you mean run?" in result.output
 
@@ -136,7 +136,7 @@ def test_an_unknown_command_names_the_nearest() -> None:
     [((name, option, "1", f"{option}=2"), option) for name, option in single_options()],
 )
 def test_an_option_given_twice_is_refused(words: tuple[str, ...], named: str) -> None:
-    result = CliRunner().invoke(commands, words)
+    result = typed(*words)
     assert result.exit_code == 2
     assert f"Usage: commands {words[0]}" in result.output
     assert f"{named} is given twice, but takes one value." in result.output

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import orjson
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from mmconv.cli import commands
 from tests.drawn_data import write_scenes
+from tests.mmconv.processes import typed
 
 
 @pytest.fixture(autouse=True)
@@ -22,7 +22,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def run(*more: str, data: Path = Path("data")) -> Result:
     files = ("--data", str(data / "data.jsonl"), "--images", str(data / "images"))
     roles = ("--candidate", "fake/echo", "--judge", "fake/judge")
-    return CliRunner().invoke(commands, ["run", "convbench", *files, *roles, "--no-page", *more])
+    return typed("run", "convbench", *files, *roles, "--no-page", *more)
 
 
 def folders(here: Path) -> list[Path]:

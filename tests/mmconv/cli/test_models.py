@@ -9,9 +9,7 @@ from typing import Any
 
 import orjson
 import pytest
-from click.testing import CliRunner
 
-from mmconv.cli import commands
 from mmconv.cli.listing import IMAGES, MODEL, NEED_NO_FILE, PARAMETERS, TERMS
 from mmconv.core.config import AboutSpec, ModelSpec, load_model, model_files
 from mmconv.core.errors import ConfigError
@@ -19,11 +17,11 @@ from model_zoo.openai_api.client import _DEFAULT_CONCURRENCY
 from model_zoo.providers import PROVIDERS, find_provider
 from model_zoo.simulated.fake import FAKES
 from model_zoo.vllm.options import CONCURRENCY
+from tests.mmconv.processes import succeed, typed
 
 
 def listed(*arguments: str) -> dict[str, Any]:
-    result = CliRunner().invoke(commands, ["models", "--format", "json", *arguments])
-    assert result.exit_code == 0, result.output
+    result = succeed("models", "--format", "json", *arguments)
     rows: dict[str, dict[str, Any]] = orjson.loads(result.stdout)["models"]
     return {
         name: {column: cell["value"] for column, cell in row.items()} for name, row in rows.items()
@@ -49,8 +47,7 @@ def test_what_needs_no_file_can_be_opened_and_no_other_of_its_provider(name: str
 
 
 def test_every_field_of_a_model_file_is_told_with_its_default() -> None:
-    result = CliRunner().invoke(commands, ["models", "--fields"])
-    assert result.exit_code == 0, result.output
+    result = succeed("models", "--fields")
     output = " ".join(result.output.split())
     fields = [name for name in ModelSpec.model_fields if name != "about"]
     fields += [f"about.{name}" for name in AboutSpec.model_fields]
@@ -67,8 +64,7 @@ def test_every_field_of_a_model_file_is_told_with_its_default() -> None:
 
 
 def fields(provider: str) -> str:
-    result = CliRunner().invoke(commands, ["models", "--fields", provider])
-    assert result.exit_code == 0, result.output
+    result = succeed("models", "--fields", provider)
     return result.output
 
 
@@ -105,12 +101,12 @@ def test_the_options_of_a_provider_of_ones_own_are_told(
     (tmp_path / "own_zoo" / "mine.py").write_text(needed + own)
     (tmp_path / "own_zoo" / "bare.py").write_text(needed)
     assert "options.words  -\n                 [an integer; required]" in fields("own_zoo.mine")
-    result = CliRunner().invoke(commands, ["models", "--fields", "own_zoo.bare"])
+    result = typed("models", "--fields", "own_zoo.bare")
     assert "own_zoo.bare has no pydantic model" in str(result.exception)
 
 
 def test_where_the_options_of_providers_are_told_is_told() -> None:
-    output = CliRunner().invoke(commands, ["models", "--fields"]).output
+    output = typed("models", "--fields").output
     assert all(f"  mmconv models --fields {name} " in output for name in PROVIDERS)
 
 
@@ -159,7 +155,7 @@ def test_those_that_take_images_can_be_chosen() -> None:
 
 
 def test_a_word_that_nothing_has_is_said() -> None:
-    result = CliRunner().invoke(commands, ["models", "no-such-model"])
+    result = typed("models", "no-such-model")
     assert isinstance(result.exception, ConfigError)
     assert str(result.exception) == (
         "no shipped model has 'no-such-model' in its name, model, provider or licence"

@@ -6,16 +6,14 @@ import re
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from mmconv.benchmarks.options import describe
 from mmconv.benchmarks.registry import TITLES
-from mmconv.cli import commands
+from tests.mmconv.processes import succeed, typed
 
 
 def message(benchmark: str) -> str:
-    result = CliRunner().invoke(commands, ["options", benchmark])
-    assert result.exit_code == 0, result.output
+    result = succeed("options", benchmark)
     return result.output
 
 
@@ -100,6 +98,6 @@ def test_what_has_no_options_to_list_is_told(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("models.yaml").write_text("models: {candidate: fake/echo}\n")
-    result = CliRunner().invoke(commands, ["options", target])
+    result = typed("options", target)
     assert result.exit_code != 0
     assert message in str(result.exception) + result.output

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from mmconv.core.errors import MmconvError
 from mmconv.report.writing import OrderedLines
 from tests.drawn_data import write_scenes
 from tests.mmconv.benchmarks.few_records import DATA as RECORDS
-from tests.mmconv.processes import typed
+from tests.mmconv.processes import succeed, typed
 from tests.mmconv.store.conftest import small_disk
 
 DATA = ("convbench", "--data", "data/data.jsonl", "--images", "data/images")
@@ -29,12 +28,11 @@ WAYS = pytest.mark.parametrize("way", [("check",), ("run", "--dry-run"), ("run",
 
 
 @pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of the test's own as the working directory."""
     write_scenes(tmp_path / "data", 3)
     monkeypatch.chdir(tmp_path)
-    yield tmp_path
-    monkeypatch.undo()  # before the folder goes: commands may have left it
+    return tmp_path
 
 
 def refused(*arguments: str) -> str:
@@ -66,7 +64,7 @@ class TestSight:
         roles = ("--candidate", "fake/echo", "--judge", "judge.yaml")
         message = refused("run", *DATA, *roles, "--judge-sees-image")
         assert message.startswith("judge (judge): its model file says")
-        assert typed("run", *DATA, *roles).exit_code == 0
+        succeed("run", *DATA, *roles)
 
     def test_of_the_demo_before_the_store_knows_of_a_run(self) -> None:
         message = refused("demo", "--limit", "1", "--candidate", "qwen2.5-7b")
@@ -77,7 +75,7 @@ class TestSight:
             assert store.execute("SELECT count(*) FROM runs").fetchone() == (0,)
 
     def test_what_is_not_known_goes_on(self) -> None:
-        assert typed("check", *DATA, *FAKES).exit_code == 0
+        succeed("check", *DATA, *FAKES)
 
 
 class TestOfflineJudges:
@@ -104,7 +102,7 @@ class TestOfflineJudges:
     def test_it_judges_convbench_and_answers_nothing_there(self) -> None:
         message = refused("run", *DATA, "--candidate", OVERLAP, "--judge", "fake/judge")
         assert message.startswith("candidate (")
-        assert typed("check", *DATA, "--candidate", "fake/echo", "--judge", OVERLAP).exit_code == 0
+        succeed("check", *DATA, "--candidate", "fake/echo", "--judge", OVERLAP)
 
 
 class TestRoles:
@@ -166,7 +164,7 @@ class TestStore:
         ],
     )
     def test_that_of_the_runs_is_made(self, store: tuple[str, ...]) -> None:
-        assert typed("check", *DATA, *FAKES, "--out", "new/runs", *store).exit_code == 0
+        succeed("check", *DATA, *FAKES, "--out", "new/runs", *store)
 
 
 class TestFullDisk:
@@ -176,8 +174,7 @@ class TestFullDisk:
         with small_disk():
             message = refused("run", *DATA, *FAKES, "--trials", "20")
         assert "the store runs/store.sqlite fails: database or disk is full" in message
-        again = typed("run", *DATA, *FAKES, "--trials", "20")
-        assert again.exit_code == 0
+        again = succeed("run", *DATA, *FAKES, "--trials", "20")
         assert "Traceback" not in again.output
 
     def test_of_the_run(self, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -187,7 +184,7 @@ class TestFullDisk:
             message = refused("run", *DATA, *FAKES)
         assert message.startswith("cannot write into runs/convbench-echo-")
         assert "No space left on device; earlier replies are cached: make room" in message
-        assert typed("run", *DATA, *FAKES).exit_code == 0
+        succeed("run", *DATA, *FAKES)
 
 
 class TestClosedFolder:
@@ -195,7 +192,7 @@ class TestClosedFolder:
 
     @pytest.fixture
     def folder(self) -> Path:
-        assert typed("run", *DATA, *FAKES).exit_code == 0
+        succeed("run", *DATA, *FAKES)
         [found] = Path("runs").glob("convbench-*")
         return found
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import orjson
@@ -15,20 +14,18 @@ from click.testing import Result
 from mmconv.core.errors import ConfigError, DataError, StoreError
 from tests.drawn_data import write_scenes
 from tests.mmconv.benchmarks.mtbench101 import dialogues as mtbench101
-from tests.mmconv.processes import typed
+from tests.mmconv.processes import succeed, typed
 
 ROWS = 3
 FAKES = ("--candidate", "fake/echo", "--judge", "fake/judge")
 
 
 @pytest.fixture
-def here(tmp_path: Path) -> Iterator[Path]:
-    """A folder of the test's own as the working directory; commands may leave it."""
-    before = Path.cwd()
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of the test's own as the working directory."""
     write_scenes(tmp_path / "data", ROWS)
-    os.chdir(tmp_path)
-    yield tmp_path
-    os.chdir(before)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
 
 
 def run(*more: str) -> Result:
@@ -87,7 +84,7 @@ def test_a_finished_run_is_shown_and_scored_again_from_another_folder(
     before = {name: (folder / name).read_bytes() for name in ("scores.jsonl", "summary.json")}
     (tmp_path / "elsewhere").mkdir()
     os.chdir(tmp_path / "elsewhere")
-    assert typed("score", str(folder)).exit_code == 0
+    succeed("score", str(folder))
     assert {name: (folder / name).read_bytes() for name in before} == before
     assert not list((tmp_path / "elsewhere").iterdir())
     shown = typed("show", str(folder), "2", "--condition", "perception").output
@@ -183,12 +180,10 @@ def test_trials_repeat_every_sample(here: Path) -> None:
 
 def test_generating_only_needs_no_judge(here: Path) -> None:
     data = ("--data", "data/data.jsonl", "--images", "data/images")
-    result = typed("run", "convbench", *data, "--candidate", "fake/echo", "--no-judge")
-    assert result.exit_code == 0, result.output
+    result = succeed("run", "convbench", *data, "--candidate", "fake/echo", "--no-judge")
     assert "How the answers of echo ended" in result.output
     judged = ("--set", "sampling.judge.max_tokens=9", "--no-judge")
-    again = typed("run", "convbench", *data, *FAKES, *judged)
-    assert again.exit_code == 0, again.output
+    succeed("run", "convbench", *data, *FAKES, *judged)
     [folder] = (here / "runs").glob("convbench-*")
     assert "judge" not in orjson.loads((folder / "manifest.json").read_bytes())["models"]
 
@@ -213,4 +208,4 @@ def test_verdicts_that_cannot_be_read_are_counted_by_verdict(here: Path) -> None
     )
     assert f"{message}: 1.0%)" in result.output
     just_enough = str(unread / len(parses))
-    assert typed(*arguments, *high, "--max-failures", just_enough).exit_code == 0
+    succeed(*arguments, *high, "--max-failures", just_enough)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -27,7 +26,7 @@ from mmconv.core.types import (
     Text,
 )
 from tests.drawn_data import write_scenes
-from tests.mmconv.processes import typed
+from tests.mmconv.processes import succeed, typed
 
 PICTURE = Image(sha256="ab" * 32, media_type="image/png", width=1000, height=750)
 CALL = Call(id="turn_1", model="candidate", messages=(Message(role="user", parts=(PICTURE,)),))
@@ -134,22 +133,17 @@ def test_messages_are_printed_where_nothing_writes_them() -> None:
 
 
 @pytest.fixture
-def here(tmp_path: Path) -> Iterator[Path]:
-    """A folder with two drawn pictures as the working directory; commands may leave it."""
-    before = Path.cwd()
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with two drawn pictures as the working directory."""
     write_scenes(tmp_path / "data", 2)
-    os.chdir(tmp_path)
-    yield tmp_path
-    os.chdir(before)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
 
 
 def run(candidate: str, *options: str) -> None:
     data = ("--data", "data/data.jsonl", "--images", "data/images", "--limit", "1", "--no-page")
     short = ("--set", "sampling.candidate.max_tokens=4", "--conditions", "free")
-    done = typed(
-        "run", "convbench", *data, "--candidate", candidate, *short, "--no-judge", *options
-    )
-    assert done.exit_code == 0, done.output
+    succeed("run", "convbench", *data, "--candidate", candidate, *short, "--no-judge", *options)
 
 
 def test_of_other_providers_it_says_that_it_does_not_know(here: Path) -> None:

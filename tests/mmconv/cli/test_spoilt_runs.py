@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,6 +14,7 @@ import pytest
 
 from mmconv.cli import main
 from tests.drawn_data import write_scenes
+from tests.mmconv.processes import succeed
 
 RUN = (
     *("run", "convbench", "--data", "data/data.jsonl", "--images", "data/images"),
@@ -42,35 +43,25 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with data, and with the runs of two models over them."""
     here = tmp_path_factory.mktemp("made")
     write_scenes(here / "data", 2)
-    before = Path.cwd()
-    os.chdir(here)
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(here)
         for more in ((), ("--set", "models.candidate=fake/judge")):
-            with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as ended:
-                patch.setattr(sys, "argv", ["mmconv", *RUN, *more])
-                main()
-            assert not ended.value.code
-    finally:
-        os.chdir(before)
+            succeed(*RUN, *more)
     return here
 
 
 @pytest.fixture
-def here(made: Path, tmp_path: Path) -> Iterator[Path]:
+def here(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The same under a folder of the test's own, which is the working directory."""
     shutil.copytree(made, tmp_path / "copy")
-    before = Path.cwd()
-    os.chdir(tmp_path / "copy")
+    monkeypatch.chdir(tmp_path / "copy")
     for spec in Path("runs").glob("*/spec.json"):
         change(spec, store=str(Path("runs/store.sqlite").absolute()), started_in=str(Path.cwd()))
-    yield tmp_path / "copy"
-    os.chdir(before)
+    return tmp_path / "copy"
 
 
 @pytest.fixture
-def typed(
-    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Iterator[Type]:
+def typed(here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Type:
     """Type a command as a user does; it may go to another folder."""
 
     def type_(*arguments: object) -> Typed:
@@ -80,7 +71,7 @@ def typed(
             main()
         return Typed(ended.value.code, *capsys.readouterr())
 
-    yield type_
+    return type_
 
 
 @pytest.fixture

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import re
 import socket
-from collections.abc import Iterator
 from pathlib import Path
 
 import orjson
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from mmconv.cli import commands
 from mmconv.cli.shared.costs import Budget
 from mmconv.core.config import ModelSpec, PriceSpec, RunSpec
 from mmconv.core.errors import ConfigError
 from mmconv.core.run_stats import ModelStats, RunStats, Tokens
 from tests.drawn_data import write_scenes
+from tests.mmconv.processes import typed
 from tests.mock_server import mock_server
 
 ROWS = 8
@@ -28,23 +26,20 @@ FAKE_JUDGE = ("--judge", "fake/judge")
 
 
 @pytest.fixture(autouse=True)
-def here(tmp_path: Path) -> Iterator[Path]:
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder of the test's own as the working directory, with data and models."""
-    before = Path.cwd()
     write_scenes(tmp_path / "data", ROWS)
     for name in ("echo", "judge"):
         (tmp_path / f"{name}.yaml").write_text(
             f"provider: fake\nmodel: {name}\nmax_concurrency: 2\n"
             "options: {seconds: 0.01}\nprice: {input: 10, output: 40}\n"
         )
-    os.chdir(tmp_path)
-    yield tmp_path
-    os.chdir(before)
+    monkeypatch.chdir(tmp_path)
 
 
 def run(*more: str) -> Result:
     data = ("--data", "data/data.jsonl", "--images", "data/images")
-    return CliRunner().invoke(commands, ["run", "convbench", *data, "--no-page", *more])
+    return typed("run", "convbench", *data, "--no-page", *more)
 
 
 def served(url: str) -> str:

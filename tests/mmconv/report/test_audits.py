@@ -7,15 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 from mmconv.benchmarks.registry import AUDIT
-from mmconv.cli import commands
 from mmconv.core.config import ModelSpec, RunSpec
 from mmconv.core.errors import ConfigError
 from mmconv.engine.run import Place, Result, open_evaluation, read_run
 from mmconv.report.audits import CARD, CITED
 from tests.drawn_data import write_scenes
+from tests.mmconv.processes import succeed
 from tests.mmconv.report.runs import ALPHA, evaluate
 
 PLANTED = "tests.mmconv.benchmarks.audit.planted_judge"
@@ -102,6 +101,5 @@ def test_the_report_of_a_finished_run_takes_an_audit(tmp_path: Path) -> None:
     models = {"candidate": ALPHA, "judge": model}
     spec = RunSpec(benchmark="convbench", options=options_of(tmp_path), models=models)
     folder = asyncio.run(evaluate(spec, tmp_path / "runs")).folder
-    done = CliRunner().invoke(commands, ["report", str(folder), "--audit", str(card)])
-    assert done.exit_code == 0, done.output
+    succeed("report", str(folder), "--audit", str(card))
     assert "by controls, not by people" in (folder / "report.html").read_text(encoding="utf-8")

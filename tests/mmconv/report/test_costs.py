@@ -11,7 +11,7 @@ import pytest
 from mmconv.core.config import ModelSpec, RunSpec
 from mmconv.core.plans import Plan
 from mmconv.core.run_stats import ModelStats, RunStats, Tokens
-from mmconv.core.types import Call, Image, Message, Ref, Reply, Sampling, Text
+from mmconv.core.types import Call, Image, Part, Ref, Reply, Sampling
 from mmconv.report.costs import ANSWER_TOKENS, Forecast, cost, session_cost
 from tests.messages import user
 
@@ -35,16 +35,18 @@ def test_tokens_from_the_servers_cache_have_their_own_price(
     assert cost(priced(**price), Tokens(input=10**6, cached=800_000)) == pytest.approx(dollars)
 
 
+def paid(counts: ModelStats, **price: float) -> float | None:
+    """What a session has cost whose candidate has this price."""
+    spec = RunSpec(benchmark="convbench", models={"candidate": priced(**price)})
+    return session_cost(spec, RunStats(models={"candidate": counts}))
+
+
 def test_a_session_pays_for_what_it_requested() -> None:
     reply = Reply(text="a", input_tokens=1_000_000, output_tokens=0, cached_tokens=800_000)
     counts = ModelStats()
     counts.count(reply, cached=False)
     counts.count(reply, cached=True)
-    stats = RunStats()
-    stats.models["candidate"] = counts
-    model = priced(input=2, output=8, cached_input=0.5)
-    spec = RunSpec(benchmark="convbench", models={"candidate": model})
-    assert session_cost(spec, stats) == pytest.approx(0.8)
+    assert paid(counts, input=2, output=8, cached_input=0.5) == pytest.approx(0.8)
     assert (counts.session.cached, counts.total.cached) == (800_000, 1_600_000)
 
 
@@ -54,16 +56,29 @@ def test_replies_from_batches_cost_half_and_live_ones_their_price() -> None:
     counts.count(reply, cached=False)
     counts.count(replace(reply, batched=True), cached=False)
     counts.count(replace(reply, batched=True), cached=True)
-    stats = RunStats()
-    stats.models["candidate"] = counts
-    model = priced(input=2, output=10, cached_input=1)
-    spec = RunSpec(benchmark="convbench", models={"candidate": model})
     live = 0.5 * 2 + 0.5 * 1 + 0.1 * 10
-    assert session_cost(spec, stats) == pytest.approx(1.5 * live)
+    assert paid(counts, input=2, output=10, cached_input=1) == pytest.approx(1.5 * live)
     assert counts.total.batched_input == 2 * counts.session.batched_input == 2_000_000
 
 
 SPEC = RunSpec(benchmark="b", models={"judge": ModelSpec(provider="fake", model="judge")})
+
+
+def call(name: str, *parts: str | Part, **options: Any) -> Call:
+    return Call(id=name, model="judge", messages=(user(*parts),), **options)
+
+
+def plan(*calls: Call) -> Plan:
+    return Plan(order=0, sample="1", condition="free", calls=calls)
+
+
+def estimated(
+    plan: Plan, replies: Mapping[str, Reply] | None = None, spec: RunSpec = SPEC
+) -> dict[str, Any]:
+    """The row of the judge."""
+    forecast = Forecast(spec)
+    forecast.add(plan, replies or {})
+    return {name: cell.value for name, cell in forecast.table.rows["judge"].items()}
 
 
 @pytest.mark.parametrize(
@@ -73,22 +88,10 @@ SPEC = RunSpec(benchmark="b", models={"judge": ModelSpec(provider="fake", model=
 def test_an_answer_is_as_long_as_its_call_tells(
     expected: float | None, limit: int, tokens: float
 ) -> None:
-    asked = user("Why?")
-    first = Call(
-        id="first",
-        model="judge",
-        messages=(asked,),
-        sampling=Sampling(max_tokens=limit),
-        expected_tokens=expected,
-    )
-    second = Call(
-        id="second",
-        model="judge",
-        messages=(user(Ref(call="first")),),
-        sampling=Sampling(max_tokens=1),
-    )
-    plan = Plan(order=0, sample="1", condition="free", calls=(first, second))
-    row = estimated(plan, {})
+    bounded = Sampling(max_tokens=limit)
+    first = call("first", "Why?", sampling=bounded, expected_tokens=expected)
+    second = call("second", Ref(call="first"), sampling=Sampling(max_tokens=1))
+    row = estimated(plan(first, second))
     assert row["output tokens"] == tokens + 1
     assert row["input tokens"] == 1 + tokens
 
@@ -103,12 +106,10 @@ def test_a_role_may_bound_its_answers(
     spec = RunSpec.model_validate(
         {"benchmark": "b", "models": {"judge": model}, "sampling": {"judge": bound(of_run)}}
     )
-    asked = user("Why?")
-    calls = (Call(id="only", model="judge", messages=(asked,)),)
-    plan = Plan(order=0, sample="1", condition="free", calls=calls)
-    row = estimated(plan, {}, spec)
+    asked = plan(call("only", "Why?"))
+    row = estimated(asked, spec=spec)
     assert (row["output tokens"], row["at most"]) == (tokens, tokens)
-    free = estimated(plan, {})
+    free = estimated(asked)
     assert (free["output tokens"], free["at most"]) == (ANSWER_TOKENS, Sampling().max_tokens)
 
 
@@ -117,50 +118,32 @@ def bound(tokens: int | None) -> dict[str, int]:
 
 
 def test_calls_that_the_store_holds_are_told_and_cost_nothing() -> None:
-    def call(name: str, *parts: Text | Ref, **options: Any) -> Call:
-        return Call(
-            id=name, model="judge", messages=(Message(role="user", parts=parts),), **options
-        )
-
-    first, second = call("first", Text(text="Why?")), call("second", Text(text="Why not?"))
+    first, second = call("first", "Why?"), call("second", "Why not?")
     third = call("third", Ref(call="first"))
     both = (Ref(call="first"),), (Ref(call="second"),)
     fourth = call("fourth", *both[0], *both[1], compares=both)
-    plan = Plan(order=0, sample="1", condition="free", calls=(first, second, third, fourth))
-    before = estimated(plan, {})
+    asked = plan(first, second, third, fourth)
+    before = estimated(asked)
     assert (before["calls"], before["cached"], before["to request"]) == (4, 0, 4)
     one = {"first": Reply(text="w" * 40)}
-    row = estimated(plan, one)
+    row = estimated(asked, one)
     assert (row["calls"], row["cached"], row["to request"]) == (4, 1, 3)
     assert row["output tokens"] == 3 * ANSWER_TOKENS
     assert row["input tokens"] == 2 + 10 + (10 + ANSWER_TOKENS)
-    alike = estimated(plan, one | {"second": Reply(text="w" * 40)})
+    alike = estimated(asked, one | {"second": Reply(text="w" * 40)})
     assert (alike["calls"], alike["cached"], alike["to request"]) == (3, 2, 1)
+
+
+GUESS = "sent to the judge: one for 750 pixels, a guess"
 
 
 @pytest.mark.parametrize(
     ("fields", "tokens", "note"),
     [
-        (
-            {},
-            16_000,
-            "a guess (its model file has no about.image_tokens).",
-        ),
-        (
-            {"options": {"max_side": 1000}},
-            1000,
-            "sent to the judge: one for 750 pixels, a guess",
-        ),
-        (
-            {"options": {"max_pixels": 120_000}},
-            160,
-            "sent to the judge: one for 750 pixels, a guess",
-        ),
-        (
-            {"options": {"min_pixels": 48_000_000}},
-            64_000,
-            "sent to the judge: one for 750 pixels, a guess",
-        ),
+        ({}, 16_000, "a guess (its model file has no about.image_tokens)."),
+        ({"options": {"max_side": 1000}}, 1000, GUESS),
+        ({"options": {"max_pixels": 120_000}}, 160, GUESS),
+        ({"options": {"min_pixels": 48_000_000}}, 64_000, GUESS),
         (
             {"about": {"image_tokens": {"patch": 28}}, "options": {"max_side": 280}},
             80,
@@ -175,16 +158,7 @@ def test_an_image_counts_in_the_size_that_is_sent_by_its_models_own_rule(
     judge = {"provider": "fake", "model": "judge", **fields}
     spec = RunSpec.model_validate({"benchmark": "b", "models": {"judge": judge}})
     large = Image(sha256="0" * 64, media_type="image/jpeg", width=4000, height=3000)
-    asked = user(large, "Why?")
-    calls = (Call(id="only", model="judge", messages=(asked,)),)
     forecast = Forecast(spec)
-    forecast.add(Plan(order=0, sample="1", condition="free", calls=calls), {})
+    forecast.add(plan(call("only", large, "Why?")), {})
     assert forecast.table.rows["judge"]["input tokens"].value == tokens + 1
     assert any(note in each for each in forecast.table.notes)
-
-
-def estimated(plan: Plan, replies: Mapping[str, Reply], spec: RunSpec = SPEC) -> dict[str, Any]:
-    """The row of the judge."""
-    forecast = Forecast(spec)
-    forecast.add(plan, replies)
-    return {name: cell.value for name, cell in forecast.table.rows["judge"].items()}

@@ -14,12 +14,10 @@ from typing import Any
 
 import pyarrow
 import pytest
-from click.testing import CliRunner
 from pyarrow import parquet
 
 from judges.parsers import rating
 from mmconv.benchmarks.registry import TITLES
-from mmconv.cli import commands
 from mmconv.core.config import ModelSpec
 from mmconv.core.errors import DataError
 from mmconv.core.plans import Finished, Plan
@@ -27,6 +25,7 @@ from mmconv.core.types import Call, Failure, Outcome, Reply
 from mmconv.report.writing import RunFolder, ordered_lines, write_parquet
 from mmconv.run_folder.layout import PAGE, REPORT
 from mmconv.run_folder.saved_run import read_finished, read_tables
+from tests.mmconv.processes import typed
 from tests.mmconv.report.runs import SIZE, make_run
 
 READABLE = Reply(text="Good. Rating: [[7]]")
@@ -100,7 +99,7 @@ def test_that_answers_are_not_the_model_s_is_told_wherever_numbers_are(tmp_path:
     assert report.index("- **warning**: More than 1 %") < report.index(note) < report.index("S1")
     page = (folder / PAGE).read_text(encoding="utf-8").replace("\N{NO-BREAK SPACE}", " ")
     assert page.index(note) < page.index('<section id="headline"')
-    printed = CliRunner().invoke(commands, ["score", str(folder)]).stderr
+    printed = typed("score", str(folder)).stderr
     assert any(line.startswith("WARNING: ") and note in line for line in printed.splitlines())
 
 

@@ -17,6 +17,7 @@ from mmconv.core.types import Reply
 from model_zoo.simulated.fake import FakeBackend
 from tests.drawn_data import write_scenes
 from tests.images.pictures import encode, halves
+from tests.mmconv.service import run_settings
 from tests.mmconv.service.conftest import Serve, Served
 from tests.mmconv.service.dialogue_samples import TURNS
 from tests.mmconv.service.run_settings import until
@@ -59,12 +60,8 @@ async def post(served: Served, **fields: Any) -> Any:
 
 async def ended(served: Served, place: str) -> Any:
     """The job at this address when it is no longer under way."""
-    for _ in range(400):
-        found = (await served.client.get(place)).json()
-        if found["state"] not in ("queued", "running"):
-            return found
-        await asyncio.sleep(0.05)
-    raise AssertionError(f"{place} did not end")
+    _, _, kind, name = place.split("/")
+    return await run_settings.ended(served.client, name, kind=kind)
 
 
 async def test_it_is_asked_once(talking: Served) -> None:

@@ -22,16 +22,22 @@ def new(name: str, owner: str = "ann", **fields: str) -> NewJob:
     return NewJob(id=name, kind="run", owner=owner, spec=f'{{"name": "{name}"}}', **fields)
 
 
-async def state(queue: Queue, name: str) -> str:
-    job = await queue.get(name)
+def there(job: Job | None) -> Job:
     assert job is not None
-    return job.state
+    return job
+
+
+async def get(queue: Queue, name: str) -> Job:
+    return there(await queue.get(name))
 
 
 async def take(queue: Queue, worker: str) -> Job:
-    job = await queue.take(worker, KINDS)
-    assert job is not None
-    return job
+    return there(await queue.take(worker, KINDS))
+
+
+async def submit(queue: Queue, job: NewJob, *, for_others: bool = False) -> tuple[str, Job]:
+    submitted = await queue.submit(job, for_others=for_others)
+    return submitted.admission, there(submitted.job)
 
 
 def expire(url: str) -> None:
@@ -43,22 +49,17 @@ def expire(url: str) -> None:
 
 
 async def test_a_job_is_queued_taken_and_done(queue: Queue) -> None:
-    submitted = await queue.submit(new("a", benchmark="convbench", model="tiny"))
-    assert submitted.admission == "new"
-    assert submitted.job is not None
-    assert (submitted.job.state, submitted.job.started) == ("queued", None)
+    admission, job = await submit(queue, new("a", benchmark="convbench", model="tiny"))
+    assert (admission, job.state, job.started) == ("new", "queued", None)
     held = await take(queue, "one")
     assert (held.id, held.spec, held.state) == ("a", '{"name": "a"}', "running")
     assert held.started is not None
     assert held.started >= held.created
     result = {"finished": 3, "text": "any \x00 sign"}
     assert await queue.renew("a", "one", result, advanced=True) == "held"
-    running = await queue.get("a")
-    assert running is not None
-    assert running.progress == result
+    assert (await get(queue, "a")).progress == result
     assert await queue.finish("a", "one", Ending(state="done", progress={"finished": 4}))
-    done = await queue.get("a")
-    assert done is not None
+    done = await get(queue, "a")
     assert (done.state, done.worker, done.progress) == ("done", None, {"finished": 4})
     assert done.ended is not None
     assert await queue.take("one", KINDS) is None
@@ -70,9 +71,8 @@ async def test_submitting_again_finds_the_job(queue: Queue) -> None:
     await take(queue, "one")
     assert (await queue.submit(new("a"))).admission == "known"
     await queue.finish("a", "one", Ending(state="done"))
-    again = await queue.submit(new("a"))
-    assert again.job is not None
-    assert (again.admission, again.job.state) == ("known", "done")
+    admission, job = await submit(queue, new("a"))
+    assert (admission, job.state) == ("known", "done")
 
 
 async def test_what_another_owner_stopped_is_resumed_for_others_only_on_purpose(
@@ -80,12 +80,10 @@ async def test_what_another_owner_stopped_is_resumed_for_others_only_on_purpose(
 ) -> None:
     await queue.submit(new("a"))
     await queue.stop("a")
-    refused = await queue.submit(new("a", "bob"))
-    assert refused.job is not None
-    assert (refused.admission, refused.job.state) == ("not_owned", "stopped")
-    resumed = await queue.submit(new("a", "bob"), for_others=True)
-    assert resumed.job is not None
-    assert (resumed.admission, resumed.job.owner) == ("resumed", "ann")
+    admission, job = await submit(queue, new("a", "bob"))
+    assert (admission, job.state) == ("not_owned", "stopped")
+    admission, job = await submit(queue, new("a", "bob"), for_others=True)
+    assert (admission, job.owner) == ("resumed", "ann")
 
 
 @pytest.mark.parametrize(
@@ -95,9 +93,8 @@ async def test_what_did_not_go_well_is_queued_again(queue: Queue, ending: Ending
     await queue.submit(new("a"))
     await take(queue, "one")
     await queue.finish("a", "one", ending)
-    again = await queue.submit(new("a"))
-    assert again.job is not None
-    assert (again.admission, again.job.state, again.job.error) == ("resumed", "queued", None)
+    admission, job = await submit(queue, new("a"))
+    assert (admission, job.state, job.error) == ("resumed", "queued", None)
     assert (await take(queue, "two")).id == "a"
 
 
@@ -107,8 +104,7 @@ async def test_what_was_finished_stays_where_a_later_session_fails(queue: Queue)
         assert (await queue.submit(new("a"), afresh=True)).admission in ("known", "resumed")
         await take(queue, "one")
         await queue.finish("a", "one", ending)
-    job = await queue.get("a")
-    assert job is not None
+    job = await get(queue, "a")
     assert (job.state, job.result, job.error) == ("failed", "{}", "away")
 
 
@@ -146,12 +142,10 @@ async def test_a_job_is_removed_with_its_keys_and_what_it_left(queue: Queue) -> 
     def clear(job: Job, others: Iterable[Job]) -> None:
         cleared.append((job.id, sorted(each.id for each in others)))
 
-    waiting = await queue.remove("a", clear)
-    assert waiting is not None
+    waiting = there(await queue.remove("a", clear))
     assert (waiting.is_active, cleared) == (True, [])
     await queue.stop("a")
-    removed = await queue.remove("a", clear)
-    assert removed is not None
+    removed = there(await queue.remove("a", clear))
     assert (removed.state, cleared) == ("stopped", [("a", ["b", "c"])])
     assert await queue.get("a") is None
     assert (await queue.submit(new("e"), key="ka")).admission == "new"
@@ -167,7 +161,7 @@ async def test_a_job_stays_whose_remains_cannot_be_cleared(queue: Queue) -> None
 
     with pytest.raises(OSError, match="no such disk"):
         await queue.remove("a", fail)
-    assert await state(queue, "a") == "stopped"
+    assert (await get(queue, "a")).state == "stopped"
     assert (await queue.submit(new("b"), key="k")).admission == "key_reused"
 
 
@@ -263,8 +257,7 @@ async def test_a_job_that_ends_its_workers_is_given_up(queue: Queue, url: str) -
         await take(queue, f"worker{start}")
         expire(url)
     assert await queue.take("one", KINDS) is None
-    job = await queue.get("a")
-    assert job is not None
+    job = await get(queue, "a")
     assert (job.state, job.worker) == ("failed", None)
     assert "without a new reply" in str(job.error)
 
@@ -282,20 +275,14 @@ async def test_stopping_what_waits_and_what_runs(queue: Queue) -> None:
     await queue.submit(new("a"))
     await queue.submit(new("b"))
     await take(queue, "one")
-    running, waiting = await queue.stop("a"), await queue.stop("b")
-    assert running is not None
-    assert waiting is not None
+    running, waiting = there(await queue.stop("a")), there(await queue.stop("b"))
     assert (running.state, running.stopping) == ("running", True)
     assert (waiting.state, waiting.stopping) == ("stopped", False)
     assert await queue.renew("a", "one", {}, advanced=True) == "stop"
     await queue.give_back("a", "one", {"finished": 1})
-    stopped = await queue.stop("a")
-    assert stopped is not None
-    assert (stopped.state, stopped.stopping, stopped.progress) == (
-        "stopped",
-        False,
-        {"finished": 1},
-    )
+    stopped = there(await queue.stop("a"))
+    assert (stopped.state, stopped.stopping) == ("stopped", False)
+    assert stopped.progress == {"finished": 1}
     assert await queue.take("one", KINDS) is None
     assert await queue.stop("no such job") is None
 
@@ -311,12 +298,11 @@ async def test_resumed_while_it_stops(queue: Queue) -> None:
     await queue.submit(new("a"))
     await take(queue, "one")
     await queue.stop("a")
-    again = await queue.submit(new("a"))
-    assert again.job is not None
-    assert (again.admission, again.job.state, again.job.stopping) == ("resumed", "running", False)
+    admission, job = await submit(queue, new("a"))
+    assert (admission, job.state, job.stopping) == ("resumed", "running", False)
     assert await queue.take("two", KINDS) is None
     await queue.give_back("a", "one", {})
-    assert await state(queue, "a") == "queued"
+    assert (await get(queue, "a")).state == "queued"
 
 
 async def test_what_a_worker_gives_back_is_queued(queue: Queue) -> None:
@@ -334,7 +320,7 @@ async def test_a_job_whose_worker_died_while_it_was_stopping_is_stopped(
     await queue.stop("a")
     expire(url)
     assert await queue.take("one", KINDS) is None
-    assert await state(queue, "a") == "stopped"
+    assert (await get(queue, "a")).state == "stopped"
 
 
 async def test_lists_have_pages_and_filters(queue: Queue) -> None:
@@ -350,10 +336,7 @@ async def test_lists_have_pages_and_filters(queue: Queue) -> None:
         await queue.page(each)
         for each in (Filter(owner="ann"), Filter(benchmark="b0", state="queued"), Filter(kind="x"))
     ]
-    assert [[job.id for job in jobs] for jobs in chosen] == [
-        ["job3", "job1"],
-        ["job3", "job0"],
-        [],
-    ]
+    listed = [[job.id for job in jobs] for jobs in chosen]
+    assert listed == [["job3", "job1"], ["job3", "job0"], []]
     with pytest.raises(KeyError):
         await queue.page(Filter(), after="gone")

@@ -9,7 +9,6 @@ from typing import Any
 
 import openpyxl
 import pytest
-from click.testing import CliRunner
 
 from images import ImageStore
 from mmconv.benchmarks.base import (
@@ -21,13 +20,13 @@ from mmconv.benchmarks.base import (
     Results,
     Sample,
 )
-from mmconv.cli import commands
 from mmconv.core.errors import ConfigError, DataError
 from mmconv.core.keys import hash_bytes, hash_file
 from mmconv.core.turns import Turn, chain
 from mmconv.core.types import UNASKED, Call, Image, Sampling, Score, Skipped, Text
 from tests.example_benchmark import Riddles
 from tests.mmconv.benchmarks.base.own import build, write
+from tests.mmconv.processes import typed
 from tests.pictures import picture
 
 
@@ -164,13 +163,10 @@ class Desk:
         return caught.value
 
     def type(self, command: str, *more: str) -> str:
-        result = CliRunner().invoke(
-            commands,
-            [
-                *(command, f"{__name__}:Albums", "--data", str(self.data)),
-                *("--images", str(self.images), "--candidate", "fake/echo"),
-                *("--out", str(self.data.parent / "runs"), *more),
-            ],
+        result = typed(
+            *(command, f"{__name__}:Albums", "--data", str(self.data)),
+            *("--images", str(self.images), "--candidate", "fake/echo"),
+            *("--out", str(self.data.parent / "runs"), *more),
         )
         if result.exception is not None:
             raise result.exception
@@ -320,12 +316,12 @@ def test_the_folder_of_images_must_exist(desk: Desk, images: str | None, problem
 
 
 def test_options_list_the_folder_of_images_if_samples_have_any() -> None:
-    listed = CliRunner().invoke(commands, ["options", f"{__name__}:Albums"]).output
+    listed = typed("options", f"{__name__}:Albums").output
     assert "The folder of the images; a .parquet file may hold them itself." in " ".join(
         listed.split()
     )
     assert "records need id, question, picture." in " ".join(listed.split())
-    other = CliRunner().invoke(commands, ["options", "tests.example_benchmark:Riddles"]).output
+    other = typed("options", "tests.example_benchmark:Riddles").output
     assert "--images" not in other
 
 

@@ -7,10 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 from mmconv.benchmarks.base.judges import _tabulate_judges, combine_judges
-from mmconv.cli import commands
 from mmconv.cli.shared.options import read_spec
 from mmconv.core.config import ModelSpec, RunSpec
 from mmconv.core.errors import ConfigError
@@ -18,6 +16,7 @@ from mmconv.core.types import Axis, Cell, Score, Table
 from mmconv.report.comparison.differences import compare
 from mmconv.run_folder.saved_run import read_lines
 from tests.drawn_data import write_scenes
+from tests.mmconv.processes import typed
 from tests.mmconv.report.runs import evaluate
 
 CANDIDATE = {"provider": "simulated", "model": "candidate", "options": {"perception": 0.4}}
@@ -115,7 +114,7 @@ def test_the_command_line_lists_judges(tmp_path: Path) -> None:
     data, images = write_scenes(tmp_path, 2)
     command = ["check", "convbench", "--data", str(data), "--images", str(images)]
     command += ["--out", str(tmp_path / "runs"), "--candidate", "fake/echo"]
-    checked = CliRunner().invoke(commands, [*command, "--judge", "fake/judge,fake/echo"])
+    checked = typed(*command, "--judge", "fake/judge,fake/echo")
     assert "judge: judge (fake)" in checked.output
     assert "judge_2: echo (fake)" in checked.output
 

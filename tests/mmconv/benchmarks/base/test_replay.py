@@ -6,15 +6,14 @@ from pathlib import Path
 
 import orjson
 import pytest
-from click.testing import CliRunner
 
 from mmconv.benchmarks.base.replay import Rescoring, as_published
-from mmconv.cli import commands
 from mmconv.core.errors import ConfigError
 from mmconv.core.types import Cell, Table
 from mmconv.stats import INTERVALS
 from tests.drawn_data import write_scenes
 from tests.mmconv.benchmarks.base.own import write
+from tests.mmconv.processes import typed
 
 
 @pytest.mark.parametrize(
@@ -60,7 +59,7 @@ def test_what_the_brackets_hold_is_told_where_there_are_any(
 
 def run(folder: Path, benchmark: str, *more: str) -> None:
     arguments = ["run", benchmark, "--out", str(folder / "runs"), "--no-page", "--candidate"]
-    result = CliRunner().invoke(commands, [*arguments, "reference", *more])
+    result = typed(*arguments, "reference", *more)
     if result.exception is not None:
         raise result.exception
 

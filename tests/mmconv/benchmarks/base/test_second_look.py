@@ -7,15 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import orjson
-from click.testing import CliRunner
 
-from mmconv.cli import commands
 from mmconv.core.config import ModelSpec, RunSpec
 from mmconv.core.protocols import ImageSource
 from mmconv.core.types import Cell, Message, Reply, Sampling, Table
 from mmconv.report.comparison.differences import compare
 from mmconv.report.comparison.leaderboard import make_leaderboard
 from mmconv.run_folder.saved_run import read_tables
+from tests.mmconv.processes import typed
 from tests.mmconv.report.runs import evaluate
 from tests.pictures import picture
 
@@ -113,12 +112,9 @@ async def test_runs_are_compared_and_ranked(tmp_path: Path) -> None:
 
 def test_the_command_line_runs_it(tmp_path: Path) -> None:
     options = write_data(tmp_path)
-    result = CliRunner().invoke(
-        commands,
-        [
-            *("run", BENCHMARK, "--data", options["data"], "--images", options["images"]),
-            *("--candidate", f"{__name__}/every-4", "--out", str(tmp_path / "runs")),
-        ],
+    result = typed(
+        *("run", BENCHMARK, "--data", options["data"], "--images", options["images"]),
+        *("--candidate", f"{__name__}/every-4", "--out", str(tmp_path / "runs")),
     )
     if result.exception is not None:
         raise result.exception

@@ -9,15 +9,14 @@ from typing import Any
 import numpy as np
 import orjson
 import pytest
-from click.testing import CliRunner
 
 from images import ImageStore
 from mmconv.benchmarks.convbench.metrics import OFFICIAL, PAIRWISE
-from mmconv.cli import commands
 from mmconv.core.config import ModelSpec, RunSpec
 from mmconv.core.errors import DataError
 from mmconv.engine.setup import build_benchmark
 from tests.drawn_data import write_scenes
+from tests.mmconv.processes import typed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +33,7 @@ class Desk:
         files = ["--data", str(self.data), "--images", str(self.images)]
         roles = ["--candidate", "fake/echo", "--judge", "fake/judge"]
         notes = ["--annotations", str(self.notes), "--out", str(self.out), "--no-page"]
-        result = CliRunner().invoke(commands, ["run", "convbench", *files, *roles, *notes, *more])
+        result = typed("run", "convbench", *files, *roles, *notes, *more)
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception
         assert result.exit_code == 0, result.output

@@ -45,12 +45,13 @@ class Setting:
 CONTEXT = Setting(official=Convention(denominator=577, rows=3, samples=3))
 
 
-def build_tables(scores: Iterable[Score], setting: Setting) -> list[Table]:
+def build_tables(scores: Iterable[Score], setting: Setting) -> dict[str, Table]:
     context = Context(candidate="cand", judge="judge")
     chosen = options(**setting.options)
     arranged = layouts(chosen, setting.official)
     measured = [*metrics(chosen, setting.official)]
-    return make_tables(arranged, measured, {"cand": ScoreFrame(scores)}, context)
+    made = make_tables(arranged, measured, {"cand": ScoreFrame(scores)}, context)
+    return {table.name: table for table in made}
 
 
 def compared_quantities(frame: ScoreFrame, spec: RunSpec) -> Iterator[Quantity]:
@@ -94,7 +95,7 @@ def scores() -> Iterator[Score]:
 
 @pytest.fixture(scope="module")
 def tables() -> dict[str, Table]:
-    return {table.name: table for table in build_tables(scores(), CONTEXT)}
+    return build_tables(scores(), CONTEXT)
 
 
 def value(table: Table, row: str, column: str) -> float:
@@ -114,6 +115,12 @@ def test_scores_are_means_over_what_is_scored(tables: dict[str, Table]) -> None:
     assert value(table, "S1", PAIRWISE.group.title) == pytest.approx(200 / 3)
 
 
+def won(sample: str, condition: str, turn: int, side: str, value: float | None) -> Score:
+    why = "unparsed" if value is None else None
+    score = Score(sample=sample, condition=condition, metric="win", turn=turn, value=value, why=why)
+    return replace(score, tags={"side": side})
+
+
 def rated(ratings: dict[tuple[str, int, str], float]) -> list[Score]:
     """The scores with other ratings in these conditions, turns and samples."""
     return [
@@ -127,7 +134,7 @@ def rated(ratings: dict[tuple[str, int, str], float]) -> list[Score]:
 def test_r1_and_r2_are_over_the_samples_that_they_count() -> None:
     """S2 is missing in sample 3; whatever its other scores are, it is not part of R1 and R2."""
     given = rated({("free", 1, "3"): 10, ("free", 0, "3"): 1})
-    table = next(table for table in build_tables(given, CONTEXT) if table.name == "scores")
+    table = build_tables(given, CONTEXT)["scores"]
     found = {name: table.rows[name][DIRECT.group.title] for name in ("R1", "R2", "S1")}
     # samples 1 and 2: R2 is 3 and 7, S0 4 and 8
     assert {name: cell.n for name, cell in found.items()} == {"R1": 2, "R2": 2, "S1": 3}
@@ -176,7 +183,7 @@ def test_the_authors_count_what_is_unscored_as_lost(tables: dict[str, Table]) ->
 def test_several_trials_have_several_times_the_constant() -> None:
     again = [replace(score, sample=f"{score.sample}#2") for score in scores()]
     context = replace(CONTEXT, official=replace(CONTEXT.official, trials=2))
-    made = {table.name: table for table in build_tables([*scores(), *again], context)}
+    made = build_tables([*scores(), *again], context)
     assert value(made["scores"], "S1", OFFICIAL) == pytest.approx(100 * 2 / 577)
     assert value(made["deltas"], "S2_hat - S2", OFFICIAL) == pytest.approx(100 * 1 / 577)
     note = "authors (%): wins over 577 in each of 2 trials; what is unscored counts as lost."
@@ -234,7 +241,7 @@ def test_failures_are_laid_where_the_conditions_were_asked_for(
     conditions: tuple[str, ...], levels: set[str]
 ) -> None:
     asked = [score for score in scores() if score.condition in conditions]
-    made = {table.name: table for table in build_tables(asked, CONTEXT)}
+    made = build_tables(asked, CONTEXT)
     rows = made["attribution_net"].rows if "attribution_net" in made else {}
     assert {row.split()[0] for row in rows} == levels
     behind = made["attribution_samples"].rows if levels else {}
@@ -250,7 +257,7 @@ def test_the_failures_that_can_be_followed_are_counted() -> None:
         else score
         for score in scores()
     ]
-    made = {table.name: table for table in build_tables(lost, CONTEXT)}
+    made = build_tables(lost, CONTEXT)
     table = made["attribution_net"]
     assert SCORED in table.notes
     cells = [row[ALL_FAILURES] for row in table.rows.values()]
@@ -264,14 +271,10 @@ def test_the_failures_that_can_be_followed_are_counted() -> None:
         "in the shares": "no: no score with perfect reasoning",
     }
     assert behind["direct/creation/1"]["in the shares"].value == "yes"
-    assert (
-        sum(
-            row["in the shares"].value == "yes"
-            for name, row in behind.items()
-            if name.startswith("direct/creation")
-        )
-        == table.rows["creation failed: due to creation"][ALL_FAILURES].n
-    )
+    shares = [
+        row["in the shares"].value for name, row in behind.items() if "direct/creation" in name
+    ]
+    assert shares.count("yes") == table.rows["creation failed: due to creation"][ALL_FAILURES].n
 
 
 @pytest.mark.parametrize(
@@ -302,7 +305,7 @@ def test_a_net_share_is_told_where_its_interval_tells_something(
             ("perception", place < mended or failed <= place < 60 - spoiled),
         )
     ]
-    made = {table.name: table for table in build_tables(ratings, CONTEXT)}["attribution_net"]
+    made = build_tables(ratings, CONTEXT)["attribution_net"]
     cells = [row[ALL_FAILURES] for row in made.rows.values()]
     assert [cell.n for cell in cells] == [failed, failed]
     for cell in cells:
@@ -322,7 +325,7 @@ def test_an_overall_verdict_lost_with_a_turn_s_is_told_with_what_helps(why: str)
         replace(score, value=None, why=why) if (score.sample, score.turn) == ("1", 0) else score
         for score in scores()
     ]
-    made = {table.name: table for table in build_tables(lost, CONTEXT)}
+    made = build_tables(lost, CONTEXT)
     assert (LOST_TURNS in made["scores"].notes) == (why == "skipped: direct/turn_2")
     assert "option turn_judgements=false" in LOST_TURNS
 
@@ -333,20 +336,13 @@ def test_one_win_in_both_orders_is_no_failure_unless_told(
 ) -> None:
     wins = {"won": (1.0, 1.0), "tie": (1.0, 0.0), "lost": (0.0, 0.0)}
     both = [
-        Score(
-            sample=sample,
-            condition=condition,
-            metric="win",
-            turn=2,
-            tags={"side": side},
-            value=win,
-        )
+        won(sample, condition, 2, side, value)
         for condition in ("free", "perception")
         for sample, pair in wins.items()
-        for side, win in zip("AB", pair, strict=True)
+        for side, value in zip("AB", pair, strict=True)
     ]
     context = replace(CONTEXT, options={"failure_win": failure_win, "order": "both"})
-    made = {table.name: table for table in build_tables(both, context)}
+    made = build_tables(both, context)
     behind = made["attribution_samples"]
     assert {row.split("/")[2] for row in behind.rows} == failed
     counts = {row[PAIRWISE.bounds.title].n for row in made["attribution_net"].rows.values()}
@@ -374,19 +370,11 @@ def test_a_side_that_wins_twice_is_counted_where_both_orders_were_judged() -> No
     # two pairs that the first answer shown wins, one that the candidate wins on either side
     wins = {"1": (1.0, 0.0), "2": (1.0, 0.0), "3": (1.0, 1.0), "4": (0.0, 0.0), "5": (0.0, None)}
     both = [
-        Score(
-            sample=sample,
-            condition="free",
-            metric="win",
-            turn=1,
-            tags={"side": side},
-            value=win,
-            why=None if win is not None else "unparsed",
-        )
+        won(sample, "free", 1, side, value)
         for sample, pair in wins.items()
-        for side, win in zip("AB", pair, strict=True)
+        for side, value in zip("AB", pair, strict=True)
     ]
-    made = {table.name: table for table in build_tables(both, CONTEXT)}
+    made = build_tables(both, CONTEXT)
     row = made["position"].rows["perception"]
     assert [(name, cell.value, cell.n) for name, cell in row.items()] == [
         ("win rate as A (%)", 60.0, 5),
@@ -405,7 +393,7 @@ def test_comparisons_are_spoken_of_only_where_there_are_some(tables: dict[str, T
     assert any("lost pairwise judgement" in note for note in tables["attribution_net"].notes)
     direct = replace(CONTEXT, options={"grading": ["direct"]})
     rated = (score for score in scores() if score.metric == "rating")
-    for table in build_tables(rated, direct):
+    for table in build_tables(rated, direct).values():
         assert not any("pairwise" in note for note in table.notes), table.name
 
 

@@ -7,18 +7,17 @@ from typing import Any
 
 import orjson
 import pytest
-from click.testing import CliRunner
 
 from images.drawn import draw_sample
 from mmconv.benchmarks.convbench.data import COLUMNS, LISTS, STATUS
 from mmconv.benchmarks.data_files.parquet import EmbeddedImage, read_rows
-from mmconv.cli import commands
 from mmconv.core.errors import ConfigError
 from tests.mmconv.benchmarks.convbench.data_files import Source, load
+from tests.mmconv.processes import typed
 
 
 def scenes(out: Path, *options: str) -> str:
-    result = CliRunner().invoke(commands, ["scenes", str(out), *options])
+    result = typed("scenes", str(out), *options)
     if result.exception is not None:
         raise result.exception
     return result.output
