@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, NoReturn
 
 from pydantic import BaseModel
 
@@ -54,12 +54,17 @@ async def _probe_nothing(_spec: ModelSpec) -> tuple[str, ...] | None:
     return None
 
 
+def _only_delegates(spec: ModelSpec, *_: object) -> NoReturn:
+    raise NotImplementedError(f"provider {spec.provider} delegates all its models: use provider_of")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderFunctions:
     """What `Provider` describes, with defaults; `options` are its classes named so."""
 
-    fingerprint: Callable[[ModelSpec], str]
-    open_backend: Callable[[ModelSpec, ImageSource], Awaitable[Backend]]
+    fingerprint: Callable[[ModelSpec], str] = _only_delegates
+    open_backend: Callable[[ModelSpec, ImageSource], Awaitable[Backend]] = _only_delegates
+    delegate: Callable[[ModelSpec], ProviderFunctions | None] = lambda _spec: None
     check_key: Callable[[ModelSpec], None] = _check_key
     check_sight: Callable[[ModelSpec], None] = _check_nothing
     check_prompt: Callable[[Sequence[Message]], None] = _check_nothing
@@ -72,9 +77,14 @@ class ProviderFunctions:
     probe: Callable[[ModelSpec], Awaitable[tuple[str, ...] | None]] = _probe_nothing
     options: tuple[type[BaseModel], ...] = ()
 
+    def of_model(self, spec: ModelSpec) -> ProviderFunctions:
+        """These functions, which answer for this model whatever model they are called with."""
 
-DEFAULTS: Mapping[str, Any] = {field.name: field.default for field in fields(ProviderFunctions)}
-"""The default of each function that a provider may lack, by its name."""
+        def bind(function: Callable[..., Any] | None) -> Any:
+            return function and (lambda _spec, *others: function(spec, *others))
+
+        names = {field.name for field in fields(self)} - {"check_prompt", "delegate", "options"}
+        return replace(self, **{name: bind(getattr(self, name)) for name in names})
 
 
 def find_provider(name: str) -> ProviderFunctions:
@@ -83,10 +93,10 @@ def find_provider(name: str) -> ProviderFunctions:
     What a custom one returns is checked (see `check_provider`).
     """
     module: Any = find_named(name, "provider", PROVIDERS)
-    if not (hasattr(module, "fingerprint") and hasattr(module, "open_backend")):
-        raise ConfigError(f"provider {name!r}: that module has no fingerprint and open_backend")
-    names = DEFAULTS.keys() - {"options"}
+    names = {field.name for field in fields(ProviderFunctions)} - {"options"}
     functions = {key: getattr(module, key) for key in names if hasattr(module, key)}
+    if "delegate" not in functions and not {"fingerprint", "open_backend"} <= functions.keys():
+        raise ConfigError(f"provider {name!r}: that module has no fingerprint and open_backend")
     if name not in PROVIDERS:
         functions["fingerprint"], functions["open_backend"] = check_provider(name, module)
     options = tuple(
@@ -98,17 +108,18 @@ def find_provider(name: str) -> ProviderFunctions:
 
 
 def provider_of(spec: ModelSpec) -> ProviderFunctions:
-    """The provider of a model; raises `ConfigError` for a `base_url` that it cannot use, too."""
-    # a damaged model is checked again as its own provider's
-    connects = spec.provider not in PROVIDERS or spec.provider in _SERVED
-    if spec.base_url is not None and not connects and "provider" not in spec.options:
+    """The provider of a model, or that to which it delegates the model.
+
+    Raises `ConfigError` for a `base_url` or `batch` that it cannot use.
+    """
+    provider = find_provider(spec.provider)
+    if (delegate := provider.delegate(spec)) is not None:
+        provider = delegate
+    elif spec.base_url is not None and spec.provider in PROVIDERS.keys() - _SERVED:
         raise ConfigError(
             f"model {spec.label}: provider {spec.provider} asks no server; leave out base_url, or "
             f"name one of {', '.join(_SERVED)}"
         )
-    # a vLLM that is running already is a server like any other
-    attaches = spec.provider == "vllm" and spec.base_url is not None
-    provider = find_provider("openai" if attaches else spec.provider)
     if spec.batch and provider.open_batches is None:
         raise ConfigError(
             f"model {spec.label}: provider {spec.provider} sends no batches; leave out batch, or "

@@ -21,8 +21,8 @@ from model_zoo.anthropic_api import AnthropicOptions
 from model_zoo.google_api import GoogleOptions
 from model_zoo.hf import HfOptions
 from model_zoo.openai_api import request
-from model_zoo.providers import PROVIDERS, find_provider
-from model_zoo.simulated.planted import DamagedOptions
+from model_zoo.providers import PROVIDERS, provider_of
+from model_zoo.simulated.damage import DamagedOptions
 from model_zoo.vllm.options import VllmOptions
 
 FILES = model_files()
@@ -58,7 +58,7 @@ def bare(monkeypatch: pytest.MonkeyPatch, secrets: set[str]) -> None:
 
 def fingerprint(name: str) -> str:
     spec = load_model(name)
-    return find_provider(spec.provider).fingerprint(spec)
+    return provider_of(spec).fingerprint(spec)
 
 
 def test_there_are_as_many_as_the_readme_says() -> None:
@@ -236,7 +236,7 @@ def test_the_example_of_a_whole_file_sets_every_field(monkeypatch: pytest.Monkey
     example = text.partition("```yaml\n")[2].partition("```")[0]
     spec = ModelSpec.model_validate(yaml.safe_load(example))
     assert spec.model_fields_set == ModelSpec.model_fields.keys()
-    assert find_provider(spec.provider).fingerprint(spec)
+    assert provider_of(spec).fingerprint(spec)
 
 
 @each_file

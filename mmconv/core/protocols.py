@@ -146,6 +146,8 @@ class Provider(Protocol[Spec]):
 
     A module may have more:
 
+    - `delegate(spec)` gives the `ProviderFunctions` of `model_zoo.providers` that run the model
+      instead of this module's, or None;
     - `check_key(spec)` raises `ConfigError` for a key that is not set; without it, that is done for
       the one in `api_key_env`;
     - `check_sight(spec)` raises it for a model that is known, unloaded, to take no images;

@@ -8,17 +8,13 @@ from __future__ import annotations
 
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from mmconv.core.config import ModelSpec
 from mmconv.core.errors import ConfigError
-from mmconv.core.protocols import ImageSource
-from model_zoo import hf
+from model_zoo.hf.options import HfOptions
+from model_zoo.providers import ProviderFunctions, find_provider
 
-if TYPE_CHECKING:
-    from model_zoo.hf.backend import HfBackend
-
-Options = hf.HfOptions
+Options = HfOptions
 """The same as those of the provider `hf`."""
 
 MODEL = "scenes"
@@ -26,26 +22,9 @@ MODEL = "scenes"
 WEIGHTS = Path(str(resources.files("model_zoo"))) / "pocket" / "weights"
 
 
-def fingerprint(spec: ModelSpec) -> str:
-    """As the provider `hf` names the shipped checkpoint."""
-    return hf.fingerprint(_checkpoint(spec))
-
-
-def metadata(spec: ModelSpec) -> dict[str, str]:
-    """As the provider `hf` gives it."""
-    return hf.metadata(_checkpoint(spec))
-
-
-extra_fields = hf.extra_fields
-
-
-async def open_backend(spec: ModelSpec, images: ImageSource) -> HfBackend:
-    """Load the shipped checkpoint; raises as the provider `hf` does."""
-    return await hf.open_backend(_checkpoint(spec), images)
-
-
-def _checkpoint(spec: ModelSpec) -> ModelSpec:
+def delegate(spec: ModelSpec) -> ProviderFunctions:
+    """The provider `hf`, which runs the shipped checkpoint."""
     if spec.model != MODEL:
         raise ConfigError(f"no model pocket/{spec.model}; there is pocket/{MODEL}")
     changes = {"provider": "hf", "model": str(WEIGHTS), "name": spec.label}
-    return spec.model_copy(update=changes)
+    return find_provider("hf").of_model(spec.model_copy(update=changes))

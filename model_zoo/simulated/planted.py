@@ -3,10 +3,8 @@
 - `candidate` and `judge` are the measuring weights of ConvBench's ablations. A run of them goes
   through the ordinary plans, prompts, parsers and tables. Neither looks at an image or knows which
   condition it is in: they read the resolved messages that any model would get.
-- Any other model is another provider's (`options.provider`) that is damaged in a known way: its
-  images before it gets them, or its answers after it gave them. A report should attribute the
-  mistakes of a model that cannot see to perception, and those of one that loses its reasoning to
-  reasoning. The provider name `damaged` means the same.
+- Any other model is another provider's (`options.provider`) that is damaged in a known way (see
+  `model_zoo.simulated.damage`). The provider name `damaged` means the same.
 
 The candidate reads from its prompt how many turns were answered, which of them by itself, and
 whether the last answer was wrong; an instruction alone is perception to it. Its first user message
@@ -21,27 +19,25 @@ different if `alike.levels` ties the levels together: hard samples are over-repr
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from random import Random
-from typing import Annotated, Any, Literal, TypeAlias
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, TypeAlias
 
 from pydantic import Field, model_validator
 
-from images.policy import blank, blur
 from mmconv.core.config import ModelSpec
 from mmconv.core.errors import ConfigError, Refused
 from mmconv.core.keys import hash_json
-from mmconv.core.protocols import Backend, ImageSource, Renderer
+from mmconv.core.protocols import Backend, ImageSource
 from mmconv.core.types import Message, Reply, Sampling
 from model_zoo.base import Fields
-from model_zoo.providers import DEFAULTS, ProviderFunctions, provider_of
+from model_zoo.providers import ProviderFunctions
 from model_zoo.simulated.common import Offline, counted
+from model_zoo.simulated.damage import DamagedOptions, damage
 
 LEVELS = ("perception", "reasoning", "creation")
 
 _REVISION = 1
-_DAMAGE_REVISION = 2
 _MARK = re.compile(r"\(simulated (?:perception|reasoning|creation): (right|wrong)\)")
 _ANSWER = re.compile(r"⟦answer ([AB]?)([123]): [^⟧]*⟧\n(.*?)\n⟦end of answer \1\2⟧", re.DOTALL)
 _REQUEST = re.compile(
@@ -159,89 +155,26 @@ class JudgeOptions(Fields):
     """Another seed draws all verdicts again."""
 
 
-class DamagedOptions(Fields):
-    """Options of a model that is damaged on purpose, in its images or its answers or both."""
-
-    provider: str
-    """The model's own provider: hf, openai, ..., or a module."""
-    options: Mapping[str, Any] = Field(default_factory=dict)
-    """The options that its own provider takes."""
-    picture: Literal["blur", "blank"] | None = None
-    """What happens to every image before the model gets it."""
-    radius: float = Field(default=0.1, gt=0, le=1)
-    """How far an image is blurred, as a share of its longer side."""
-    shuffled_turns: tuple[int, ...] = ()
-    """Turns, counted from 1, whose answers lose the order of their words: the same answer always
-    the same way."""
-
-    @model_validator(mode="after")
-    def _damages_something(self) -> DamagedOptions:
-        if self.picture is None and not self.shuffled_turns:
-            raise ValueError("nothing is damaged: set picture or shuffled_turns")
-        return self
+def delegate(spec: ModelSpec) -> ProviderFunctions | None:
+    """A damaged model's own provider, with the damage around it."""
+    return damage(spec, DamagedOptions.of(spec)) if "provider" in spec.options else None
 
 
 def fingerprint(spec: ModelSpec) -> str:
     """Hash of everything that can change a reply; raises `ConfigError` as `open_backend` does."""
-    options = _options(spec)
-    if isinstance(options, DamagedOptions):
-        damage = options.model_dump(mode="json", exclude={"provider", "options"})
-        provider, inner = _undamaged(spec, options)
-        return hash_json(["damaged", _DAMAGE_REVISION, provider.fingerprint(inner), damage])
-    document = options.model_dump(mode="json")
+    document = _options(spec).model_dump(mode="json")
     if document.get("errors") == Errors().model_dump():
         del document["errors"]  # as before there was this option
     return hash_json(["simulated", _REVISION, spec.model, document])
 
 
-def _delegated(name: str) -> Callable[[ModelSpec], Any]:
-    """The function of this name of a damaged model's own provider, if the model is one."""
-
-    def delegate(spec: ModelSpec) -> Any:
-        options = _options(spec)
-        if not isinstance(options, DamagedOptions):
-            return DEFAULTS[name](spec)
-        provider, inner = _undamaged(spec, options)
-        return getattr(provider, name)(inner)
-
-    return delegate
-
-
-check_key = _delegated("check_key")
-check_sight = _delegated("check_sight")
-check_ready = _delegated("check_ready")
-metadata = _delegated("metadata")
-guides_output = _delegated("guides_output")
-extra_fields = _delegated("extra_fields")
-probe = _delegated("probe")
-
-
-def open_renderer(spec: ModelSpec, images: ImageSource) -> Renderer | None:
-    """How a damaged model's own provider writes prompts, with the images that the model gets."""
-    options = _options(spec)
-    if not isinstance(options, DamagedOptions):
-        return None
-    provider, inner = _undamaged(spec, options)
-    return provider.open_renderer(inner, _shown(images, options))
-
-
 async def open_backend(spec: ModelSpec, images: ImageSource) -> Backend:
-    """The candidate, the judge or a damaged model.
-
-    Raises `ConfigError` for another model or wrong options, and what a damaged model's own provider
-    raises.
-    """
+    """The candidate or the judge; raises `ConfigError` for another model or wrong options."""
     options = _options(spec)
     concurrency = spec.max_concurrency or 64
-    match options:
-        case CandidateOptions():
-            return SimulatedCandidate(options=options, max_concurrency=concurrency)
-        case JudgeOptions():
-            return SimulatedJudge(options=options, max_concurrency=concurrency)
-        case DamagedOptions():
-            provider, inner = _undamaged(spec, options)
-            backend = await provider.open_backend(inner, _shown(images, options))
-            return Damaged(backend, frozenset(options.shuffled_turns))
+    if isinstance(options, CandidateOptions):
+        return SimulatedCandidate(options=options, max_concurrency=concurrency)
+    return SimulatedJudge(options=options, max_concurrency=concurrency)
 
 
 def write_answer(level: int, *, wrong: bool) -> str:
@@ -367,66 +300,7 @@ def _texts(messages: Iterable[Message], role: str) -> list[str]:
     return [message.text for message in messages if message.role == role]
 
 
-@dataclass(frozen=True, slots=True)
-class DamagedImages:
-    """An image source that returns every image blurred or blank."""
-
-    images: ImageSource
-    options: DamagedOptions
-
-    def read(self, sha256: str) -> bytes:
-        """The damaged image in its own format, by the hash of the original."""
-        data = self.images.read(sha256)
-        return blank(data) if self.options.picture == "blank" else blur(data, self.options.radius)
-
-
-@dataclass(frozen=True, slots=True)
-class Damaged:
-    """A backend whose answers to some turns lose the order of their words."""
-
-    backend: Backend
-    shuffled_turns: frozenset[int]
-
-    @property
-    def max_concurrency(self) -> int:
-        """The model's own."""
-        return self.backend.max_concurrency
-
-    async def generate(
-        self, messages: Sequence[Message], sampling: Sampling, *, affinity: str
-    ) -> Reply:
-        """Answer once, and shuffle the words if the turn is one of those; raises as the model."""
-        reply = await self.backend.generate(messages, sampling, affinity=affinity)
-        turn = sum(message.role == "user" for message in messages)
-        if turn not in self.shuffled_turns:
-            return reply
-        return replace(reply, text=shuffle_words(reply.text))
-
-    async def aclose(self) -> None:
-        """Close the model."""
-        await self.backend.aclose()
-
-
-def shuffle_words(text: str) -> str:
-    """The words of `text` in an order that follows from the text alone."""
-    words = text.split()
-    Random(text).shuffle(words)
-    return " ".join(words)
-
-
-def _shown(images: ImageSource, options: DamagedOptions) -> ImageSource:
-    return images if options.picture is None else DamagedImages(images, options)
-
-
-def _undamaged(spec: ModelSpec, options: DamagedOptions) -> tuple[ProviderFunctions, ModelSpec]:
-    """The model without its damage, and its provider."""
-    inner = spec.model_copy(update={"provider": options.provider, "options": options.options})
-    return provider_of(inner), inner
-
-
-def _options(spec: ModelSpec) -> CandidateOptions | JudgeOptions | DamagedOptions:
-    if "provider" in spec.options:
-        return DamagedOptions.of(spec)
+def _options(spec: ModelSpec) -> CandidateOptions | JudgeOptions:
     if spec.model == "candidate":
         return CandidateOptions.of(spec)
     if spec.model == "judge":

@@ -2,9 +2,8 @@
 
 Requests go over loopback HTTP through `model_zoo.openai_api`, so vLLM may be installed in another
 environment (option `python`) and is never imported here. A model with a `base_url` is a running
-server: `model_zoo.providers` hands it to provider `openai`, whose options it takes. Nothing is
-installed or restarted: if a server dies, the run ends with the cause from its log, and running
-again resumes it.
+server like any other: provider `openai` runs it, whose options it takes. Nothing is installed or
+restarted: if a server dies, the run ends with the cause from its log, and running again resumes it.
 """
 
 from __future__ import annotations
@@ -29,6 +28,7 @@ from mmconv.core.types import Message, Reply, Sampling
 from model_zoo import hf, openai_api
 from model_zoo.chat_templates import lacks_template, name_template, without_template
 from model_zoo.checkpoints import check_files, checkpoint_fingerprint, commit_at_hand, require_sight
+from model_zoo.providers import ProviderFunctions, find_provider
 from model_zoo.vllm.options import (
     CHANGING_REPLIES,
     CONCURRENCY,
@@ -93,6 +93,11 @@ class Served:
             await self._client.aclose()
         finally:
             await self._server.stop()
+
+
+def delegate(spec: ModelSpec) -> ProviderFunctions | None:
+    """The provider `openai` for a server that is running already."""
+    return None if spec.base_url is None else find_provider("openai")
 
 
 def fingerprint(spec: ModelSpec) -> str:

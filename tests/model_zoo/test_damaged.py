@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -15,21 +15,12 @@ from images.policy import blank, blur
 from mmconv.core.config import ModelSpec, load_model
 from mmconv.core.errors import ConfigError
 from mmconv.core.keys import hash_json
-from mmconv.core.protocols import ImageSource
+from mmconv.core.protocols import Backend, ImageSource
 from mmconv.core.types import Image, Message, Reply, Sampling, Text
 from mmconv.engine.setup import build_model, is_served
-from model_zoo import openai_api, pocket
-from model_zoo.simulated.planted import (
-    check_key,
-    check_ready,
-    check_sight,
-    fingerprint,
-    guides_output,
-    metadata,
-    open_backend,
-    probe,
-    shuffle_words,
-)
+from model_zoo import openai_api
+from model_zoo.providers import provider_of
+from model_zoo.simulated.damage import shuffle_words
 from tests.mock_server import Behaviour, mock_server
 
 PICTURE = draw_sample("shapes", 1, 0, 1, "en").drawing.png
@@ -99,15 +90,20 @@ def conversation(turns: int) -> list[Message]:
     return messages
 
 
+async def opened(**damage: object) -> Backend:
+    model = spec(**damage)
+    return await provider_of(model).open_backend(model, OnePicture())
+
+
 async def shown(provider: list[Looking], **damage: object) -> bytes:
-    backend = await open_backend(spec(**damage), OnePicture())
+    backend = await opened(**damage)
     reply = await backend.generate(conversation(1), Sampling(), affinity="")
     assert reply.text == ANSWER
     return provider[-1].shown[-1]
 
 
 async def test_only_the_turns_named_are_shuffled(provider: list[Looking]) -> None:
-    backend = await open_backend(spec(shuffled_turns=[2]), OnePicture())
+    backend = await opened(shuffled_turns=[2])
     texts = [
         (await backend.generate(conversation(turns), Sampling(), affinity="")).text
         for turns in (1, 2, 3)
@@ -119,7 +115,7 @@ async def test_only_the_turns_named_are_shuffled(provider: list[Looking]) -> Non
 
 
 async def test_closing_closes_the_model(provider: list[Looking]) -> None:
-    backend = await open_backend(spec(shuffled_turns=[2]), OnePicture())
+    backend = await opened(shuffled_turns=[2])
     assert backend.max_concurrency == 3
     await backend.aclose()
     assert provider[-1].closed
@@ -133,21 +129,25 @@ async def test_the_model_gets_the_damaged_image(provider: list[Looking]) -> None
 @pytest.mark.usefixtures("provider")
 def test_no_damage_is_a_mistake() -> None:
     with pytest.raises(ConfigError, match="nothing is damaged"):
-        fingerprint(spec())
+        provider_of(spec())
 
 
 def test_an_unknown_provider_is_named() -> None:
     spec = ModelSpec(provider="damaged", model="m", options={"provider": "x.y", "picture": "blur"})
     with pytest.raises(ConfigError, match=r"x\.y"):
-        fingerprint(spec)
+        provider_of(spec)
+
+
+def about(model: ModelSpec) -> Mapping[str, str]:
+    return provider_of(model).metadata(model)
 
 
 def test_a_damaged_model_has_the_metadata_of_the_whole_one() -> None:
-    expected = metadata(load_model("pocket-blind"))
-    assert expected == pocket.metadata(load_model("pocket"))
+    expected = about(load_model("pocket-blind"))
+    assert expected == about(load_model("pocket"))
     assert len(expected["chat_template"]) == 64
     options = {"provider": "fake", "picture": "blur"}
-    assert metadata(ModelSpec(provider="damaged", model="echo", options=options)) == {}
+    assert about(ModelSpec(provider="damaged", model="echo", options=options)) == {}
 
 
 def damaged(provider: str, model: str, options: dict[str, Any], **fields: Any) -> ModelSpec:
@@ -155,10 +155,14 @@ def damaged(provider: str, model: str, options: dict[str, Any], **fields: Any) -
     return ModelSpec(provider="damaged", model=model, options=damage, **fields)
 
 
+def check(function: str, model: ModelSpec) -> Any:
+    return getattr(provider_of(model), function)(model)
+
+
 async def test_a_model_on_a_server_can_be_damaged() -> None:
     with mock_server(Behaviour(model="tiny/llava")) as url:
         spec = damaged("openai", "tiny/llava", {}, base_url=url)
-        assert await probe(spec) == ("tiny/llava",)
+        assert await provider_of(spec).probe(spec) == ("tiny/llava",)
         assert await is_served(spec)
         model = build_model(spec, OnePicture())
         assert await model.open() == 80
@@ -166,7 +170,7 @@ async def test_a_model_on_a_server_can_be_damaged() -> None:
     whole = spec.model_copy(update={"provider": "openai", "options": {}})
     damage = {"picture": None, "radius": 0.1, "shuffled_turns": [1]}
     expected = ["damaged", 2, openai_api.fingerprint(whole), damage]
-    assert fingerprint(spec) == hash_json(expected)
+    assert provider_of(spec).fingerprint(spec) == hash_json(expected)
 
 
 def test_what_the_whole_model_cannot_is_told_of_the_damaged_one(
@@ -174,14 +178,14 @@ def test_what_the_whole_model_cannot_is_told_of_the_damaged_one(
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     with pytest.raises(ConfigError, match="OPENAI_API_KEY is not set"):
-        check_key(damaged("openai", "gpt-4o", {}))
+        check("check_key", damaged("openai", "gpt-4o", {}))
     with pytest.raises(ConfigError, match="takes no images"):
-        check_sight(damaged("hf", "org/name", {"kind": "text"}))
+        check("check_sight", damaged("hf", "org/name", {"kind": "text"}))
     for name in ("config.json", "tokenizer.json", "tokenizer_config.json"):
         (tmp_path / name).write_text("{}")
     with pytest.raises(ConfigError, match="has no chat template"):
-        check_ready(damaged("hf", str(tmp_path), {}))
-    assert guides_output(damaged("openai", "m", {"guided_json": True}))
-    assert not guides_output(damaged("openai", "m", {}))
+        check("check_ready", damaged("hf", str(tmp_path), {}))
+    assert check("guides_output", damaged("openai", "m", {"guided_json": True}))
+    assert not check("guides_output", damaged("openai", "m", {}))
     with pytest.raises(ConfigError, match="provider hf asks no server"):
-        fingerprint(damaged("hf", "org/name", {}, base_url="http://localhost:8000/v1"))
+        provider_of(damaged("hf", "org/name", {}, base_url="http://localhost:8000/v1"))

@@ -14,7 +14,7 @@ from mmconv.cli.listing import IMAGES, MODEL, NEED_NO_FILE, PARAMETERS, TERMS
 from mmconv.core.config import AboutSpec, ModelSpec, load_model, model_files
 from mmconv.core.errors import ConfigError
 from model_zoo.openai_api.client import _DEFAULT_CONCURRENCY
-from model_zoo.providers import PROVIDERS, find_provider
+from model_zoo.providers import PROVIDERS, provider_of
 from model_zoo.simulated.fake import FAKES
 from model_zoo.vllm.options import CONCURRENCY
 from tests.mmconv.processes import succeed, typed
@@ -38,7 +38,7 @@ def test_all_are_listed() -> None:
 def test_what_needs_no_file_can_be_opened_and_no_other_of_its_provider(name: str) -> None:
     spec = load_model(name)
     options: dict[str, Any] = {"script": ["Yes."]} if name == "fake/scripted" else {}
-    provider = find_provider(spec.provider)
+    provider = provider_of(spec)
     assert provider.fingerprint(spec.model_copy(update={"options": options}))
     with pytest.raises(ConfigError) as raised:
         provider.fingerprint(spec.model_copy(update={"model": "mute"}))
@@ -85,7 +85,7 @@ def test_every_option_of_a_provider_is_told_with_its_meaning(provider: str) -> N
     for model, damage in product(mates, kinds):
         spec = ModelSpec(provider=provider, model=model, options={"no-such": 1, **damage})
         with pytest.raises(ConfigError) as raised:
-            find_provider(provider).fingerprint(spec)
+            provider_of(spec).fingerprint(spec)
         assert str(raised.value).startswith(f"model {spec.label}: options: wrong configuration\n")
         known |= set(re.findall(r"\w+", str(raised.value).partition("; there are: ")[2]))
     assert known == {name.partition(".")[0] for name in options}

@@ -8,7 +8,7 @@ from dataclasses import fields
 
 from mmconv.core.config import ModelSpec
 from mmconv.core.protocols import Provider
-from model_zoo import anthropic_api, google_api, hf, openai_api, pocket, ray, replay, vllm
+from model_zoo import anthropic_api, google_api, hf, openai_api, ray, replay, vllm
 from model_zoo.providers import PROVIDERS, ProviderFunctions, find_provider
 from model_zoo.simulated import fake, planted, reference
 
@@ -19,7 +19,6 @@ SHIPPED: tuple[Provider[ModelSpec], ...] = (
     google_api,
     hf,
     openai_api,
-    pocket,
     ray,
     reference,
     replay,
@@ -30,7 +29,8 @@ SHIPPED: tuple[Provider[ModelSpec], ...] = (
 
 
 def test_all_shipped_providers_are_typed() -> None:
-    found = [find_provider(name) for name in sorted(PROVIDERS)]
+    # every model of pocket is delegated
+    found = [find_provider(name) for name in sorted(PROVIDERS) if name != "pocket"]
     assert [module.fingerprint for module in SHIPPED] == [each.fingerprint for each in found]
 
 

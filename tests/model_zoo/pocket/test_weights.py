@@ -13,8 +13,9 @@ from images.drawn import Sample, draw_sample
 from mmconv.core.config import load_model
 from mmconv.core.errors import ConfigError
 from mmconv.core.types import Message, Sampling, Text
-from model_zoo.pocket import WEIGHTS, fingerprint, open_backend
+from model_zoo.pocket import WEIGHTS
 from model_zoo.pocket.recipe import words
+from model_zoo.providers import provider_of
 
 pytest.importorskip("transformers", reason="needs the extra hf")
 
@@ -35,7 +36,7 @@ def conversation(sample: Sample, turn: int) -> list[Message]:
 
 
 async def answers(turn: int) -> Sequence[str]:
-    backend = await open_backend(SPEC, STORE)
+    backend = await provider_of(SPEC).open_backend(SPEC, STORE)
     try:
         replies = await asyncio.gather(
             *(
@@ -67,9 +68,18 @@ def test_the_weights_are_small_and_know_the_words_of_scenes() -> None:
 
 
 def test_there_is_one_model() -> None:
-    assert fingerprint(SPEC) == fingerprint(SPEC.model_copy(update={"name": "other"}))
+    other = SPEC.model_copy(update={"name": "other"})
+    assert provider_of(SPEC).fingerprint(SPEC) == provider_of(other).fingerprint(other)
     with pytest.raises(ConfigError, match="pocket/scenes"):
-        fingerprint(SPEC.model_copy(update={"model": "large"}))
+        provider_of(SPEC.model_copy(update={"model": "large"}))
+
+
+def test_its_prompts_can_be_printed() -> None:
+    renderer = provider_of(SPEC).open_renderer(SPEC, STORE)
+    assert renderer is not None
+    prompt = renderer(conversation(SAMPLES[0], 1))
+    assert prompt.text.startswith("<user><image>")
+    assert prompt.image_tokens == 64
 
 
 @pytest.mark.parametrize("name", ["pocket-blind", "pocket-confused"])
