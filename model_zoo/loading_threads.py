@@ -11,22 +11,21 @@ import os
 import sys
 import threading
 from collections.abc import Callable
-from contextlib import suppress
-from functools import partial
+from concurrent.futures import Future
 from typing import Any, TypeVar
 
 Loaded = TypeVar("Loaded")
 
-_loading: set[threading.Thread] = set()
+_loading: set[Future[Any]] = set()
 
 
 def load_in_thread(load: Callable[[], Loaded]) -> asyncio.Future[Loaded]:
     """Call `load` in a new thread; if the future is cancelled, its result is dropped."""
-    loaded: asyncio.Future[Loaded] = asyncio.get_running_loop().create_future()
-    thread = threading.Thread(target=_run, args=(load, loaded), name="mmconv-load")
-    _loading.add(thread)
-    thread.start()
-    return loaded
+    loaded: Future[Loaded] = Future()
+    loaded.set_running_or_notify_cancel()
+    _loading.add(loaded)
+    threading.Thread(target=_run, args=(load, loaded), name="mmconv-load").start()
+    return asyncio.wrap_future(loaded)
 
 
 def end_with_loads(code: int) -> None:
@@ -40,20 +39,12 @@ def end_with_loads(code: int) -> None:
         os._exit(code)
 
 
-def _run(load: Callable[[], Any], loaded: asyncio.Future[Any]) -> None:
+def _run(load: Callable[[], Loaded], loaded: Future[Loaded]) -> None:
     try:
-        settle = partial(_settle, loaded, load(), None)
+        result = load()
     except BaseException as error:  # noqa: BLE001 - raised where the future is awaited
-        settle = partial(_settle, loaded, None, error)
-    _loading.discard(threading.current_thread())
-    with suppress(RuntimeError):  # The loop has ended, and with it all that waited.
-        loaded.get_loop().call_soon_threadsafe(settle)
-
-
-def _settle(loaded: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
-    if loaded.done():
-        return
-    if error is None:
-        loaded.set_result(result)
-    else:
+        _loading.discard(loaded)
         loaded.set_exception(error)
+    else:
+        _loading.discard(loaded)
+        loaded.set_result(result)

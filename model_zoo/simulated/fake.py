@@ -245,19 +245,10 @@ def _judgement(options: FakeOptions, messages: Sequence[Message], sampling: Samp
     draw = Random(drawn)
     if sampling.schema is not None and sampling.schema != ANY_OBJECT:
         return orjson.dumps(obey(orjson.loads(sampling.schema), draw)).decode()
-    closing = _closing(options, "\n".join(map(_text, messages)), draw)
+    closing = verdict("\n".join(map(_text, messages)), options, draw)
     if sampling.schema == ANY_OBJECT:
         return closing if closing.startswith("{") else "{}"
     return f"I read all of it with care ({drawn[:8]}).\n\n{closing}".rstrip()
-
-
-def _closing(options: FakeOptions, prompt: str, draw: Random) -> str:
-    if options.verdict != "auto":
-        return options.fill(_RATING if options.verdict == "rating" else _CHOICE, draw)
-    for pattern, template in options.closing.items():
-        if re.search(pattern, prompt):
-            return options.fill(template, draw)
-    return verdict(prompt, options, draw)
 
 
 def obey(schema: Mapping[str, Any], draw: Random) -> Any:
@@ -284,25 +275,6 @@ def obey(schema: Mapping[str, Any], draw: Random) -> Any:
         case "null":
             return None
     return _REMARK
-
-
-def verdict(prompt: str, options: FakeOptions, draw: Random) -> str:
-    """The verdict in the form that the prompt asks for; "" if it asks for none that is known."""
-    # The first mark that a prompt has decides; a plain rating is the least specific, so the last.
-    if r"[[n]]" in prompt:
-        return options.fill("Rating: [[{rating}]]", draw)
-    if '"评估结果"' in prompt:
-        return _turn_scores(prompt, draw)
-    if '"评判结果": ""' in prompt:
-        return _filled_form(prompt, draw)
-    if "Choice: Conversation 1" in prompt:
-        machine = draw.choice(("Conversation 1", "Conversation 2", "Both", "Neither"))
-        return f"Choice: {machine}\nReason: {_REMARK}"
-    if "Index: n" in prompt:
-        return _first_machine(prompt, draw)
-    if "is better" in prompt:
-        return options.fill(_CHOICE, draw)
-    return options.fill(_RATING, draw) if re.search(r"(?i)\brating\b", prompt) else ""
 
 
 def _turn_scores(prompt: str, draw: Random) -> str:
@@ -337,6 +309,34 @@ def _first_machine(prompt: str, draw: Random) -> str:
     index = draw.randint(1, chats + 1)
     choice, place = ("No", "None") if index > chats else ("Yes", index)
     return f"Choice: {choice}\nIndex: {place}\nReason: {_REMARK}"
+
+
+def _which_machine(_prompt: str, draw: Random) -> str:
+    """Which of two conversations is a machine's, as BotChat's comparisons ask."""
+    machine = draw.choice(("Conversation 1", "Conversation 2", "Both", "Neither"))
+    return f"Choice: {machine}\nReason: {_REMARK}"
+
+
+_FORMS: Mapping[str, str | Callable[[str, Random], str]] = {
+    r"\[\[n\]\]": "Rating: [[{rating}]]",
+    '"评估结果"': _turn_scores,
+    '"评判结果": ""': _filled_form,
+    "Choice: Conversation 1": _which_machine,
+    "Index: n": _first_machine,
+    "is better": _CHOICE,
+    r"(?i)\brating\b": _RATING,
+}
+"""The form of a verdict by what a prompt that asks for it holds; the first one that fits counts."""
+
+
+def verdict(prompt: str, options: FakeOptions, draw: Random) -> str:
+    """The verdict in the form that the prompt asks for; "" if it asks for none that is known."""
+    if options.verdict != "auto":
+        return options.fill(_RATING if options.verdict == "rating" else _CHOICE, draw)
+    for pattern, form in (*options.closing.items(), *_FORMS.items()):
+        if re.search(pattern, prompt):
+            return options.fill(form, draw) if isinstance(form, str) else form(prompt, draw)
+    return ""
 
 
 def _text(message: Message) -> str:
