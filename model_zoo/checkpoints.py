@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -117,12 +117,16 @@ def _indexed(index: Path) -> list[Path]:
         raise ConfigError(f"{index}: cut short or damaged; {_AGAIN}") from error
     missing = [name for name in names if not (index.parent / name).is_file()]
     if missing:
-        few = ", ".join(missing[:3]) + (", ..." if len(missing) > 3 else "")
         raise ConfigError(
-            f"{index} names {len(names)} files, of which {len(missing)} are missing ({few}); copy "
-            "or download them too"
+            f"{index} names {len(names)} files, of which {len(missing)} are missing "
+            f"({list_first(missing)}); copy or download them too"
         )
     return [index.parent / name for name in names]
+
+
+def list_first(names: Collection[str]) -> str:
+    """The first three names, and dots for further ones."""
+    return ", ".join(sorted(names)[:3]) + (", ..." if len(names) > 3 else "")
 
 
 def is_local(model: str) -> bool:

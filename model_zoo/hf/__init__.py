@@ -72,13 +72,8 @@ def open_renderer(spec: ModelSpec, images: ImageSource) -> HfRenderer:
             "it, or give a checkpoint's folder"
         )
     with _libraries(spec):
-        from model_zoo.hf.prompts import (
-            HfRenderer,
-            check_template,
-            foreign_code,
-            load_writer,
-            naming,
-        )
+        from model_zoo.hf.loading import foreign_code, load_writer, naming
+        from model_zoo.hf.prompts import HfRenderer, check_template
     with foreign_code(spec, options), naming(spec):
         writer, _ = load_writer(spec.model, options, download=False)
     check_template(spec.label, writer, options)

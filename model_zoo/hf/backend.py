@@ -20,8 +20,9 @@ from mmconv.core.protocols import ImageSource, Listen
 from mmconv.core.types import Image, Message, Reply, Sampling, SeenImage
 from model_zoo.hf.batching import Budget, Request, choose_batch, company
 from model_zoo.hf.decoding import Completion, Decoder
-from model_zoo.hf.loading import LOAD_LOCK, Checkpoint, release_memory
+from model_zoo.hf.loading import Checkpoint
 from model_zoo.hf.options import HfOptions
+from model_zoo.hf.process import LOAD_LOCK, release_memory
 from model_zoo.hf.prompts import (
     Tensors,
     check_images,

@@ -33,7 +33,8 @@ from transformers import (
 from mmconv.core.errors import ConfigError, Refused
 from mmconv.core.types import Finish, Sampling
 from model_zoo.hf.batching import Budget, Request, Side, batch_tokens, merge
-from model_zoo.hf.loading import LOAD_LOCK, Checkpoint, is_out_of_memory, release_memory
+from model_zoo.hf.loading import Checkpoint
+from model_zoo.hf.process import LOAD_LOCK, is_out_of_memory, release_memory
 from model_zoo.reasoning import is_of_tag
 
 _SLACK_TOKENS = 4

@@ -1,11 +1,11 @@
-"""Loads a checkpoint from a folder or the hub: weights and generation settings.
+"""Loads a checkpoint from a folder or the hub: tokenizer and processor, then weights and settings.
 
-`model_zoo.hf.prompts` loads its tokenizer and processor. Nothing is generated here.
+What a checkpoint is (image-text, text, encoder-decoder) is read off its configuration, never off
+its name. Nothing is generated here.
 """
 
 from __future__ import annotations
 
-import gc
 import inspect
 import logging
 import math
@@ -16,26 +16,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from pickle import UnpicklingError
-from threading import Condition
 from typing import Any
 
 import torch
 import transformers
 from safetensors import SafetensorError
+from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
 
 from mmconv.core.config import ModelSpec
-from mmconv.core.errors import ConfigError
-from model_zoo.checkpoints import is_local, weight_files
-from model_zoo.hf.options import HfOptions, Kind, refuse_adapter
-from model_zoo.hf.prompts import (
-    Writer,
-    foreign_code,
-    load_writer,
-    naming,
-    origin,
-    short,
-    takes_one_image,
-)
+from mmconv.core.errors import ConfigError, MmconvError, UserCodeError
+from model_zoo.chat_templates import default_template
+from model_zoo.checkpoints import check_files, is_local, list_first, weight_files
+from model_zoo.hf.options import HfOptions, Kind, refuse_adapter, require_template
+from model_zoo.hf.process import LOAD_LOCK, is_out_of_memory
+from model_zoo.hf.prompts import Writer
 
 # most of its loaders are untyped
 _library: Any = transformers
@@ -46,16 +40,6 @@ _AUTO_CLASSES: dict[Kind, str] = {
     "encoder-decoder": "AutoModelForSeq2SeqLM",
 }
 
-
-_MEMORY_SIGNS = (
-    *("out of memory", "not enough memory", "can't allocate memory", "alloc_failed"),
-    *("cublas_status_not_initialized", "nvml_success == r internal assert"),
-)
-"""How CUDA, MPS, the CPU allocator and cuBLAS report it, in lower case.
-
-The last two come from a GPU that is completely full: cuBLAS has no room for its handle, and torch's
-allocator fails while it puts the message together.
-"""
 
 _MISFIT_SIGN = "ignore_mismatched_sizes"
 """An option that transformers mentions if weights and configuration differ in their shapes."""
@@ -78,55 +62,6 @@ log = logging.getLogger(__name__)
 
 _DAMAGE_SIGNS = ("PytorchStreamReader", "unexpected EOF")
 """How torch reports a file of weights that is cut short, in its present format and its old one."""
-
-
-class LoadLock:
-    """No model runs while a checkpoint is loaded, in any thread; many may run at a time.
-
-    While transformers builds a model it changes torch for the whole process: the default dtype, the
-    functions that initialise weights, a few that make tensors. Two checkpoints that load at once
-    leave weights of one of them random, and a model that runs meanwhile may compute in the other's
-    dtype. Neither is reported as an error. A thread that waits to load goes before one that waits
-    to run.
-    """
-
-    def __init__(self) -> None:
-        self._changed = Condition()
-        self._running = 0
-        self._loading = 0  # includes those that wait for it
-
-    @contextmanager
-    def running(self) -> Iterator[None]:
-        """Hold loads off; blocks while a load is under way or waits."""
-        with self._changed:
-            self._changed.wait_for(lambda: not self._loading)
-            self._running += 1
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._running -= 1
-                self._changed.notify_all()
-
-    @contextmanager
-    def loading(self) -> Iterator[None]:
-        """Run alone; blocks until nothing runs and no other load is under way."""
-        with self._changed:
-            self._loading += 1
-            self._changed.wait_for(lambda: self._running == 0)
-            # A load counts as a run too, so that the next one waits for it.
-            self._running += 1
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._loading -= 1
-                self._running -= 1
-                self._changed.notify_all()
-
-
-LOAD_LOCK = LoadLock()
-"""One for the process, as transformers changes torch for all of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,28 +144,101 @@ def _damaged(spec: ModelSpec, error: Exception) -> ConfigError:
     )
 
 
-def is_out_of_memory(error: RuntimeError) -> bool:
-    """Whether torch ran out of memory, on any device."""
-    if isinstance(error, torch.OutOfMemoryError):
-        return True
-    message = str(error).lower()
-    return any(sign in message for sign in _MEMORY_SIGNS)
+@contextmanager
+def naming(spec: ModelSpec) -> Iterator[None]:
+    """Raise transformers' errors as a `ConfigError` that names the model."""
+    try:
+        yield
+    except ImportError as error:
+        problem = "needs a library that is not installed"
+        if "cannot import name" in str(error):
+            problem = "cannot be loaded by this version of its libraries"
+        raise ConfigError(f"model {spec.label}: {problem}: {short(error)}") from error
+    except (OSError, ValueError, KeyError) as error:
+        raise ConfigError(f"model {spec.label}: cannot be loaded: {short(error)}") from error
 
 
-def release_memory() -> None:
-    """Give back the memory that torch keeps cached after tensors are gone."""
-    gc.collect()
-    if torch.cuda.is_available():
-        torch.cuda.empty_cache()
+@contextmanager
+def foreign_code(spec: ModelSpec, options: HfOptions) -> Iterator[None]:
+    """Raise errors of code that the checkpoint brings as an `UserCodeError`."""
+    try:
+        yield
+    except MmconvError:
+        raise
+    except Exception as error:
+        if not options.trust_remote_code:
+            raise
+        raise UserCodeError(
+            f"model {spec.label}: the code that the checkpoint brings fails\n"
+            f"{type(error).__name__}: {error}\n"
+            "It may be written for another version of transformers than "
+            f"{transformers.__version__}; the checkpoint's own page often names one."
+        ) from error
+
+
+def short(error: BaseException) -> str:
+    """An exception's first lines, on one line: libraries append pages of advice."""
+    return " ".join(str(error).split())[:400]
+
+
+def origin(name: str, options: HfOptions) -> tuple[str, dict[str, Any]]:
+    """The arguments by which transformers' loaders find a checkpoint."""
+    source = str(Path(name).expanduser()) if is_local(name) else name
+    if is_local(name) and not Path(source).is_dir():
+        raise ConfigError(f"model {name}: no such folder; give a checkpoint's folder")
+    arguments: dict[str, Any] = {"trust_remote_code": options.trust_remote_code}
+    if options.revision is not None:
+        arguments["revision"] = options.revision
+    return source, arguments
+
+
+def load_writer(name: str, options: HfOptions, *, download: bool = True) -> tuple[Writer, Any]:
+    """The tokenizer and processor of a checkpoint, and its configuration.
+
+    Without `download` a hub name's files must have been downloaded before. Raises `ConfigError` for
+    a checkpoint that has no chat template and needs one; transformers' errors pass through.
+    """
+    source, arguments = origin(name, options)
+    check_files(source, images=options.takes_images())
+    if not download:
+        arguments["local_files_only"] = True
+    config = _library.AutoConfig.from_pretrained(source, **arguments)
+    processor = None
+    if kind_of(config, options) == "image-text":
+        processor = _library.AutoProcessor.from_pretrained(source, **arguments)
+        tokenizer = getattr(processor, "tokenizer", processor)
+        processor = None if tokenizer is processor else processor
+    else:
+        tokenizer = _library.AutoTokenizer.from_pretrained(source, **arguments)
+    templates = (getattr(part, "chat_template", None) for part in (processor, tokenizer))
+    if options.chat_template is None and not any(map(default_template, templates)):
+        require_template(name, config.model_type)
+    writer = Writer(tokenizer=tokenizer, processor=processor, one_image=takes_one_image(config))
+    return writer, config
+
+
+def kind_of(config: Any, options: HfOptions) -> Kind:
+    """The kind of model that an option sets, or else its configuration describes."""
+    if options.kind != "auto":
+        return options.kind
+    if config.model_type in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES:
+        return "image-text"
+    if getattr(config, "vision_config", None) is not None:
+        return "image-text"
+    return "encoder-decoder" if config.is_encoder_decoder else "text"
+
+
+def takes_one_image(config: Any) -> bool:
+    """Whether a configuration describes a model that reads an image through a Q-Former."""
+    return getattr(config, "qformer_config", None) is not None
 
 
 def _load(name: str, options: HfOptions) -> Checkpoint:
     refuse_adapter(name, options.revision)
-    writer, kind = load_writer(name, options)
-    source, arguments = origin(name, options)
-    config = _library.AutoConfig.from_pretrained(source, **arguments)
+    writer, config = load_writer(name, options)
     _check_quantization(name, config, options)
-    auto_class = getattr(_library, _AUTO_CLASSES[kind])
+    source, arguments = origin(name, options)
+    auto_class = getattr(_library, _AUTO_CLASSES[kind_of(config, options)])
     model, report = auto_class.from_pretrained(
         source, **arguments, **_placement(name, options), output_loading_info=True
     )
@@ -242,23 +250,22 @@ def _load(name: str, options: HfOptions) -> Checkpoint:
 def _check_complete(name: str, missing: Collection[str]) -> None:
     """Raise `ConfigError` for weights that transformers would leave random, with a warning."""
     if missing:
-        few = ", ".join(sorted(missing)[:3])
         raise ConfigError(
-            f"model {name}: {len(missing)} of its weights are not in the checkpoint ({few}"
-            f"{', ...' if len(missing) > 3 else ''}) and would be random; is it of another class, "
-            "or was it saved in part?"
+            f"model {name}: {len(missing)} of its weights are not in the checkpoint "
+            f"({list_first(missing)}) and would be random; is it of another class, or was it saved "
+            "in part?"
         )
 
 
 def _check_used(name: str, left_out: Collection[str]) -> None:
     """Raise `ConfigError` if transformers left out weights that change what others mean."""
-    lost = sorted(filter(_OF_WEIGHTS.search, left_out))
+    lost = [*filter(_OF_WEIGHTS.search, left_out)]
     if lost:
         raise ConfigError(
             f"model {name}: {len(lost)} of the weights that it holds would be left out "
-            f"({', '.join(lost[:3])}{', ...' if len(lost) > 3 else ''}), scales or adapters that "
-            "make it another model: merge an adapter into its base (merge_and_unload of peft), use "
-            "the provider vllm for what was quantized in a way that transformers does not know"
+            f"({list_first(lost)}), scales or adapters that make it another model: merge an "
+            "adapter into its base (merge_and_unload of peft), use the provider vllm for what was "
+            "quantized in a way that transformers does not know"
         )
 
 

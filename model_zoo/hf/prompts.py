@@ -1,8 +1,5 @@
 """Writes a conversation as the text and the tensors that a checkpoint takes, images in place.
 
-Loads the tokenizer and the processor for that, and no weights. What a checkpoint is (image-text,
-text, encoder-decoder) is read off its configuration, never off its name.
-
 The checkpoint's own chat template is used unless an option gives another. Without a template (see
 `model_zoo.chat_templates` for which architectures) a conversation becomes a plain transcript: the
 system message if there is one, then `Question: ... Answer: ...` for every turn, ending with
@@ -16,28 +13,19 @@ padded, whatever the tokenizer was saved with.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import torch
-import transformers
 from jinja2 import TemplateError
-from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
 
 from images.policy import Policy, prepare_pixels
-from mmconv.core.config import ModelSpec
-from mmconv.core.errors import ConfigError, MmconvError, Refused, UserCodeError
+from mmconv.core.errors import ConfigError, Refused
 from mmconv.core.protocols import ImageSource, RawPrompt
 from mmconv.core.types import Image, Message, Text
 from model_zoo.chat_templates import PLAIN, default_template, on_day
-from model_zoo.checkpoints import check_files, is_local
-from model_zoo.hf.options import HfOptions, Kind, require_template
-
-# most of its loaders are untyped
-_library: Any = transformers
+from model_zoo.hf.options import HfOptions
 
 _TURN_MARKS = {"user": "Question: ", "assistant": "Answer: ", "system": ""}
 _REASONING_ENDS = "</think>"
@@ -61,94 +49,6 @@ class Writer:
     tokenizer: Any
     processor: Any | None
     one_image: bool
-
-
-@contextmanager
-def naming(spec: ModelSpec) -> Iterator[None]:
-    """Raise transformers' errors as a `ConfigError` that names the model."""
-    try:
-        yield
-    except ImportError as error:
-        problem = "needs a library that is not installed"
-        if "cannot import name" in str(error):
-            problem = "cannot be loaded by this version of its libraries"
-        raise ConfigError(f"model {spec.label}: {problem}: {short(error)}") from error
-    except (OSError, ValueError, KeyError) as error:
-        raise ConfigError(f"model {spec.label}: cannot be loaded: {short(error)}") from error
-
-
-@contextmanager
-def foreign_code(spec: ModelSpec, options: HfOptions) -> Iterator[None]:
-    """Raise errors of code that the checkpoint brings as an `UserCodeError`."""
-    try:
-        yield
-    except MmconvError:
-        raise
-    except Exception as error:
-        if not options.trust_remote_code:
-            raise
-        raise UserCodeError(
-            f"model {spec.label}: the code that the checkpoint brings fails\n"
-            f"{type(error).__name__}: {error}\n"
-            "It may be written for another version of transformers than "
-            f"{transformers.__version__}; the checkpoint's own page often names one."
-        ) from error
-
-
-def short(error: BaseException) -> str:
-    """An exception's first lines, on one line: libraries append pages of advice."""
-    return " ".join(str(error).split())[:400]
-
-
-def origin(name: str, options: HfOptions) -> tuple[str, dict[str, Any]]:
-    """The arguments by which transformers' loaders find a checkpoint."""
-    source = str(Path(name).expanduser()) if is_local(name) else name
-    if is_local(name) and not Path(source).is_dir():
-        raise ConfigError(f"model {name}: no such folder; give a checkpoint's folder")
-    arguments: dict[str, Any] = {"trust_remote_code": options.trust_remote_code}
-    if options.revision is not None:
-        arguments["revision"] = options.revision
-    return source, arguments
-
-
-def load_writer(name: str, options: HfOptions, *, download: bool = True) -> tuple[Writer, Kind]:
-    """The tokenizer and processor of a checkpoint, and its kind.
-
-    Without `download` a hub name's files must have been downloaded before. Raises `ConfigError` for
-    a checkpoint that has no chat template and needs one; transformers' errors pass through.
-    """
-    source, arguments = origin(name, options)
-    check_files(source, images=options.takes_images())
-    if not download:
-        arguments["local_files_only"] = True
-    config = _library.AutoConfig.from_pretrained(source, **arguments)
-    kind = detect_kind(config) if options.kind == "auto" else options.kind
-    processor = None
-    if kind == "image-text":
-        processor = _library.AutoProcessor.from_pretrained(source, **arguments)
-        tokenizer = getattr(processor, "tokenizer", processor)
-        processor = None if tokenizer is processor else processor
-    else:
-        tokenizer = _library.AutoTokenizer.from_pretrained(source, **arguments)
-    templates = (getattr(part, "chat_template", None) for part in (processor, tokenizer))
-    if options.chat_template is None and not any(map(default_template, templates)):
-        require_template(name, config.model_type)
-    writer = Writer(tokenizer=tokenizer, processor=processor, one_image=takes_one_image(config))
-    return writer, kind
-
-
-def detect_kind(config: Any) -> Kind:
-    """The kind of model that a configuration describes."""
-    if config.model_type in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES:
-        return "image-text"
-    if getattr(config, "vision_config", None) is not None:
-        return "image-text"
-    return "encoder-decoder" if config.is_encoder_decoder else "text"
-
-
-def takes_one_image(config: Any) -> bool:
-    """Whether a configuration describes a model that reads an image through a Q-Former."""
-    return getattr(config, "qformer_config", None) is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,9 +19,8 @@ from safetensors.torch import load_file, save_file
 from mmconv.core.config import ModelSpec
 from mmconv.core.errors import ConfigError, UserCodeError
 from model_zoo.hf import fingerprint
-from model_zoo.hf.loading import Checkpoint, load_checkpoint
+from model_zoo.hf.loading import Checkpoint, load_checkpoint, naming
 from model_zoo.hf.options import HfOptions
-from model_zoo.hf.prompts import naming
 from tests.messages import user
 from tests.model_zoo.hf_support import ask, backend, checkpoint, loaded, spec
 

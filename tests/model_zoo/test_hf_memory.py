@@ -15,8 +15,8 @@ from mmconv.core.config import ModelSpec
 from mmconv.core.errors import ConfigError, Refused
 from model_zoo.hf import loading
 from model_zoo.hf.backend import HfBackend
-from model_zoo.hf.loading import LOAD_LOCK
 from model_zoo.hf.options import HfOptions
+from model_zoo.hf.process import LOAD_LOCK
 from tests.messages import user
 from tests.model_zoo.hf_support import ask, backend, checkpoint, count_batches, loaded
 
@@ -123,7 +123,7 @@ async def test_a_single_prompt_is_tried_once_more_alone(monkeypatch: pytest.Monk
     ],
 )
 def test_a_full_device_is_known_by_what_it_says(said: str) -> None:
-    from model_zoo.hf.loading import is_out_of_memory
+    from model_zoo.hf.process import is_out_of_memory
 
     assert is_out_of_memory(RuntimeError(said))
 

@@ -38,10 +38,11 @@ def is_blind(model: str) -> bool:
 def test_a_checkpoint_is_known_as_its_loader_knows_it(family: str) -> None:
     from transformers import AutoConfig
 
-    from model_zoo.hf.prompts import detect_kind
+    from model_zoo.hf.loading import kind_of
+    from model_zoo.hf.options import HfOptions
 
     path = str(checkpoint(family))
-    kind = detect_kind(AutoConfig.from_pretrained(path))
+    kind = kind_of(AutoConfig.from_pretrained(path), HfOptions())
     assert is_blind(path) == (kind != "image-text")
 
 

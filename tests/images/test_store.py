@@ -37,9 +37,9 @@ def inspected(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_it_is_a_source_and_a_sink(tmp_path: Path) -> None:
-    library = ImageStore()
-    sink: ImageSink = library
-    source: ImageSource = library
+    store = ImageStore()
+    sink: ImageSink = store
+    source: ImageSource = store
     image = sink.add_file(put(tmp_path / "a.png"))
     assert (image.sha256, image.media_type) == (hash_bytes(PNG), "image/png")
     assert (image.width, image.height) == (20, 10)
@@ -48,29 +48,29 @@ def test_it_is_a_source_and_a_sink(tmp_path: Path) -> None:
 
 def test_an_unchanged_file_is_not_read_again(tmp_path: Path) -> None:
     path = tmp_path / "a.png"
-    library = ImageStore()
-    first = library.add_file(put(path))
+    store = ImageStore()
+    first = store.add_file(put(path))
     state = path.stat()
     path.write_bytes(b"x" * len(PNG))
     os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
-    assert library.add_file(str(path)) is first
+    assert store.add_file(str(path)) is first
 
 
 def test_a_changed_file_is_another_image(tmp_path: Path) -> None:
     path = tmp_path / "a.png"
-    library = ImageStore()
-    first = library.add_file(put(path))
-    second = library.add_file(put(path, JPEG))
+    store = ImageStore()
+    first = store.add_file(put(path))
+    second = store.add_file(put(path, JPEG))
     assert second.sha256 == hash_bytes(JPEG) != first.sha256
-    assert library.read(second.sha256) == JPEG
+    assert store.read(second.sha256) == JPEG
     with pytest.raises(ImageError, match=r"a\.png: changed since it was added"):
-        library.read(first.sha256)
+        store.read(first.sha256)
 
 
 def test_equal_bytes_are_one_image(tmp_path: Path, inspected: list[str]) -> None:
-    library = ImageStore()
-    first = library.add_file(put(tmp_path / "a.png"))
-    second = library.add_file(put(tmp_path / "b.png"))
+    store = ImageStore()
+    first = store.add_file(put(tmp_path / "a.png"))
+    second = store.add_file(put(tmp_path / "b.png"))
     assert first == second
     assert inspected == [str(tmp_path / "a.png")]
 
@@ -94,13 +94,13 @@ def test_known_facts_do_not_lift_the_limits(tmp_path: Path) -> None:
 
 def test_a_file_that_is_gone_is_named(tmp_path: Path) -> None:
     path = tmp_path / "a.png"
-    library = ImageStore()
-    image = library.add_file(put(path))
+    store = ImageStore()
+    image = store.add_file(put(path))
     path.unlink()
     with pytest.raises(ImageError, match=r"a\.png: cannot be read \(No such file"):
-        library.read(image.sha256)
+        store.read(image.sha256)
     with pytest.raises(ImageError, match=r"a\.png: cannot be read \(No such file"):
-        library.add_file(str(path))
+        store.add_file(str(path))
 
 
 def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
@@ -129,13 +129,13 @@ def test_bytes_are_kept_under_their_hash_for_later_processes(tmp_path: Path) -> 
 
 
 def test_a_spoilt_upload_is_noticed_and_mended_by_a_new_one(tmp_path: Path) -> None:
-    library = ImageStore(tmp_path)
-    image = library.add_bytes(PNG)
+    store = ImageStore(tmp_path)
+    image = store.add_bytes(PNG)
     (tmp_path / image.sha256[:2] / image.sha256).write_bytes(PNG[:-1])
     with pytest.raises(ImageError, match="changed since it was added"):
-        library.read(image.sha256)
-    assert library.add_bytes(PNG) == image
-    assert library.read(image.sha256) == PNG
+        store.read(image.sha256)
+    assert store.add_bytes(PNG) == image
+    assert store.read(image.sha256) == PNG
 
 
 def test_bad_bytes_leave_nothing_behind(tmp_path: Path) -> None:
@@ -148,21 +148,21 @@ def test_bytes_without_a_folder_are_removed_with_the_store(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    library = ImageStore()
-    image = library.add_bytes(PNG)
-    assert library.read(image.sha256) == PNG
-    del library
+    store = ImageStore()
+    image = store.add_bytes(PNG)
+    assert store.read(image.sha256) == PNG
+    del store
     assert list(tmp_path.iterdir()) == []
 
 
 def test_threads_may_share_it(tmp_path: Path) -> None:
     pictures = [encode(noise((16 + number, 16)), "PNG") for number in range(8)]
     paths = [put(tmp_path / f"{n}.png", pictures[n % 8]) for n in range(64)]
-    library = ImageStore(tmp_path / "kept")
+    store = ImageStore(tmp_path / "kept")
     with ThreadPoolExecutor(8) as pool:
-        added = list(pool.map(library.add_file, paths))
-        uploaded = list(pool.map(library.add_bytes, pictures))
-        read = list(pool.map(library.read, [image.sha256 for image in added]))
+        added = list(pool.map(store.add_file, paths))
+        uploaded = list(pool.map(store.add_bytes, pictures))
+        read = list(pool.map(store.read, [image.sha256 for image in added]))
     assert [image.width for image in added] == [16 + n % 8 for n in range(64)]
     assert uploaded == added[:8]
     assert read == [pictures[n % 8] for n in range(64)]

@@ -197,7 +197,7 @@ def _one_version(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", MODELS)
-async def test_stand_ins_have_the_names_and_replies_that_they_had(name: str) -> None:
+async def test_models_have_the_fingerprints_and_replies_that_they_had(name: str) -> None:
     model = spec(name)
     assert provider_of(model).fingerprint(model) == FINGERPRINTS[name]
     assert await reply_hash(model) == REPLIES[name]

@@ -181,15 +181,15 @@ def test_a_truncated_file_is_refused(kind: str, media_type: str) -> None:
             inspect(data[: int(len(data) * share)], LIMITS, "cut.img")
 
 
-@pytest.mark.parametrize("door", [inspect, decode, is_plain])
-def test_damage_to_any_pixel_of_a_png_is_noticed(door: Callable[..., object]) -> None:
+@pytest.mark.parametrize("read", [inspect, decode, is_plain])
+def test_damage_to_any_pixel_of_a_png_is_noticed(read: Callable[..., object]) -> None:
     good = encode(noise((12, 9)), "PNG", exif=turned(6))
     end = len(good) - 20  # The pixels' and the chunk's checksums and the last chunk follow.
     for at in range(good.index(b"IDAT") + 4, end):
         bad = bytearray(good)
         bad[at] ^= 0x55
         with pytest.raises(ImageError, match="does not decode"):
-            door(bytes(bad), LIMITS, "a")
+            read(bytes(bad), LIMITS, "a")
 
 
 def test_a_progressive_jpeg_cut_in_its_last_scan_is_refused() -> None:
@@ -214,7 +214,7 @@ def test_what_is_no_image_is_refused(data: bytes, message: str) -> None:
         inspect(data, LIMITS, "x.png")
 
 
-@pytest.mark.parametrize("door", [inspect, decode, is_plain])
+@pytest.mark.parametrize("read", [inspect, decode, is_plain])
 @pytest.mark.parametrize(
     "bomb",
     [
@@ -228,12 +228,12 @@ def test_what_is_no_image_is_refused(data: bytes, message: str) -> None:
     ids=["png", "webp", "gif", "bmp"],
 )
 def test_a_huge_claim_is_refused_before_allocation(
-    door: Callable[..., object], bomb: bytes
+    read: Callable[..., object], bomb: bytes
 ) -> None:
     tracemalloc.start()
     try:
         with pytest.raises(ImageError, match=r"bomb: .*(pixels, and at most 100,000,000|decode)"):
-            door(bomb, LIMITS, "bomb")
+            read(bomb, LIMITS, "bomb")
         assert tracemalloc.get_traced_memory()[1] < 1_000_000
     finally:
         tracemalloc.stop()
