@@ -32,9 +32,9 @@ from mmconv.benchmarks.base.metrics import (
     Select,
 )
 from mmconv.benchmarks.base.results import Scale
-from mmconv.benchmarks.data_files.records import Record, scan_records
+from mmconv.benchmarks.data_files.records import scan_records
 from mmconv.benchmarks.options import Display
-from mmconv.core.errors import DataError
+from mmconv.core.documents import Place
 from mmconv.core.keys import hash_bytes
 from mmconv.core.protocols import ImageSink
 from mmconv.core.turns import Turn, chain
@@ -206,28 +206,28 @@ class FBBench(Benchmark[Dialogue, FBBenchOptions]):
     )
     judging = frozenset(FBBenchOptions.model_fields) - {*Options.model_fields, "max_tokens"}
 
-    def read_data(self, images: ImageSink) -> Dataset[Dialogue]:
-        """The dialogues; all of them decide whether the judge reads reference answers."""
+    def faults(self, sample: Dialogue) -> Iterator[tuple[Place, str]]:
+        """The reference answer, if the judge reads it."""
         options = self.options
         # if bad records are left out, the same ones run whether a judge comes now or later
         is_needed = options.reference and (options.skip_bad_records or not options.generate_only)
+        if is_needed and sample.reference_second_response is None:
+            advice = "options.reference=false judges without it, as release v3"
+            yield ("reference_second_response",), f"empty; {advice}"
 
-        def read(record: Record) -> Dialogue:
-            sample = Dialogue.model_validate(record.fields)
-            if is_needed and sample.reference_second_response is None:
-                advice = "options.reference=false judges without it, as release v3"
-                raise DataError(record.where, [f"reference_second_response is empty; {advice}"])
-            return sample
-
+    def read_data(self, images: ImageSink) -> Dataset[Dialogue]:
+        """The dialogues; all of them decide whether the judge reads reference answers."""
+        options = self.options
         records = [*scan_records(options.data, options.sheet)]
         for record in records:
             if key := query_id(record.fields):
                 record.fields["id"] = key
         dataset = choose_samples(
             records,
-            read,
+            lambda record: Dialogue.model_validate(record.fields),
             self.spec,
             options.data,
+            faults=self.faults,
             advice=lambda: ["The id of a sample is a hash of its user_query."],
             skip_bad=options.skip_bad_records,
         )

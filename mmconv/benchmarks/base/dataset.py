@@ -46,6 +46,8 @@ S = TypeVar("S", bound=BaseModel)
 T = TypeVar("T")
 
 Problems: TypeAlias = tuple[str, ...]
+Faults: TypeAlias = Callable[[S], Iterable[tuple[Place, str]]]
+"""What a sample lacks for a run: where in it, and a message."""
 
 ALIKE = 0.9
 """How alike two names of columns are, from 0 to 1, if one is a misspelling of the other."""
@@ -208,13 +210,13 @@ def load_dataset(
     options: Options,
     spec: RunSpec,
     images: ImageSink,
-    faults: Callable[[S], Iterable[tuple[Place, str]]] = lambda _: (),
+    faults: Faults[S] = lambda _: (),
 ) -> Dataset[S]:
     """Read the file of records as samples of this kind.
 
-    Its suffix says its format (`scan_records`). `faults` are a sample's problems that its type
-    cannot express. Raises `DataError` with all problems in one message; with `skip_bad_records`
-    only if no record is left. `images` may be called from several threads.
+    Its suffix says its format (`scan_records`). `faults` are those of `Benchmark.faults`. Raises
+    `DataError` with all problems in one message; with `skip_bad_records` only if no record is left.
+    `images` may be called from several threads.
     """
     path = options.data
     fields = {_column(kind, name): field for name, field in kind.model_fields.items()}
@@ -226,11 +228,7 @@ def load_dataset(
 
     def read(record: Record) -> S:
         columns.update(dict.fromkeys(record.fields))
-        sample = kind.model_validate(record.fields, context=context)
-        problems = [f"{name_place(place, first=1)}: {fault}" for place, fault in faults(sample)]
-        if problems:
-            raise DataError(record.where, problems)
-        return sample
+        return kind.model_validate(record.fields, context=context)
 
     def advice() -> Iterator[str]:
         yield f"Every record needs {', '.join(required)}."
@@ -243,6 +241,7 @@ def load_dataset(
         read,
         spec,
         path,
+        faults=faults,
         advice=advice,
         key=_column(kind, "id"),
         other_problems=misspelt_columns(path, records, fields),
@@ -280,6 +279,7 @@ def choose_samples(  # noqa: PLR0913 - what is read, how, and what to say if tha
     spec: RunSpec,
     where: str | Path,
     *,
+    faults: Faults[S] = lambda _: (),
     advice: Callable[[], Iterable[str]],
     key: str = "id",
     other_problems: Mapping[str, Problems] | None = None,
@@ -298,6 +298,7 @@ def choose_samples(  # noqa: PLR0913 - what is read, how, and what to say if tha
     first: dict[str, str] = {}
     missing = {*(choice.earlier or ())}
     beyond = 0
+    read = partial(_read_whole, read=read, faults=faults)
     for number, (record, sample, problems) in enumerate(_read_all(chosen, read)):
         taken = len(samples) if skip_bad else len(samples) + len(bad)
         full = not missing if choice.earlier is not None else taken >= (choice.limit or taken + 1)
@@ -320,6 +321,13 @@ def choose_samples(  # noqa: PLR0913 - what is read, how, and what to say if tha
         more = bool(beyond and bad)
         raise refusal(where, everything, len(samples), "\n".join(advice()), more=more)
     return Dataset(tuple(samples), choice, bad, beyond, others)
+
+
+def _read_whole(record: Record, read: Callable[[Record], S], faults: Faults[S]) -> S:
+    sample = read(record)
+    if problems := [f"{name_place(place, first=1)}: {fault}" for place, fault in faults(sample)]:
+        raise DataError(record.where, problems)
+    return sample
 
 
 _Read: TypeAlias = tuple[Record, T | None, Problems]

@@ -91,7 +91,7 @@ def test_a_judge_that_must_read_references_needs_them(tmp_path: Path) -> None:
     records = [correction(1, reference_second_response="好"), correction(2)]
     path = write(tmp_path / "data.json", records)
     with pytest.raises(
-        DataError, match=r"item 2 \(id .*\): reference_second_response is empty"
+        DataError, match=r"item 2 \(id .*\): reference_second_response: empty"
     ) as refused:
         benchmark(path, reference=True)
     assert "options.reference=false judges without it" in str(refused.value)
