@@ -294,7 +294,7 @@ class Dialogue(Benchmark[DialogueSample, DialogueOptions]):
 
     @cached_property
     def _judges(self) -> Mapping[GradingName, Judge]:
-        if self._convbench.is_offline:
+        if self.is_offline:
             raise ConfigError("an offline judge needs ConvBench's prompts; set prompts: convbench")
         # ConvBench's prompts also extract unreadable verdicts
         return build_judges(self._convbench.options, self._convbench.prompt_set)

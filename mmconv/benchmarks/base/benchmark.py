@@ -208,7 +208,8 @@ class Benchmark(ABC, Generic[SampleT, OptionsT]):
 
     def remarks(self) -> Iterable[str]:
         """What a reader of any table must know about the options of this run."""
-        return ()
+        if self.is_offline:
+            yield self.offline_judges[self.spec.models[JUDGE].provider]
 
     def faults(self, sample: SampleT) -> Iterable[tuple[Place, str]]:
         """What a sample lacks for this run, beyond its type: where in it, and a message."""
@@ -236,6 +237,12 @@ class Benchmark(ABC, Generic[SampleT, OptionsT]):
             raise ConfigError(f"{self.name} has no references; name a model as --candidate")
         _ = self.prompt_set
         self.dataset = self.read_data(images)
+
+    @property
+    def is_offline(self) -> bool:
+        """Whether the judge is not a language model."""
+        judge = self.spec.models.get(JUDGE)
+        return judge is not None and judge.provider in self.offline_judges
 
     @property
     def unnamed_conditions(self) -> tuple[str, ...]:

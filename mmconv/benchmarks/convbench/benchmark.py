@@ -42,7 +42,6 @@ from mmconv.benchmarks.convbench.options import (
 )
 from mmconv.benchmarks.options import Condition
 from mmconv.core.errors import ConfigError, PlanError
-from mmconv.core.judges import JUDGE
 from mmconv.core.protocols import ImageSink
 from mmconv.core.turns import Turn, chain
 from mmconv.core.types import Call, Ref, Sampling, Score, Table, Text, Verdict
@@ -170,8 +169,7 @@ class ConvBench(Benchmark[Row, ConvBenchOptions]):
     def remarks(self) -> Iterator[str]:
         """Offline judges, drafts, missing focus points, unused annotations."""
         rows = self.dataset.samples
-        if self.is_offline:
-            yield OFFLINE_JUDGES[self.spec.models[JUDGE].provider]
+        yield from super().remarks()
         if drafts := sum(row.draft for row in rows):
             are = "is a draft" if drafts == 1 else "are drafts"
             yield f"{drafts} of {len(rows)} rows {are} that no person has verified."
@@ -260,12 +258,6 @@ class ConvBench(Benchmark[Row, ConvBenchOptions]):
             digest = hashlib.sha256(f"{self.options.side_seed}/{sample.id}".encode()).digest()
             return ("A",) if digest[0] % 2 == 0 else ("B",)
         raise PlanError(f"row {sample.id} has no position in the authors' file")
-
-    @property
-    def is_offline(self) -> bool:
-        """Whether the judge is not a model."""
-        judge = self.spec.models.get(JUDGE)
-        return judge is not None and judge.provider in OFFLINE_JUDGES
 
     @cached_property
     def prompt_set(self) -> PromptSet:

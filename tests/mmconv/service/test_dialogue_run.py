@@ -184,6 +184,12 @@ def test_a_folder_of_prompts_replaces_those_that_judge(tmp_path: Path) -> None:
         digests(tmp_path)
 
 
+def test_an_offline_judge_is_remarked_on() -> None:
+    by_overlap = dialogue(judge="reference/chrf", prompts="convbench", gradings=["direct"])
+    assert "not comparable" in " ".join(by_overlap.benchmark.remarks())
+    assert not [*dialogue().benchmark.remarks()]
+
+
 def test_conditions_are_numbers_of_given_turns() -> None:
     asked = request(conditions=["reasoning", "free", 1])
     assert asked.given == (0, 1, 2)
