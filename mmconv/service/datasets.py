@@ -48,6 +48,8 @@ BUSY_SECONDS = 10.0
 AT_ONCE = 2
 """How many datasets are checked at a time."""
 
+FIELDS = {"images": "images in a .zip", "skip-bad-records": None}
+"""Option of the command line -> what it is in a dataset, whose records must all be good."""
 
 Room: TypeAlias = Callable[[], int]
 """How many bytes the storage of a token has left."""
@@ -294,10 +296,7 @@ class Datasets:
         checked = Checked.model_validate_json(result)
         if checked.problem is not None:
             status, code = (413, "request_too_large") if checked.is_large else (400, "invalid_data")
-            problem = checked.problem.partition("\n--skip-bad-records")[0]  # a dataset has none
-            folder = "give the images folder (--images)"
-            problem = problem.replace(folder, "send a .zip with the folder images")
-            raise Problem(status, without_commands(problem), code=code)
+            raise Problem(status, without_commands(checked.problem, FIELDS), code=code)
         return checked
 
 

@@ -125,13 +125,13 @@ _HINT = re.compile(r" \(--[^)]*\)")
 
 _OPTION = re.compile(r"""(?<![\w'"-])--([a-z][a-z-]*)""")
 
-FIELDS = {
+FIELDS: Mapping[str, str | None] = {
     "allow-drafts": "options.allow_drafts",
     "no-judge": "options.generate_only",
     "prompts": "the server's own prompts",
     "skip-bad-records": "options.skip_bad_records",
 }
-"""Option of the command line -> the field of a request. Others have the same name."""
+"""Option of the command line -> the field of a run's request. Others have the same name."""
 
 
 def presentable(message: str, fallback: str) -> str:
@@ -147,11 +147,18 @@ def without_places(text: str, fallback: str) -> str:
     return text
 
 
-def without_commands(message: str) -> str:
-    """The engine's message with fields for options of the command line, without hints `(--...)`."""
-    return _OPTION.sub(
-        lambda match: FIELDS.get(match[1], match[1].replace("-", "_")), _HINT.sub("", message)
-    )
+def without_commands(message: str, fields: Mapping[str, str | None] = FIELDS) -> str:
+    """The engine's message with fields for options of the command line, without hints `(--...)`.
+
+    Lines about an option that has no field (None) are left out.
+    """
+
+    def field_of(option: str) -> str | None:
+        return fields.get(option, option.replace("-", "_"))
+
+    lines = _HINT.sub("", message).split("\n")
+    kept = [line for line in lines if all(map(field_of, _OPTION.findall(line)))]
+    return _OPTION.sub(lambda match: field_of(match[1]) or "", "\n".join(kept))
 
 
 # Pydantic's errors, as one problem that names its field as people write JSON.

@@ -194,7 +194,7 @@ class ImageFolder:
             return self._store.add_bytes(image.read(), image.name)
         name = image[:_SHOWN]
         if self._path is None:
-            raise ImageError(f"image {name!r} is a file name; give the images folder (--images)")
+            raise ImageError(f"image {name!r} is a file name; give the images folder as --images")
         inside = PurePath(image)
         if inside.is_absolute() or ".." in inside.parts:
             raise ImageError(f"image {name!r} is not inside the images folder")

@@ -139,7 +139,12 @@ async def test_a_wrong_record_is_named_as_mmconv_check_does(served: Served) -> N
     refused = await send(served.client, wrong)
     error = refused.json()["error"]
     assert (refused.status_code, error["code"]) == (400, "invalid_data")
-    for part in ("data.jsonl line 1 (id 1)", "line 2: not JSON", "turns[1].instruction is missing"):
+    for part in (
+        "data.jsonl line 1 (id 1)",
+        "line 2: not JSON",
+        "turns[1].instruction is missing",
+        "image 'x.png' is a file name; give the images folder as images in a .zip",
+    ):
         assert part in error["message"]
     assert "skip_bad_records" not in error["message"]
     assert str(served.shared.settings.out) not in error["message"]
