@@ -19,7 +19,7 @@ from starlette.datastructures import Headers
 
 from mmconv.service.errors import Problem
 from mmconv.service.requests import check_query
-from mmconv.service.settings import OWN_DATA, SCOPES, Allowance, Scope, Settings
+from mmconv.service.settings import SCOPES, Allowance, Scope, Settings
 from mmconv.service.state import Readable, Service
 from mmconv.store.jobs import Job
 
@@ -98,8 +98,8 @@ async def shared_of(request: Request) -> Any:
 class Authorised:
     """A dependency: the caller, who must have one of the scopes. The documentation shows them.
 
-    Raises `Problem` 401 or 403, 429 above the token's requests per minute, 400 for an unknown query
-    parameter, and 404 for a run of another token's dataset.
+    Raises `Problem` 401 or 403, 429 above the token's requests per minute, and 400 for an unknown
+    query parameter.
     """
 
     scopes: tuple[Scope, ...]
@@ -113,12 +113,6 @@ class Authorised:
             raise Problem(403, f"this token does not have the scope {scopes}", code="missing_scope")
         shared.meters[caller.name].count_request(caller.limits)
         check_query(request)
-        for param in ("run", "runs"):
-            names = request.path_params.get(param) or request.query_params.get(param, "")
-            for run in names.split(","):
-                job = await shared.queue.get(run) if run.startswith(OWN_DATA) else None
-                if job is not None and not caller.owns(job):
-                    raise Problem(404, f"no run {run} is here", param=param)
         return caller
 
 

@@ -25,13 +25,13 @@ from mmconv.report.comparison.differences import Comparison, compare
 from mmconv.report.comparison.leaderboard import Leaderboard, make_leaderboard
 from mmconv.report.tables.formats import FORMATS
 from mmconv.run_folder.layout import SCORES
-from mmconv.service.access import Reader, SharedRuns
+from mmconv.service.access import Caller, Reader, SharedRuns
 from mmconv.service.errors import Problem, json_response, presentable
 from mmconv.service.openapi import documented
 from mmconv.service.published import public_folder
 from mmconv.service.requests import JsonRoute, Word
 from mmconv.service.run_files import read_in_thread
-from mmconv.service.runs import RunId, find_run, finished_folder
+from mmconv.service.runs import FoundRun, find_run, finished_folder
 from mmconv.service.state import Readable
 from mmconv.stats.agreement.many_raters import Level
 from mmconv.store.jobs import Job
@@ -100,10 +100,10 @@ class AgreementRequest(Strict):
 
 @router.get("/compare", response_model=ComparedTables)
 async def compare_runs(
-    shared: SharedRuns, _caller: Reader, asked: Annotated[CompareQuery, Query()]
+    shared: SharedRuns, caller: Reader, asked: Annotated[CompareQuery, Query()]
 ) -> Response:
     """Compare finished runs: paired differences with intervals, then the runs' own tables."""
-    compared = await compare_finished(shared, asked)
+    compared = await compare_finished(shared, caller, asked)
     return json_response(
         {
             "baseline": compared.runs[0].label,
@@ -113,22 +113,22 @@ async def compare_runs(
     )
 
 
-async def compare_finished(shared: Readable, asked: CompareQuery) -> Comparison:
+async def compare_finished(shared: Readable, caller: Caller, asked: CompareQuery) -> Comparison:
     """Compare the runs' public folders. Raises `Problem`."""
-    folders = await public_folders(shared, asked.runs, MOST_RUNS)
+    folders = await public_folders(shared, caller, asked.runs, MOST_RUNS)
     with comparing():
         return await read_in_thread(compare, folders, despite=asked.despite)
 
 
 @router.get("/leaderboard", response_model=RankedTables)
 async def rank_runs(
-    shared: SharedRuns, _caller: Reader, asked: Annotated[RankQuery, Query()]
+    shared: SharedRuns, caller: Reader, asked: Annotated[RankQuery, Query()]
 ) -> Response:
     """Rank finished runs of one benchmark: the best first, with ranges of ranks.
 
     `sort` is a column of the tables; by default the benchmark's main score.
     """
-    board = await rank_finished(shared, asked)
+    board = await rank_finished(shared, caller, asked)
     rows = board.tables[-1].rows
     return json_response(
         {
@@ -139,9 +139,9 @@ async def rank_runs(
     )
 
 
-async def rank_finished(shared: Readable, asked: RankQuery) -> Leaderboard:
+async def rank_finished(shared: Readable, caller: Caller, asked: RankQuery) -> Leaderboard:
     """Rank the runs' public folders. Raises `Problem`."""
-    folders = await public_folders(shared, asked.runs, MOST_RANKED)
+    folders = await public_folders(shared, caller, asked.runs, MOST_RANKED)
     async with shared.reporting:
         with comparing():
             return await read_in_thread(
@@ -150,11 +150,9 @@ async def rank_finished(shared: Readable, asked: RankQuery) -> Leaderboard:
 
 
 @router.post("/runs/{run}/agreement", response_model=AgreementTables)
-async def measure_agreement(
-    run: RunId, asked: AgreementRequest, shared: SharedRuns, _caller: Reader
-) -> Response:
+async def measure_agreement(job: FoundRun, asked: AgreementRequest, shared: SharedRuns) -> Response:
     """Compare the judge's scores of a run with ratings of the same samples by people."""
-    folder = finished_folder(shared, await find_run(shared, run))
+    folder = finished_folder(shared, job)
     with comparing("these ratings cannot be compared", "ratings"):
         judged = await read_in_thread(read_ratings, folder / SCORES, asked.tags)
         scale = await read_in_thread(read_scale, folder / SCORES)
@@ -182,18 +180,20 @@ def _agree(
     return agreement_tables(pairs, human, scale, replicates=asked.replicates, seed=asked.seed)
 
 
-async def find_runs(shared: Readable, runs: str, most: int, least: int = 2) -> list[Job]:
+async def find_runs(
+    shared: Readable, caller: Caller, runs: str, most: int, least: int = 2
+) -> list[Job]:
     """The runs whose ids are separated by commas. Raises `Problem`."""
     names = runs.split(",")
     if not least <= len(set(names)) == len(names) <= most:
         raise Problem(400, f"runs: name {least} to {most} different runs", param="runs")
-    return [await find_run(shared, name, "runs") for name in names]
+    return [await find_run(shared, caller, name, "runs") for name in names]
 
 
-async def public_folders(shared: Readable, runs: str, most: int) -> list[Path]:
+async def public_folders(shared: Readable, caller: Caller, runs: str, most: int) -> list[Path]:
     """The public folders of finished runs, named as in `find_runs`. Raises `Problem`."""
     folders = []
-    for job in await find_runs(shared, runs, most):
+    for job in await find_runs(shared, caller, runs, most):
         folder = finished_folder(shared, job)
         folders.append(await read_in_thread(public_folder, shared, job, folder))
     return folders

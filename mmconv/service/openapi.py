@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
 import yaml
 from fastapi import APIRouter, FastAPI
+from fastapi.dependencies.models import Dependant
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 
@@ -129,11 +130,15 @@ def describe(info: Mapping[str, Any], routes: list[Any]) -> dict[str, Any]:
     """FastAPI's document with examples and descriptions, without FastAPI's own errors."""
     document = get_openapi(**info, routes=routes)
     for path, operations in document["paths"].items():
+        places = {step: place for place, step in enumerate(path.split("/"))}
         for method, operation in operations.items():
             # Invalid requests are answered with 400, in the shape of all errors.
             if "HTTPValidationError" in str(operation["responses"].get("422")):
                 del operation["responses"]["422"]
-            for parameter in operation.get("parameters", ()):
+            parameters = operation.get("parameters", [])
+            # In the path's order: FastAPI puts those of dependencies last.
+            parameters.sort(key=lambda each: places.get(f"{{{each['name']}}}", len(places)))
+            for parameter in parameters:
                 if parameter["name"] in PARAMETERS:
                     parameter.setdefault("description", PARAMETERS[parameter["name"]])
             if bodies := EXAMPLES.get(f"{method.upper()} {path}"):
@@ -150,9 +155,16 @@ def describe(info: Mapping[str, Any], routes: list[Any]) -> dict[str, Any]:
     return document
 
 
+def _dependencies(dependant: Dependant) -> Iterator[object]:
+    """What is called for the parameters of a route, and for theirs."""
+    for each in dependant.dependencies:
+        yield each.call
+        yield from _dependencies(each)
+
+
 def _add_scopes(operation: dict[str, Any], route: APIRoute) -> None:
     """Add to an operation's description which scopes its token needs."""
-    calls = (dependency.call for dependency in route.dependant.dependencies)
+    calls = _dependencies(route.dependant)
     scopes = next((call.scopes for call in calls if isinstance(call, Authorised)), None)
     if scopes is None:
         operation["security"] = []

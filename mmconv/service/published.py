@@ -22,7 +22,7 @@ from mmconv.report.page.content import NOTHING, About
 from mmconv.run_folder.layout import MANIFEST, SCORES, SPEC, SUMMARY, TABLES, TRANSCRIPTS, WARNINGS
 from mmconv.run_folder.saved_run import INDEX, read_lines
 from mmconv.service.run_files import clean_call, read_in_thread
-from mmconv.service.runs import about_run, find_run, finished_folder
+from mmconv.service.runs import about_run, finished_folder
 from mmconv.service.state import Readable
 from mmconv.store.jobs import Job
 
@@ -41,12 +41,11 @@ Make: TypeAlias = Callable[[Path, About], object]
 """Makes a file or folder at the path, given what the run's data says of its samples."""
 
 
-async def derived_file(shared: Readable, run: str, name: str, make: Make) -> Path:
-    """The file or folder of this name that is made from a run. Raises `Problem` 404 or 409.
+async def derived_file(shared: Readable, job: Job, name: str, make: Make) -> Path:
+    """The file or folder of this name that is made from a run. Raises `Problem` 409.
 
     One is made at a time. Existing ones are returned at once.
     """
-    job = await find_run(shared, run)
     folder = finished_folder(shared, job)
     shown = _path_of(shared, job)
     if await asyncio.to_thread(_is_current, shown, folder, name):

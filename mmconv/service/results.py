@@ -46,9 +46,8 @@ from mmconv.service.run_files import (
     score_page,
 )
 from mmconv.service.runs import (
-    RunId,
+    FoundRun,
     Sample,
-    find_run,
     finished_folder,
     readable_data,
     readable_run,
@@ -101,20 +100,20 @@ def _formats(*names: str) -> dict[str, Any]:
     responses=with_etag(**_formats("json", "jsonl", "parquet")),
 )
 async def run_scores(
-    run: RunId, shared: SharedRuns, _caller: Reader, asked: Annotated[ScoreQuery, Query()]
+    job: FoundRun, shared: SharedRuns, asked: Annotated[ScoreQuery, Query()]
 ) -> Response:
     """Get scores in pages or as a file, optionally of one sample, condition or metric."""
     if asked.format != "json" and (paged := asked.model_fields_set & {"after", "limit"}):
         name = min(paged)
         raise Problem(400, f"{name}: a file holds all that are chosen; leave it out", param=name)
-    folder = finished_folder(shared, await find_run(shared, run))
+    folder = finished_folder(shared, job)
     chosen = asked.model_dump(include={"sample", "condition", "metric"}, exclude_none=True)
     if chosen:
         await read_in_thread(check_chosen, folder, chosen)
     if asked.format == "json":
         page = await read_in_thread(score_page, folder, chosen, asked.after, asked.limit)
         return json_response({"data": page[0], "next": page[1]})
-    name = f"{run}-scores.{asked.format}"
+    name = f"{job.id}-scores.{asked.format}"
     if not chosen:
         return await _file((folder / SCORES).with_suffix(f".{asked.format}"), asked.format, name)
     file = await read_in_thread(chosen_file, folder, chosen, asked.format)
@@ -133,14 +132,13 @@ async def _file(path: Path, form: str, name: str) -> Response:
     responses={200: _formats("json", "csv", "md", "tex")},
 )
 async def run_tables(
-    run: RunId,
+    job: FoundRun,
     shared: SharedRuns,
-    _caller: Reader,
     form: Annotated[Literal["json", "csv", "md", "tex"], Query(alias="format")] = "json",
     table: Annotated[Word | None, Query()] = None,
 ) -> Response:
     """Get the run's tables, or one of them."""
-    folder = finished_folder(shared, await find_run(shared, run))
+    folder = finished_folder(shared, job)
     text = await read_in_thread(render_tables, folder, table, form)
     return Response(text, media_type=TYPES[form])
 
@@ -151,9 +149,8 @@ async def run_tables(
     responses=with_etag(**_formats("jsonl", "parquet")),
 )
 async def run_transcripts(
-    run: RunId,
+    job: FoundRun,
     shared: SharedRuns,
-    _caller: Reader,
     form: Annotated[Literal["jsonl", "parquet"], Query(alias="format")] = "jsonl",
 ) -> Response:
     """Get every call of the run with its messages and reply, in one file."""
@@ -162,14 +159,14 @@ async def run_transcripts(
         write_parquet(target.with_name(TRANSCRIPTS), target, columns_of(CallRecord))
 
     name = TRANSCRIPTS if form == "jsonl" else PARQUET
-    path = await derived_file(shared, run, name, write)
-    return await _file(path, form, f"{run}-{name}")
+    path = await derived_file(shared, job, name, write)
+    return await _file(path, form, f"{job.id}-{name}")
 
 
 @router.get("/runs/{run}/manifest", response_model=Manifest)
-async def run_manifest(run: RunId, shared: SharedRuns, _caller: Reader) -> Response:
+async def run_manifest(job: FoundRun, shared: SharedRuns) -> Response:
     """Get the run's provenance: models, data and prompts by their hashes, versions."""
-    folder = finished_folder(shared, await find_run(shared, run))
+    folder = finished_folder(shared, job)
     return json_response(await read_in_thread(clean_manifest, folder))
 
 
@@ -182,13 +179,10 @@ class SampleQuery(BaseModel):
 
 @router.get("/runs/{run}/samples", response_model=Page[SampleInfo, str])
 async def run_samples(
-    run: RunId,
-    shared: SharedRuns,
-    _caller: Reader,
-    asked: Annotated[SampleQuery, Query()],
+    job: FoundRun, shared: SharedRuns, asked: Annotated[SampleQuery, Query()]
 ) -> Response:
     """List samples with the numbers of their calls, replies and failures."""
-    samples, following = await list_samples(shared, await find_run(shared, run), asked)
+    samples, following = await list_samples(shared, job, asked)
     return json_response({"data": samples, "next": following})
 
 
@@ -207,14 +201,10 @@ async def list_samples(
     response_model=SampleTranscript,
 )
 async def run_sample(
-    run: RunId,
-    sample: Sample,
-    shared: SharedRuns,
-    _caller: Reader,
-    prompts: bool = False,
+    job: FoundRun, sample: Sample, shared: SharedRuns, prompts: bool = False
 ) -> Response:
     """Get the messages and replies of a sample; `prompts` adds judges' prompts, filled in."""
-    return json_response(await read_sample(shared, await find_run(shared, run), sample, prompts))
+    return json_response(await read_sample(shared, job, sample, prompts))
 
 
 async def read_sample(
@@ -233,7 +223,7 @@ async def read_sample(
     responses={200: {"content": {"image/*": {}}, "description": "It."}},
 )
 async def run_image(
-    run: RunId,
+    job: FoundRun,
     image: ImageId,
     shared: SharedRuns,
     caller: Reader,
@@ -241,7 +231,7 @@ async def run_image(
 ) -> Response:
     """Get an image of the run's data by its SHA-256, or a small WebP of it."""
     # The library knows the images of datasets that were read since the server started.
-    await readable_data(shared, await find_run(shared, run))
+    await readable_data(shared, job)
     return await (get_thumbnail if small else get_image)(image, shared, caller)
 
 
@@ -251,9 +241,8 @@ async def run_image(
     responses=with_etag(content={"text/html": {}, "application/zip": {}}, description="It."),
 )
 async def run_report(
-    run: RunId,
+    job: FoundRun,
     shared: SharedRuns,
-    _caller: Reader,
     form: Annotated[Literal["html", "zip"], Query(alias="format")] = "html",
 ) -> FileResponse:
     """Get the run's report as one HTML page.
@@ -262,14 +251,14 @@ async def run_report(
     and small images, and larger images beyond 2 MB. Only an archive (`zip`) holds all of it, to be
     read without the server.
     """
-    folder = await _report_folder(shared, run)
+    folder = await _report_folder(shared, job)
     if form == "html":
         return FileResponse(folder / PAGE, media_type="text/html; charset=utf-8")
     if not (folder / ARCHIVE).exists():
         async with shared.reporting:
             if not (folder / ARCHIVE).exists():
                 await asyncio.to_thread(_write_archive, folder)
-    name = f"{run}-report.zip"
+    name = f"{job.id}-report.zip"
     return FileResponse(folder / ARCHIVE, media_type="application/zip", filename=name)
 
 
@@ -279,26 +268,25 @@ async def run_report(
     responses=with_etag(content={"text/javascript": {}}, description="It."),
 )
 async def run_report_block(
-    run: RunId,
+    job: FoundRun,
     block: Annotated[str, InPath(pattern=r"^[0-9]{1,9}\.js$")],
     shared: SharedRuns,
-    _caller: Reader,
 ) -> FileResponse:
     """Get some of the samples beside a report, as its page loads them."""
-    path = await _report_folder(shared, run) / BESIDE / block
+    path = await _report_folder(shared, job) / BESIDE / block
     if not path.exists():
         raise Problem(404, "no such samples beside this report", param="block")
     return FileResponse(path, media_type="text/javascript; charset=utf-8")
 
 
-async def _report_folder(shared: Readable, run: str) -> Path:
+async def _report_folder(shared: Readable, job: Job) -> Path:
     """The folder of a run's report, which is written if it does not exist."""
 
     def write(page: Path, about: About) -> None:
         # If the run's data is gone, the report has no images.
         write_page(page.parent, shared.images, about, block_bytes=PAGE_BYTES)
 
-    return (await derived_file(shared, run, PAGE, write)).parent
+    return (await derived_file(shared, job, PAGE, write)).parent
 
 
 def _write_archive(folder: Path) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final
 
 import orjson
-from fastapi import APIRouter, Header, Query
+from fastapi import APIRouter, Depends, Header, Query
 from fastapi import Path as InPath
 from pydantic import BaseModel, Field
 from pydantic_core import to_jsonable_python
@@ -80,6 +80,25 @@ REMOVED = ".removed-"
 
 Key = Annotated[str | None, Header(max_length=255, pattern=r"^[\x21-\x7e]+$")]
 """The header `Idempotency-Key`."""
+
+
+async def find_run(shared: Readable, caller: Caller, run: str, param: str = "run") -> Job:
+    """The run of this id, unless it is of another token's dataset.
+
+    Raises `Problem` 404 about the field `param`.
+    """
+    job = await shared.queue.get(run)
+    if job is None or job.kind != RUN or (run.startswith(OWN_DATA) and not caller.owns(job)):
+        raise Problem(404, f"no run {run} is here", param=param)
+    return job
+
+
+async def _run_in_path(run: RunId, shared: SharedRuns, caller: Reader) -> Job:
+    return await find_run(shared, caller, run)
+
+
+FoundRun = Annotated[Job, Depends(_run_in_path)]
+"""A parameter: the run that the path names, for a caller who may read runs."""
 
 
 @router.post(
@@ -191,9 +210,9 @@ def visible_runs(caller: Caller) -> Filter:
 
 
 @router.get("/runs/{run}", response_model=RunInfo, responses=documented(404))
-async def get_run(run: RunId, shared: SharedRuns, _caller: Reader) -> Response:
+async def get_run(job: FoundRun, shared: SharedRuns) -> Response:
     """Get a run's state and progress."""
-    return await _respond(shared, await find_run(shared, run))
+    return await _respond(shared, job)
 
 
 @router.patch("/runs/{run}", response_model=RunInfo, responses=documented(404, 409))
@@ -205,7 +224,7 @@ async def annotate_run(
     What the request leaves out stays. A run has no folder before it begins.
     """
     job = await find_own_run(shared, caller, run)
-    folder = _folder(shared, job)
+    folder = run_folder(shared, job)
     if folder is None or not folder.is_dir():
         raise Problem(409, f"the run {run} has not begun, so it has no folder", code="not_here")
 
@@ -225,12 +244,11 @@ async def annotate_run(
         200: {"content": {"text/event-stream": {}}, "description": "Events until the run ends."},
     },
 )
-async def run_events(run: RunId, shared: SharedRuns, caller: Reader) -> StreamingResponse:
+async def run_events(job: FoundRun, shared: SharedRuns, caller: Reader) -> StreamingResponse:
     """Stream `progress` events with the run's state, and a last one named `end`.
 
     The stream also ends when the server or its database goes away: connect again.
     """
-    job = await find_run(shared, run)
     jobs = watch(shared, caller, job)
     await anext(jobs)  # the job itself, or a refusal, which must come before the status
     events = _events(shared, job, jobs)
@@ -326,7 +344,7 @@ class RunWork(Work):
 
 async def find_own_run(shared: Readable, caller: Caller, run: str) -> Job:
     """The caller's run of this id. Raises `Problem` 403 for another token's, or 404."""
-    job = await find_run(shared, run)
+    job = await find_run(shared, caller, run)
     if not caller.owns(job):
         raise Problem(403, "this run is another token's", code="not_yours")
     return job
@@ -362,7 +380,8 @@ def _folder_name(job: Job) -> str | None:
     return name
 
 
-def _folder(shared: Readable, job: Job) -> Path | None:
+def run_folder(shared: Readable, job: Job) -> Path | None:
+    """The run's folder, whether or not it is here; None if it never began."""
     name = _folder_name(job)
     return None if name is None else shared.settings.out / name
 
@@ -371,14 +390,6 @@ def _delete_removed(out: Path) -> None:
     """Delete removed folders, also those of a process that ended before it could."""
     for folder in out.glob(f"{REMOVED}*"):
         shutil.rmtree(folder, ignore_errors=True)
-
-
-async def find_run(shared: Readable, run: str, param: str = "run") -> Job:
-    """The run of this id, of any owner. Raises `Problem` 404 about the field `param`."""
-    job = await shared.queue.get(run)
-    if job is None or job.kind != RUN:
-        raise Problem(404, f"no run {run} is here", param=param)
-    return job
 
 
 async def about_run(shared: Readable, job: Job) -> About | None:
@@ -399,8 +410,8 @@ def _metadata(folder: Path, benchmark: Benchmark[Any, Any]) -> About | None:
 
 def finished_folder(shared: Readable, job: Job) -> Path:
     """The folder of a run that has finished at least once. Raises `Problem` 409."""
-    folder = result_folder(shared, job)
-    if folder is not None:
+    folder = run_folder(shared, job)
+    if folder is not None and job.result is not None:
         if not folder.is_dir():
             log.warning("%s of %s is gone: servers of one database need one `out`", folder, job.id)
             message = (
@@ -414,13 +425,6 @@ def finished_folder(shared: Readable, job: Job) -> Path:
     next_step = "wait for its end" if job.is_active else "start it again to finish it"
     message = f"the run {job.id} is not done (it is {job.state}): {next_step}"
     raise Problem(409, message, param="run", code="not_finished")
-
-
-def result_folder(shared: Readable, job: Job) -> Path | None:
-    """The folder of a run that has finished at least once, whether or not it is here."""
-    if job.result is None:
-        return None
-    return shared.settings.out / str(orjson.loads(job.result)["folder"])
 
 
 async def is_outdated(shared: Service, job: Job) -> bool:
@@ -483,7 +487,7 @@ def run_info(shared: Readable, job: Job) -> dict[str, Any]:
         "scores": result.get("scores"),
         "unscored": result.get("unscored"),
         "folder": _folder_name(job),
-        **read_notes(_folder(shared, job)),
+        **read_notes(run_folder(shared, job)),
     }
 
 

@@ -34,6 +34,7 @@ from mmconv.core.errors import ConfigError, DataError
 from mmconv.core.keys import hash_bytes, hash_json
 from mmconv.core.plans import read_trial
 from mmconv.core.types import Cell, Table
+from mmconv.report.comparison.differences import Comparison
 from mmconv.report.comparison.leaderboard import RANK, Leaderboard
 from mmconv.report.page.build import HEAD, block_name, write_parts
 from mmconv.report.page.charts import COLOURS, Plot
@@ -45,7 +46,7 @@ from mmconv.report.page.samples import reading_settings, shown_sample
 from mmconv.report.tables.cells import is_text, shared_notes
 from mmconv.run_folder.layout import SPEC, TABLES
 from mmconv.run_folder.saved_run import INDEX, read_names, read_spec, read_table
-from mmconv.service.access import Asker, Reader, SharedRuns
+from mmconv.service.access import Asker, Caller, Reader, SharedRuns
 from mmconv.service.catalogue import data_sets
 from mmconv.service.comparisons import (
     MOST_RUNS,
@@ -62,13 +63,12 @@ from mmconv.service.results import SampleQuery, list_samples, read_sample
 from mmconv.service.run_files import describe_damage, read_in_thread
 from mmconv.service.run_requests import has_key, is_offline, offline_judges
 from mmconv.service.runs import (
-    RunId,
+    FoundRun,
     Sample,
     about_run,
-    find_run,
     finished_folder,
     readable_data,
-    result_folder,
+    run_folder,
     run_info,
     visible_runs,
 )
@@ -160,15 +160,15 @@ async def list_runs(shared: SharedRuns, caller: Reader) -> Response:
 
 
 @router.get("/runs/{run}")
-async def run_parts(run: RunId, shared: SharedRuns, _caller: Reader) -> Response:
+async def run_parts(job: FoundRun, shared: SharedRuns) -> Response:
     """Get a finished run's findings and the index of its samples."""
-    return _part(await _run_folder(shared, run), HEAD)
+    return _part(await _run_folder(shared, job), HEAD)
 
 
 @router.get("/runs/{run}/blocks/{number}")
-async def run_block(run: RunId, number: Number, shared: SharedRuns, _caller: Reader) -> Response:
+async def run_block(job: FoundRun, number: Number, shared: SharedRuns) -> Response:
     """Get some of a finished run's samples."""
-    return _part(await _run_folder(shared, run), block_name(number))
+    return _part(await _run_folder(shared, job), block_name(number))
 
 
 def _index_row(sample: Mapping[str, Any]) -> dict[str, Any]:
@@ -195,13 +195,13 @@ class SamplesQuery(SampleQuery):
 
 @router.get("/samples")
 async def samples_index(
-    shared: SharedRuns, _caller: Reader, asked: Annotated[SamplesQuery, Query()]
+    shared: SharedRuns, caller: Reader, asked: Annotated[SamplesQuery, Query()]
 ) -> Response:
     """List the first run's samples as an index without scores, to show runs side by side.
 
     Unlike a report or a comparison, this needs no finished runs, and no runs that are alike.
     """
-    jobs = await find_runs(shared, asked.runs, MOST_RUNS, least=1)
+    jobs = await find_runs(shared, caller, asked.runs, MOST_RUNS, least=1)
     first = jobs[0]
     samples, following = await list_samples(shared, first, asked)
     names = Counter(job.model for job in jobs)
@@ -215,10 +215,10 @@ async def samples_index(
 
 @router.get("/samples/{sample:path}")
 async def sample_beside(
-    sample: Sample, shared: SharedRuns, _caller: Reader, asked: Annotated[SamplesQuery, Query()]
+    sample: Sample, shared: SharedRuns, caller: Reader, asked: Annotated[SamplesQuery, Query()]
 ) -> Response:
     """Get one sample with the conversations of all runs that have it, as far as they are."""
-    jobs = await find_runs(shared, asked.runs, MOST_RUNS, least=1)
+    jobs = await find_runs(shared, caller, asked.runs, MOST_RUNS, least=1)
     calls: list[list[dict[str, Any]]] = []
     for job in jobs:
         try:
@@ -243,10 +243,10 @@ async def sample_beside(
 
 @router.get("/leaderboard")
 async def leaderboard(
-    shared: SharedRuns, _caller: Reader, asked: Annotated[RankQuery, Query()]
+    shared: SharedRuns, caller: Reader, asked: Annotated[RankQuery, Query()]
 ) -> Response:
     """Get the tables of a leaderboard as HTML, and the columns that may sort it."""
-    board = await rank_finished(shared, asked)
+    board = await rank_finished(shared, caller, asked)
     return Response(await asyncio.to_thread(_show_board, board), media_type="application/json")
 
 
@@ -286,53 +286,48 @@ def _curves(board: Leaderboard) -> list[Plot]:
 
 @router.get("/compare")
 async def comparison_parts(
-    shared: SharedRuns, _caller: Reader, asked: Annotated[CompareQuery, Query()]
+    shared: SharedRuns, caller: Reader, asked: Annotated[CompareQuery, Query()]
 ) -> Response:
     """Get a comparison's findings, and the index of all samples."""
-    return _part(await _comparison_folder(shared, asked), HEAD)
+    return _part(await _comparison_folder(shared, caller, asked), HEAD)
 
 
 @router.get("/compare/blocks/{number}")
 async def comparison_block(
-    number: Number, shared: SharedRuns, _caller: Reader, asked: Annotated[CompareQuery, Query()]
+    number: Number, shared: SharedRuns, caller: Reader, asked: Annotated[CompareQuery, Query()]
 ) -> Response:
     """Get some samples, with the conversations of all runs."""
-    return _part(await _comparison_folder(shared, asked), block_name(number))
+    return _part(await _comparison_folder(shared, caller, asked), block_name(number))
 
 
-async def _run_folder(shared: Readable, run: str) -> Path:
+async def _run_folder(shared: Readable, job: Job) -> Path:
     def write(parts: Path, about: About) -> None:
         write_parts(parts, run_content(parts.parent, about))
 
-    return await derived_file(shared, run, f"parts-{__version__}", write)
+    return await derived_file(shared, job, f"parts-{__version__}", write)
 
 
-async def _comparison_folder(shared: Readable, asked: CompareQuery) -> Path:
-    jobs = [await find_run(shared, name) for name in asked.runs.split(",")]
+async def _comparison_folder(shared: Readable, caller: Caller, asked: CompareQuery) -> Path:
+    jobs = await find_runs(shared, caller, asked.runs, MOST_RUNS)
     versions = [[job.id, *result_times(finished_folder(shared, job))] for job in jobs]
     name = hash_json([__version__, versions, sorted(asked.despite)])[:24]
     parts = shared.derived / "compared" / name
     if not parts.exists():
         async with shared.reporting:
             if not parts.exists():
-                await _write_comparison(shared, asked, jobs, parts)
+                compared = await compare_finished(shared, caller, asked)
+                about = await about_run(shared, jobs[0]) or NOTHING
+                await read_in_thread(_write_comparison, parts, compared, about)
     return parts
 
 
-async def _write_comparison(
-    shared: Readable, asked: CompareQuery, jobs: list[Job], parts: Path
-) -> None:
-    compared = await compare_finished(shared, asked)
-    about = await about_run(shared, jobs[0]) or NOTHING
-
-    def write() -> None:
-        write_parts(parts, comparison_content(compared, about))
-        folders = [path for path in parts.parent.iterdir() if not path.name.startswith(".")]
-        folders.sort(key=lambda path: path.stat().st_mtime, reverse=True)
-        for path in folders[COMPARISONS_KEPT:]:
-            shutil.rmtree(path, ignore_errors=True)
-
-    await read_in_thread(write)
+def _write_comparison(parts: Path, compared: Comparison, about: About) -> None:
+    """Write a comparison's parts, and remove the oldest of other comparisons."""
+    write_parts(parts, comparison_content(compared, about))
+    folders = [path for path in parts.parent.iterdir() if not path.name.startswith(".")]
+    folders.sort(key=lambda path: path.stat().st_mtime, reverse=True)
+    for path in folders[COMPARISONS_KEPT:]:
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def _part(folder: Path, name: str) -> Response:
@@ -360,8 +355,8 @@ def run_rows(shared: Readable, jobs: list[Job]) -> list[dict[str, Any]]:
 
 def _row(shared: Readable, job: Job) -> dict[str, Any]:
     row = run_info(shared, job) | {"title": title_of(job.benchmark or ""), "numbers": []}
-    folder = result_folder(shared, job)
-    if folder is None:
+    folder = run_folder(shared, job)
+    if folder is None or job.result is None:
         return row
     try:
         times = [(folder / name).stat().st_mtime_ns for name in (SPEC, f"{TABLES}/{INDEX}")]
