@@ -92,7 +92,7 @@ class BatchRequest(DialogueSettings):
     },
 )
 async def add_batch(
-    asked: BatchRequest,
+    body: BatchRequest,
     shared: Shared,
     caller: RunStarter,
     seconds: Annotated[float, Query(alias="wait", ge=0, le=3600)] = 0,
@@ -107,16 +107,16 @@ async def add_batch(
     Scores are named as in ConvBench: S2_hat is turn 2 with turn 1 given, S0 the whole conversation.
     A request holds 200 dialogues and 64 images; for more, send a dataset.
     """
-    for param, message in _faults(shared, asked):
+    for param, message in _faults(shared, body):
         raise Problem(400, f"{param}: {message}", param=param)
-    own = await _store(shared, caller, asked)
-    names = [condition_name(given) for given in asked.given]
+    own = await _store(shared, caller, body)
+    names = [condition_name(given) for given in body.given]
     run = RunRequest(
         data=own.id,
-        models=asked.models,
-        options=asked.set_options,
+        models=body.models,
+        options=body.set_options,
         conditions=tuple(names),
-        sampling={CANDIDATE: asked.sampling} if asked.sampling.model_fields_set else {},
+        sampling={CANDIDATE: body.sampling} if body.sampling.model_fields_set else {},
     )
     job = submitted_job(await submit_run(shared, caller, run), caller)
     job = await wait(shared, caller, job, seconds)
@@ -126,29 +126,29 @@ async def add_batch(
     return json_response(result, status, {"Location": f"/v1/runs/{job.id}"})
 
 
-def _faults(shared: Service, asked: BatchRequest) -> Iterator[tuple[str, str]]:
+def _faults(shared: Service, body: BatchRequest) -> Iterator[tuple[str, str]]:
     """The problems of the request: a field and a message. Raises `Problem` for limits."""
-    turns = max(len(each.turns) for each in asked.dialogues)
-    check_request(shared, asked, turns, "dialogues")
-    for name, count in Counter(asked.ids).items():
+    turns = max(len(each.turns) for each in body.dialogues)
+    check_request(shared, body, turns, "dialogues")
+    for name, count in Counter(body.ids).items():
         if count > 1:
             yield "dialogues", f"{count} have the id {name!r}"
-    for field, request in asked.requests():
+    for field, request in body.requests():
         yield from ((f"{field}.{param}", message) for param, message in request.faults())
         for place, turn in enumerate(request.turns):
             if any(text and not text.strip() for text in (turn.instruction, turn.reference)):
                 yield f"{field}.turns[{place}]", "a text is blank"
 
 
-async def _store(shared: Service, caller: Caller, asked: BatchRequest) -> OwnDataset:
+async def _store(shared: Service, caller: Caller, body: BatchRequest) -> OwnDataset:
     """The dialogues as a dataset of the caller. Raises `Problem`."""
     files: dict[str, Callable[[], bytes]] = {}
-    new = NewDataset(benchmark=DIALOGUE, title=TITLE, generate_only=asked.judge is None)
+    new = NewDataset(benchmark=DIALOGUE, title=TITLE, generate_only=body.judge is None)
     room = partial(shared.room, caller.name, caller.limits.stored_bytes)
     with request_images(shared, caller.as_owner) as images:
         records = [
             {"id": name} | await _record(shared, images, files, each, f"dialogues[{place}]")
-            for place, (name, each) in enumerate(zip(asked.ids, asked.dialogues, strict=True))
+            for place, (name, each) in enumerate(zip(body.ids, body.dialogues, strict=True))
         ]
         write = shared.datasets.write
         return await work_on_image(

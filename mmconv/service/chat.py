@@ -70,7 +70,7 @@ async def get_model(model: str, shared: Shared, _caller: Asker) -> Response:
     responses=documented(404, 409, 502, 503, 504) | {200: {"content": {"text/event-stream": {}}}},
 )
 async def complete_chat(
-    asked: ChatRequest,
+    body: ChatRequest,
     request: Request,
     shared: Shared,
     caller: Chatter,
@@ -84,23 +84,23 @@ async def complete_chat(
     head = CompletionHead(
         id=f"chatcmpl-{uuid4().hex}",
         created=int(time.time()),
-        model=asked.model,
-        choices=asked.n or 1,
-        fingerprint=shared.model(asked.model).model.fingerprint,
+        model=body.model,
+        choices=body.n or 1,
+        fingerprint=shared.model(body.model).model.fingerprint,
     )
-    if asked.stream:
-        with_usage = asked.stream_options is not None and asked.stream_options.include_usage
-        answers = Answers(partial(answer, shared, caller, asked))
+    if body.stream:
+        with_usage = body.stream_options is not None and body.stream_options.include_usage
+        answers = Answers(partial(answer, shared, caller, body))
         events = _events(answers, head, with_usage)
         return await open_stream(request, answers, events, b"data: [DONE]\n\n")
-    replies = await while_connected(request, answer(shared, caller, asked))
+    replies = await while_connected(request, answer(shared, caller, body))
     return json_response(head.completion(replies).model_dump())
 
 
 async def answer(
     shared: Service,
     caller: Caller,
-    asked: ChatRequest,
+    body: ChatRequest,
     listener: Listener | None = None,
     fields: Sequence[str] | None = None,
 ) -> list[Reply]:
@@ -108,18 +108,18 @@ async def answer(
 
     Raises `Problem`, which names messages by `fields` if their request had others.
     """
-    fields = fields or [f"messages[{number}]" for number in range(len(asked.messages))]
-    role = shared.model(asked.model)
-    spec = shared.settings.models[asked.model]
-    require_key(spec, asked.model, "model")
+    fields = fields or [f"messages[{number}]" for number in range(len(body.messages))]
+    role = shared.model(body.model)
+    spec = shared.settings.models[body.model]
+    require_key(spec, body.model, "model")
     sampling = replace(Sampling(temperature=None), **role.sampling)
-    check_bounds(asked, shared.settings.sizes)
-    if asked.messages[-1].role == "assistant":
+    check_bounds(body, shared.settings.sizes)
+    if body.messages[-1].role == "assistant":
         # Some servers continue such a message. Other models take it for a finished turn.
         param = f"{fields[-1]}.role"
         message = "the last message is the assistant's, and cannot be continued here; end with user"
         raise Problem(400, f"{param}: {message}", param=param)
-    sampling = replace(sampling, **_chosen(shared, asked))
+    sampling = replace(sampling, **_chosen(shared, body))
     if sampling.seed is None and sampling.temperature != 0 and spec.provider not in HOSTED:
         # Backends repeat their reply to a repeated request. Without a seed clients expect another.
         sampling = replace(sampling, seed=random.getrandbits(31))
@@ -127,17 +127,17 @@ async def answer(
         messages = tuple(
             [
                 await _message(message, f"{field}.content", images)
-                for field, message in zip(fields, asked.messages, strict=True)
+                for field, message in zip(fields, body.messages, strict=True)
             ]
         )
         messages, _ = role.prompt(messages, sampling)
-        affinity = asked.conversation or content_key("", messages[:2], Sampling())
-        call = partial(ask, shared, caller, asked.model, messages)
+        affinity = body.conversation or content_key("", messages[:2], Sampling())
+        call = partial(ask, shared, caller, body.model, messages)
         calls = [
             asyncio.ensure_future(
                 call(replace(sampling, trial=n), affinity, listener and listener(n))
             )
-            for n in range(asked.n or 1)
+            for n in range(body.n or 1)
         ]
         try:
             return await asyncio.gather(*calls)
@@ -146,26 +146,26 @@ async def answer(
                 task.cancel()
 
 
-def _chosen(shared: Service, asked: ChatRequest) -> dict[str, Any]:
+def _chosen(shared: Service, body: ChatRequest) -> dict[str, Any]:
     """The fields of the sampling that the client sets. Raises `Problem` 400."""
-    spec = shared.settings.models[asked.model]
+    spec = shared.settings.models[body.model]
     provider = provider_of(spec)
     chosen: dict[str, Any] = {
-        "temperature": asked.temperature,
-        "top_p": asked.top_p,
-        "max_tokens": asked.max_completion_tokens or asked.max_tokens,
-        "seed": asked.seed,
+        "temperature": body.temperature,
+        "top_p": body.top_p,
+        "max_tokens": body.max_completion_tokens or body.max_tokens,
+        "seed": body.seed,
     }
-    if asked.top_p == 0:
+    if body.top_p == 0:
         # Only the likeliest token is left. Few backends accept 0, and this is equivalent.
         chosen |= {"temperature": 0.0, "top_p": 1.0}
-    if asked.stop is not None:
-        chosen["stop"] = (asked.stop,) if isinstance(asked.stop, str) else tuple(asked.stop)
-    if asked.output_schema is not None:
+    if body.stop is not None:
+        chosen["stop"] = (body.stop,) if isinstance(body.stop, str) else tuple(body.stop)
+    if body.output_schema is not None:
         if not provider.guides_output(spec):
             raise Problem(400, "this model cannot be held to a schema", param="response_format")
-        chosen["schema"] = orjson.dumps(asked.output_schema).decode()
-    extra, known = asked.extra(), provider.extra_fields(spec)
+        chosen["schema"] = orjson.dumps(body.output_schema).decode()
+    extra, known = body.extra(), provider.extra_fields(spec)
     for name, value in extra.items():
         if name not in known and value not in NEUTRAL[name]:
             raise Problem(400, f"{name}: this model does not take it; leave it out", param=name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Literal
@@ -100,10 +100,11 @@ class AgreementRequest(Strict):
 
 @router.get("/compare", response_model=ComparedTables)
 async def compare_runs(
-    shared: SharedRuns, caller: Reader, asked: Annotated[CompareQuery, Query()]
+    shared: SharedRuns, caller: Reader, query: Annotated[CompareQuery, Query()]
 ) -> Response:
     """Compare finished runs: paired differences with intervals, then the runs' own tables."""
-    compared = await compare_finished(shared, caller, asked)
+    runs = await find_runs(shared, caller, query.runs, MOST_RUNS)
+    compared = await compare_finished(shared, runs, query.despite)
     return json_response(
         {
             "baseline": compared.runs[0].label,
@@ -113,22 +114,24 @@ async def compare_runs(
     )
 
 
-async def compare_finished(shared: Readable, caller: Caller, asked: CompareQuery) -> Comparison:
+async def compare_finished(
+    shared: Readable, runs: Iterable[Job], despite: Collection[str]
+) -> Comparison:
     """Compare the runs' public folders. Raises `Problem`."""
-    folders = await public_folders(shared, caller, asked.runs, MOST_RUNS)
+    folders = await _public_folders(shared, runs)
     with comparing():
-        return await read_in_thread(compare, folders, despite=asked.despite)
+        return await read_in_thread(compare, folders, despite=despite)
 
 
 @router.get("/leaderboard", response_model=RankedTables)
 async def rank_runs(
-    shared: SharedRuns, caller: Reader, asked: Annotated[RankQuery, Query()]
+    shared: SharedRuns, caller: Reader, query: Annotated[RankQuery, Query()]
 ) -> Response:
     """Rank finished runs of one benchmark: the best first, with ranges of ranks.
 
     `sort` is a column of the tables; by default the benchmark's main score.
     """
-    board = await rank_finished(shared, caller, asked)
+    board = await rank_finished(shared, caller, query)
     rows = board.tables[-1].rows
     return json_response(
         {
@@ -139,45 +142,46 @@ async def rank_runs(
     )
 
 
-async def rank_finished(shared: Readable, caller: Caller, asked: RankQuery) -> Leaderboard:
+async def rank_finished(shared: Readable, caller: Caller, query: RankQuery) -> Leaderboard:
     """Rank the runs' public folders. Raises `Problem`."""
-    folders = await public_folders(shared, caller, asked.runs, MOST_RANKED)
+    runs = await find_runs(shared, caller, query.runs, MOST_RANKED)
+    folders = await _public_folders(shared, runs)
     async with shared.reporting:
         with comparing():
             return await read_in_thread(
-                make_leaderboard, folders, sort=asked.sort, despite=asked.despite
+                make_leaderboard, folders, sort=query.sort, despite=query.despite
             )
 
 
 @router.post("/runs/{run}/agreement", response_model=AgreementTables)
-async def measure_agreement(job: FoundRun, asked: AgreementRequest, shared: SharedRuns) -> Response:
+async def measure_agreement(job: FoundRun, body: AgreementRequest, shared: SharedRuns) -> Response:
     """Compare the judge's scores of a run with ratings of the same samples by people."""
     folder = finished_folder(shared, job)
     with comparing("these ratings cannot be compared", "ratings"):
-        judged = await read_in_thread(read_ratings, folder / SCORES, asked.tags)
+        judged = await read_in_thread(read_ratings, folder / SCORES, body.tags)
         scale = await read_in_thread(read_scale, folder / SCORES)
         async with shared.reporting:
-            tables, warnings = await asyncio.to_thread(_agree, judged, scale, asked)
+            tables, warnings = await asyncio.to_thread(_agree, judged, scale, body)
     texts = (FORMATS["json"](table) for table in tables)
     return json_response({"warnings": warnings, "tables": [*map(orjson.loads, texts)]})
 
 
 def _agree(
-    judged: Sequence[Rating], scale: Scale, asked: AgreementRequest
+    judged: Sequence[Rating], scale: Scale, body: AgreementRequest
 ) -> tuple[list[Table], list[str]]:
     human = [
         Rating(
             where=f"ratings[{place}]",
             **dict(rating) | {"turn": None if rating.turn is None else str(rating.turn)},
         )
-        for place, rating in enumerate(asked.ratings)
+        for place, rating in enumerate(body.ratings)
     ]
-    turn = None if asked.turn is None else str(asked.turn)
-    fields = {"metric": asked.metric, "condition": asked.condition, "turn": turn}
+    turn = None if body.turn is None else str(body.turn)
+    fields = {"metric": body.metric, "condition": body.condition, "turn": turn}
     require_fields([*judged, *human], **fields)
     judged, human = choose(judged, **fields), choose(human, **fields)
-    pairs = match(judged, human, tie=asked.tie, level=asked.level)
-    return agreement_tables(pairs, human, scale, replicates=asked.replicates, seed=asked.seed)
+    pairs = match(judged, human, tie=body.tie, level=body.level)
+    return agreement_tables(pairs, human, scale, replicates=body.replicates, seed=body.seed)
 
 
 async def find_runs(
@@ -190,13 +194,12 @@ async def find_runs(
     return [await find_run(shared, caller, name, "runs") for name in names]
 
 
-async def public_folders(shared: Readable, caller: Caller, runs: str, most: int) -> list[Path]:
-    """The public folders of finished runs, named as in `find_runs`. Raises `Problem`."""
-    folders = []
-    for job in await find_runs(shared, caller, runs, most):
-        folder = finished_folder(shared, job)
-        folders.append(await read_in_thread(public_folder, shared, job, folder))
-    return folders
+async def _public_folders(shared: Readable, runs: Iterable[Job]) -> list[Path]:
+    """The public folders of finished runs. Raises `Problem`."""
+    return [
+        await read_in_thread(public_folder, shared, job, finished_folder(shared, job))
+        for job in runs
+    ]
 
 
 @contextmanager

@@ -87,7 +87,7 @@ class DialogueQuery(BaseModel):
     },
 )
 async def add_dialogue(
-    asked: DialogueRequest,
+    body: DialogueRequest,
     request: Request,
     shared: Shared,
     caller: Chatter,
@@ -110,10 +110,10 @@ async def add_dialogue(
     Three turns under three conditions, in both gradings and orders, are 33 calls. Posting a queued
     dialogue again finds it, and resumes it if it was stopped or lost calls.
     """
-    for param, message in asked.faults():
+    for param, message in body.faults():
         raise Problem(400, f"{param}: {message}", param=param)
-    check_request(shared, asked, len(asked.turns), "turns")
-    made = await while_connected(request, _hold(shared, caller, asked, seconds))
+    check_request(shared, body, len(body.turns), "turns")
+    made = await while_connected(request, _hold(shared, caller, body, seconds))
     if isinstance(made, DialogueResult):
         return json_response(made)
     if made.state == "done":
@@ -124,11 +124,11 @@ async def add_dialogue(
 
 @router.get("/dialogues", response_model=Page[DialogueInfo, str])
 async def list_dialogues(
-    shared: Shared, caller: Asker, asked: Annotated[DialogueQuery, Query()]
+    shared: Shared, caller: Asker, query: Annotated[DialogueQuery, Query()]
 ) -> Response:
     """List the token's queued dialogues, for an admin all; newest first, without results."""
-    chosen = Filter(kind=DIALOGUE, owner=caller.as_owner, state=asked.state, model=asked.model)
-    page, following = await job_page(shared, chosen, asked.after, asked.limit)
+    chosen = Filter(kind=DIALOGUE, owner=caller.as_owner, state=query.state, model=query.model)
+    page, following = await job_page(shared, chosen, query.after, query.limit)
     return json_response({"data": [_dialogue_info(job) for job in page], "next": following})
 
 
@@ -160,37 +160,37 @@ async def stop_dialogue(
     return json_response(_queued_dialogue(await shared.queue.stop(job.id) or job), 202)
 
 
-def check_request(shared: Service, asked: DialogueSettings, turns: int, param: str) -> None:
+def check_request(shared: Service, body: DialogueSettings, turns: int, param: str) -> None:
     """Check the models and the volume of dialogues of up to so many turns, in the field `param`.
 
     Raises `Problem`.
     """
-    for role, name in asked.models.items():
+    for role, name in body.models.items():
         field = "model" if role == CANDIDATE else role
         model = named_model(shared.settings, name, field)
         require_key(model, name, field)
-        if role == JUDGE and is_offline(model) and asked.prompts != "convbench":
+        if role == JUDGE and is_offline(model) and body.prompts != "convbench":
             raise convbench_only(name, "prompts")
-    length = check_bounds(asked, shared.settings.sizes)
-    judged = 0 if asked.judge is None else len(asked.gradings) + (asked.order == "both")
-    check_volume(length, len(asked.given) * turns * (1 + judged), param)
+    length = check_bounds(body, shared.settings.sizes)
+    judged = 0 if body.judge is None else len(body.gradings) + (body.order == "both")
+    check_volume(length, len(body.given) * turns * (1 + judged), param)
 
 
 async def _hold(
-    shared: Service, caller: Caller, asked: DialogueRequest, seconds: float
+    shared: Service, caller: Caller, body: DialogueRequest, seconds: float
 ) -> DialogueResult | Job:
     """The result of a small dialogue, or the job that a larger one becomes; raises `Problem`."""
-    role = shared.model(asked.model)
-    chosen = asked.sampling.model_dump(exclude_unset=True)
+    role = shared.model(body.model)
+    chosen = body.sampling.model_dump(exclude_unset=True)
     roles = {CANDIDATE: replace(role, sampling={**role.sampling, **chosen})}
-    if asked.judge is not None:
-        roles[JUDGE] = shared.model(asked.judge, JUDGE)
+    if body.judge is not None:
+        roles[JUDGE] = shared.model(body.judge, JUDGE)
     with request_images(shared, caller.as_owner) as images:
-        dialogue = await build_dialogue(shared, asked, images)
+        dialogue = await build_dialogue(shared, body, images)
         plans = await asyncio.to_thread(dialogue.plans)
         calls = sum(len(plan.calls) for plan in plans)
         if calls <= min(shared.settings.synchronous_calls, caller.limits.queued_calls):
-            finished = await run_plans(shared, caller, roles, asked.models, plans, DIALOGUE)
+            finished = await run_plans(shared, caller, roles, body.models, plans, DIALOGUE)
             check_answered(finished)
             return dialogue.result(finished)
         job = await _submit(shared, caller, dialogue, calls)
@@ -226,17 +226,14 @@ async def _submit(shared: Service, caller: Caller, dialogue: DialogueRun, calls:
 
 
 def _by_id(dialogue: DialogueRun) -> DialogueRequest:
-    """The request with all images by their ids; those of turn 1 go before the turns."""
-    first, *later = (
-        tuple(f"image:{image.sha256}" for image in turn.images) for turn in dialogue.sample.turns
-    )
-    turns = [turn.model_dump(exclude_unset=True) for turn in dialogue.request.turns]
-    for turn, images in zip(turns, ((), *later), strict=True):
-        turn.pop("images", None)
-        if images:
-            turn["images"] = images
-    asked = dialogue.request.model_dump(exclude_unset=True) | {"images": first, "turns": turns}
-    return DialogueRequest.model_validate(asked)
+    """The request with the images of each turn by their ids."""
+    turns = []
+    for turn, opened in zip(dialogue.request.turns, dialogue.sample.turns, strict=True):
+        turns.append(turn.model_dump(exclude_unset=True, exclude={"images"}))
+        if opened.images:
+            turns[-1]["images"] = [f"image:{image.sha256}" for image in opened.images]
+    fields = dialogue.request.model_dump(exclude_unset=True)
+    return DialogueRequest.model_validate(fields | {"images": (), "turns": turns})
 
 
 async def _find(shared: Service, caller: Caller, name: str) -> Job:
@@ -327,10 +324,10 @@ def name_dialogue(settings: Settings, owner: str, spec: str) -> str:
     return f"{DIALOGUE}-{hash_json([owner, spec, roles, prompts])[:12]}"
 
 
-def _spec(settings: Settings, asked: DialogueRequest) -> RunSpec:
+def _spec(settings: Settings, body: DialogueRequest) -> RunSpec:
     """The dialogue's roles as a run would name them; raises `Problem` 404."""
     return RunSpec(
         benchmark=DIALOGUE,
-        models={role: named_model(settings, name, role) for role, name in asked.models.items()},
-        sampling={CANDIDATE: asked.sampling},
+        models={role: named_model(settings, name, role) for role, name in body.models.items()},
+        sampling={CANDIDATE: body.sampling},
     )

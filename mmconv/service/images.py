@@ -102,12 +102,12 @@ class ImageQuery(BaseModel):
 
 @router.get("", response_model=ImageList)
 async def list_images(
-    shared: Shared, caller: Asker, asked: Annotated[ImageQuery, Query()]
+    shared: Shared, caller: Asker, query: Annotated[ImageQuery, Query()]
 ) -> Response:
     """List the caller's images, and the storage that they take up."""
     claims = await asyncio.to_thread(shared.uploads.claims, caller.name)
     names = [claim.sha256 for claim in claims]
-    part, following = part_of(names, asked.after, asked.limit)
+    part, following = part_of(names, query.after, query.limit)
     images = ImageList(
         data=[
             OwnImage(id=own.sha256, bytes=own.byte_count, sent=own.since) for own in claims[part]

@@ -93,25 +93,25 @@ class JudgementRequest(Strict):
 
 @router.post("/judgements", response_model=Judgement, responses=documented(404, 409, 502, 503, 504))
 async def add_judgement(
-    asked: JudgementRequest, request: Request, shared: Shared, caller: Chatter
+    body: JudgementRequest, request: Request, shared: Shared, caller: Chatter
 ) -> Response:
     """Judge replies to a sample of a benchmark: the scores and all verdicts with their reasons.
 
     Judgements that fail or cannot be read are part of the response. If no call was answered, the
     response is the first failure. Equal judgements, also of runs, come from the cache.
     """
-    return json_response(await while_connected(request, judge(shared, caller, asked)))
+    return json_response(await while_connected(request, judge(shared, caller, body)))
 
 
-async def judge(shared: Service, caller: Caller, asked: JudgementRequest) -> Judgement:
+async def judge(shared: Service, caller: Caller, body: JudgementRequest) -> Judgement:
     """Call the judge. Raises `Problem`, also if the judge fails."""
-    role = shared.model(asked.judge, JUDGE)
-    require_key(shared.settings.models[asked.judge], asked.judge, JUDGE)
-    benchmark = _benchmark(shared, asked)
-    condition = asked.condition or benchmark.conditions[0]
+    role = shared.model(body.judge, JUDGE)
+    require_key(shared.settings.models[body.judge], body.judge, JUDGE)
+    benchmark = _benchmark(shared, body)
+    condition = body.condition or benchmark.conditions[0]
     with request_images(shared, caller.as_owner) as images:
-        sample = await _read_sample(images, benchmark, asked.sample)
-        texts = {f"replies.{call_id}": text for call_id, text in asked.replies.items()}
+        sample = await _read_sample(images, benchmark, body.sample)
+        texts = {f"replies.{call_id}": text for call_id, text in body.replies.items()}
         length = check_bounds({"sample": sample, **texts}, shared.settings.sizes)
         check_volume(length, shared.settings.sizes.turns, "sample")
         planned = await asyncio.to_thread(_plan_calls, benchmark, sample, condition)
@@ -119,11 +119,11 @@ async def judge(shared: Service, caller: Caller, asked: JudgementRequest) -> Jud
             order=0,
             sample=sample.id,
             condition=condition,
-            calls=_calls_to_make(asked, planned),
-            replies={call_id: Reply(text=text) for call_id, text in asked.replies.items()},
+            calls=_calls_to_make(body, planned),
+            replies={call_id: Reply(text=text) for call_id, text in body.replies.items()},
         )
         roles = {JUDGE: role, REPLAYED: role}
-        names = {JUDGE: asked.judge}
+        names = {JUDGE: body.judge}
         finished = await run_plans(shared, caller, roles, names, [plan], "judgement")
     check_answered(finished)
     calls = {call.id: call for call in plan.calls}
@@ -133,9 +133,9 @@ async def judge(shared: Service, caller: Caller, asked: JudgementRequest) -> Jud
         sample, condition, {call.id: call for call in planned} | calls, absent | outcomes
     )
     return Judgement(
-        benchmark=asked.benchmark,
+        benchmark=body.benchmark,
         condition=condition,
-        judge=asked.judge,
+        judge=body.judge,
         scores=tuple(
             JudgedScore(
                 metric=score.metric,
@@ -151,21 +151,21 @@ async def judge(shared: Service, caller: Caller, asked: JudgementRequest) -> Jud
     )
 
 
-def _benchmark(shared: Service, asked: JudgementRequest) -> Benchmark[Any, Any]:
+def _benchmark(shared: Service, body: JudgementRequest) -> Benchmark[Any, Any]:
     """The benchmark as the request sets it up; raises `Problem`."""
-    spec = named_model(shared.settings, asked.judge, JUDGE)
-    if is_offline(spec) and spec.provider not in offline_judges(asked.benchmark):
-        raise convbench_only(asked.judge, JUDGE)
-    check_options(shared.settings, DataSpec(benchmark=asked.benchmark), asked.options)
-    known = find_class(asked.benchmark).conditions
-    if asked.condition is not None and asked.condition not in known:
-        message = f"condition: {asked.benchmark} has none of this name; there are: "
+    spec = named_model(shared.settings, body.judge, JUDGE)
+    if is_offline(spec) and spec.provider not in offline_judges(body.benchmark):
+        raise convbench_only(body.judge, JUDGE)
+    check_options(shared.settings, DataSpec(benchmark=body.benchmark), body.options)
+    known = find_class(body.benchmark).conditions
+    if body.condition is not None and body.condition not in known:
+        message = f"condition: {body.benchmark} has none of this name; there are: "
         raise Problem(400, message + ", ".join(known), param="condition")
-    roles = (CANDIDATE, *asked.roles)
+    roles = (CANDIDATE, *body.roles)
     models = {role: ModelSpec(provider="replay", model="request", name=role) for role in roles}
-    conditions = None if asked.condition is None else (asked.condition,)
+    conditions = None if body.condition is None else (body.condition,)
     models[JUDGE] = spec
-    return build_benchmark(shared.settings, asked.benchmark, asked.options, models, conditions)
+    return build_benchmark(shared.settings, body.benchmark, body.options, models, conditions)
 
 
 async def _read_sample(
@@ -242,19 +242,19 @@ def _plan_calls(benchmark: Benchmark[Any, Any], sample: Sample, condition: str) 
         raise Problem(400, f"sample: {message}", param="sample") from error
 
 
-def _calls_to_make(asked: JudgementRequest, planned: Sequence[Call]) -> tuple[Call, ...]:
+def _calls_to_make(body: JudgementRequest, planned: Sequence[Call]) -> tuple[Call, ...]:
     """The calls with replies, and those of the judge that need no others; raises `Problem`."""
-    _check_names(asked, planned)
+    _check_names(body, planned)
     possible: dict[str, Call] = {}
     for call in planned:
-        if call.id in asked.replies:
+        if call.id in body.replies:
             # It is not made, so it needs nothing.
             possible[call.id] = replace(
                 call, model=REPLAYED, messages=(), fallbacks=(), compares=None
             )
         elif call.model == JUDGE and dependencies(call) <= possible.keys():
             possible[call.id] = call
-    needed = set(asked.calls or possible)
+    needed = set(body.calls or possible)
     for call in reversed(possible.values()):
         if call.id in needed:
             needed |= dependencies(call)
@@ -266,14 +266,14 @@ def _calls_to_make(asked: JudgementRequest, planned: Sequence[Call]) -> tuple[Ca
                 message = f"replies: {call.id} cannot be judged without {others}"
                 raise Problem(400, message, param="replies")
         raise Problem(400, "options: with these nothing is judged", param="options")
-    made = [call for call in possible.values() if call.id in needed | asked.replies.keys()]
+    made = [call for call in possible.values() if call.id in needed | body.replies.keys()]
     if any(NOT_SENT in message.parts for call in made for message in call.messages):
         raise Problem(400, "sample: the judge is sent its image; name it", param="sample")
     return tuple(made)
 
 
-def _check_names(asked: JudgementRequest, planned: Sequence[Call]) -> None:
-    for param, names in (("replies", asked.replies), ("calls", asked.calls or ())):
+def _check_names(body: JudgementRequest, planned: Sequence[Call]) -> None:
+    for param, names in (("replies", body.replies), ("calls", body.calls or ())):
         known = [call.id for call in planned if param == "replies" or call.model == JUDGE]
         for name in names:
             if name not in known:

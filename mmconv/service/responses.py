@@ -268,20 +268,20 @@ class ResponseObject(BaseModel):
     metadata: dict[str, str]
 
     @classmethod
-    def to(cls, asked: ResponseRequest) -> ResponseObject:
+    def to(cls, body: ResponseRequest) -> ResponseObject:
         """The response to a request, in progress."""
         same = ("instructions", "max_output_tokens", "model", "temperature", "top_p", "user")
-        chosen = asked.text and asked.text.format
+        chosen = body.text and body.text.format
         return cls(
             id=f"resp_{uuid4().hex}",
             created_at=int(time.time()),
             status="in_progress",
             output=[],
-            reasoning={"effort": asked.reasoning and asked.reasoning.effort, "summary": None},
+            reasoning={"effort": body.reasoning and body.reasoning.effort, "summary": None},
             text={"format": chosen.model_dump(by_alias=True) if chosen else {"type": "text"}},
             usage=None,
-            metadata=asked.metadata or {},
-            **{name: getattr(asked, name) for name in same},
+            metadata=body.metadata or {},
+            **{name: getattr(body, name) for name in same},
         )
 
     def answered(self, reply: Reply) -> ResponseObject:
@@ -406,21 +406,21 @@ class Writer:
     responses=documented(404, 409, 502, 503, 504) | {200: {"content": {"text/event-stream": {}}}},
 )
 async def create_response(
-    asked: ResponseRequest, request: Request, shared: Shared, caller: Chatter
+    body: ResponseRequest, request: Request, shared: Shared, caller: Chatter
 ) -> Response:
     """Answer a conversation, whole or as a stream of server-sent events. Nothing is stored.
 
     If the model fails or the server ends during a stream, its last event is `error`.
     """
-    check_bounds(asked, shared.settings.sizes)
-    response = ResponseObject.to(asked)
+    check_bounds(body, shared.settings.sizes)
+    response = ResponseObject.to(body)
 
     async def answered(listener: Listener | None = None) -> list[Reply]:
         with _renamed():
-            chat, fields = asked.chat()
+            chat, fields = body.chat()
             return await answer(shared, caller, chat, listener, fields)
 
-    if asked.stream:
+    if body.stream:
         answers = Answers(answered)
         return await open_stream(request, answers, _events(answers, Writer(response)))
     [reply] = await while_connected(request, answered())

@@ -100,25 +100,25 @@ def _formats(*names: str) -> dict[str, Any]:
     responses=with_etag(**_formats("json", "jsonl", "parquet")),
 )
 async def run_scores(
-    job: FoundRun, shared: SharedRuns, asked: Annotated[ScoreQuery, Query()]
+    job: FoundRun, shared: SharedRuns, query: Annotated[ScoreQuery, Query()]
 ) -> Response:
     """Get scores in pages or as a file, optionally of one sample, condition or metric."""
-    if asked.format != "json" and (paged := asked.model_fields_set & {"after", "limit"}):
+    if query.format != "json" and (paged := query.model_fields_set & {"after", "limit"}):
         name = min(paged)
         raise Problem(400, f"{name}: a file holds all that are chosen; leave it out", param=name)
     folder = finished_folder(shared, job)
-    chosen = asked.model_dump(include={"sample", "condition", "metric"}, exclude_none=True)
+    chosen = query.model_dump(include={"sample", "condition", "metric"}, exclude_none=True)
     if chosen:
         await read_in_thread(check_chosen, folder, chosen)
-    if asked.format == "json":
-        page = await read_in_thread(score_page, folder, chosen, asked.after, asked.limit)
+    if query.format == "json":
+        page = await read_in_thread(score_page, folder, chosen, query.after, query.limit)
         return json_response({"data": page[0], "next": page[1]})
-    name = f"{job.id}-scores.{asked.format}"
+    name = f"{job.id}-scores.{query.format}"
     if not chosen:
-        return await _file((folder / SCORES).with_suffix(f".{asked.format}"), asked.format, name)
-    file = await read_in_thread(chosen_file, folder, chosen, asked.format)
+        return await _file((folder / SCORES).with_suffix(f".{query.format}"), query.format, name)
+    file = await read_in_thread(chosen_file, folder, chosen, query.format)
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
-    return StreamingResponse(pieces(file), media_type=TYPES[asked.format], headers=headers)
+    return StreamingResponse(pieces(file), media_type=TYPES[query.format], headers=headers)
 
 
 async def _file(path: Path, form: str, name: str) -> Response:
@@ -179,21 +179,21 @@ class SampleQuery(BaseModel):
 
 @router.get("/runs/{run}/samples", response_model=Page[SampleInfo, str])
 async def run_samples(
-    job: FoundRun, shared: SharedRuns, asked: Annotated[SampleQuery, Query()]
+    job: FoundRun, shared: SharedRuns, query: Annotated[SampleQuery, Query()]
 ) -> Response:
     """List samples with the numbers of their calls, replies and failures."""
-    samples, following = await list_samples(shared, job, asked)
+    samples, following = await list_samples(shared, job, query)
     return json_response({"data": samples, "next": following})
 
 
 async def list_samples(
-    shared: Readable, job: Job, asked: SampleQuery
+    shared: Readable, job: Job, query: SampleQuery
 ) -> tuple[list[dict[str, Any]], str | None]:
     """Samples of a run, finished or not, and the last one if more follow. Raises `Problem`."""
     if job.state == "done":
         folder = finished_folder(shared, job)
-        return await read_in_thread(sample_page, folder, asked.after, asked.limit)
-    return await live_page(shared, await readable_run(shared, job), asked.after, asked.limit)
+        return await read_in_thread(sample_page, folder, query.after, query.limit)
+    return await live_page(shared, await readable_run(shared, job), query.after, query.limit)
 
 
 @router.get(

@@ -81,12 +81,11 @@ class RunRequest(Strict):
         return {name: value for name, value in self if name not in named}
 
 
-def resolve(settings: Settings, request: RunRequest, own: DataSpec | None = None) -> RunSpec:
-    """The run that a request stands for, by today's settings; `own` is a client's dataset.
+def resolve(settings: Settings, request: RunRequest, data: DataSpec | None) -> RunSpec:
+    """The run that a request stands for, by today's settings; `data` is its dataset, if any.
 
     Raises `Problem` 400 and 404 naming the field.
     """
-    data = own or settings.data.get(request.data)
     if data is None:
         known = ", ".join(sorted(settings.data)) or "none"
         message = f"no dataset {request.data!r} here; there are: {known}, and your own"

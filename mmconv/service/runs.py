@@ -112,7 +112,7 @@ FoundRun = Annotated[Job, Depends(_run_in_path)]
     },
 )
 async def start_run(
-    asked: RunRequest,
+    body: RunRequest,
     shared: Shared,
     caller: RunStarter,
     idempotency_key: Key = None,
@@ -124,29 +124,29 @@ async def start_run(
     before it is queued. An `Idempotency-Key` identifies its run for 24 hours, and is refused for
     another run.
     """
-    submitted = await submit_run(shared, caller, asked, idempotency_key)
+    submitted = await submit_run(shared, caller, body, idempotency_key)
     job = submitted_job(submitted, caller)
     status = 200 if submitted.admission == "known" else 202
     return await _respond(shared, job, status, {"Location": f"/v1/runs/{job.id}"})
 
 
 async def submit_run(
-    shared: Service, caller: Caller, asked: RunRequest, key: str | None = None
+    shared: Service, caller: Caller, body: RunRequest, key: str | None = None
 ) -> Submission:
     """Check a run and queue it, unless it is known. Raises `Problem`."""
-    if asked.webhook is not None:
-        check_webhook(shared.settings, asked.webhook)
-    spec = resolve(shared.settings, asked, shared.find_data(asked.data, caller.as_owner))
-    run = name_run(asked, spec)
+    if body.webhook is not None:
+        check_webhook(shared.settings, body.webhook)
+    spec = resolve(shared.settings, body, shared.find_data(body.data, caller.as_owner))
+    run = name_run(body, spec)
     known = await shared.queue.get(run)
     if known is None and (new := as_new(spec)) != spec:
         added = {name: new.options[name] for name in new.options.keys() - spec.options.keys()}
-        asked = asked.model_copy(update={"options": {**asked.options, **added}})
-        run, spec = name_run(asked, new), new
+        body = body.model_copy(update={"options": {**body.options, **added}})
+        run, spec = name_run(body, new), new
         known = await shared.queue.get(run)
     if known is None or not known.is_current:
         for role, model in spec.models.items():
-            require_key(model, asked.models[role], f"models.{role}")
+            require_key(model, body.models[role], f"models.{role}")
     if known is None:
         try:
             await shared.benchmark(spec)
@@ -158,9 +158,9 @@ async def submit_run(
             id=run,
             kind=RUN,
             owner=caller.name,
-            spec=asked.model_dump_json(exclude_unset=True),
+            spec=body.model_dump_json(exclude_unset=True),
             benchmark=spec.benchmark,
-            model=asked.models["candidate"],
+            model=body.models["candidate"],
         ),
         key=key,
         most=caller.limits.concurrent_runs,
@@ -194,12 +194,12 @@ class RunQuery(BaseModel):
 
 @router.get("/runs", response_model=Page[RunInfo, str])
 async def list_runs(
-    shared: SharedRuns, caller: Reader, asked: Annotated[RunQuery, Query()]
+    shared: SharedRuns, caller: Reader, query: Annotated[RunQuery, Query()]
 ) -> Response:
     """List runs, newest first. Those of other tokens' datasets are left out, except for admins."""
     chosen = visible_runs(caller)
-    chosen = replace(chosen, state=asked.state, benchmark=asked.benchmark, model=asked.model)
-    page, following = await job_page(shared, chosen, asked.after, asked.limit)
+    chosen = replace(chosen, state=query.state, benchmark=query.benchmark, model=query.model)
+    page, following = await job_page(shared, chosen, query.after, query.limit)
     infos = await asyncio.to_thread(lambda: [run_info(shared, job) for job in page])
     return json_response({"data": infos, "next": following})
 
@@ -216,9 +216,7 @@ async def get_run(job: FoundRun, shared: SharedRuns) -> Response:
 
 
 @router.patch("/runs/{run}", response_model=RunInfo, responses=documented(404, 409))
-async def annotate_run(
-    run: RunId, asked: Notes, shared: SharedRuns, caller: RunStarter
-) -> Response:
+async def annotate_run(run: RunId, body: Notes, shared: SharedRuns, caller: RunStarter) -> Response:
     """Set the note or the tags of one of the token's runs. They are kept in the run's folder.
 
     What the request leaves out stays. A run has no folder before it begins.
@@ -229,7 +227,7 @@ async def annotate_run(
         raise Problem(409, f"the run {run} has not begun, so it has no folder", code="not_here")
 
     def write() -> None:
-        notes = read_notes(folder) | asked.model_dump(exclude_none=True)
+        notes = read_notes(folder) | body.model_dump(exclude_none=True)
         write_file(folder / NOTES, orjson.dumps(notes))
 
     await asyncio.to_thread(write)

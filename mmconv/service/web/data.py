@@ -33,7 +33,7 @@ from mmconv.core.config import CANDIDATE, ModelSpec, RunSpec
 from mmconv.core.errors import ConfigError, DataError
 from mmconv.core.keys import hash_bytes, hash_json
 from mmconv.core.plans import read_trial
-from mmconv.core.types import Cell, Table
+from mmconv.core.types import Table
 from mmconv.report.comparison.differences import Comparison
 from mmconv.report.comparison.leaderboard import RANK, Leaderboard
 from mmconv.report.page.build import HEAD, block_name, write_parts
@@ -195,15 +195,15 @@ class SamplesQuery(SampleQuery):
 
 @router.get("/samples")
 async def samples_index(
-    shared: SharedRuns, caller: Reader, asked: Annotated[SamplesQuery, Query()]
+    shared: SharedRuns, caller: Reader, query: Annotated[SamplesQuery, Query()]
 ) -> Response:
     """List the first run's samples as an index without scores, to show runs side by side.
 
     Unlike a report or a comparison, this needs no finished runs, and no runs that are alike.
     """
-    jobs = await find_runs(shared, caller, asked.runs, MOST_RUNS, least=1)
+    jobs = await find_runs(shared, caller, query.runs, MOST_RUNS, least=1)
     first = jobs[0]
-    samples, following = await list_samples(shared, first, asked)
+    samples, following = await list_samples(shared, first, query)
     names = Counter(job.model for job in jobs)
     labels = [f"{job.model} ({job.id})" if names[job.model] > 1 else str(job.model) for job in jobs]
     conditions = [name for sample in samples for name in sample["conditions"]]
@@ -215,10 +215,10 @@ async def samples_index(
 
 @router.get("/samples/{sample:path}")
 async def sample_beside(
-    sample: Sample, shared: SharedRuns, caller: Reader, asked: Annotated[SamplesQuery, Query()]
+    sample: Sample, shared: SharedRuns, caller: Reader, query: Annotated[SamplesQuery, Query()]
 ) -> Response:
     """Get one sample with the conversations of all runs that have it, as far as they are."""
-    jobs = await find_runs(shared, caller, asked.runs, MOST_RUNS, least=1)
+    jobs = await find_runs(shared, caller, query.runs, MOST_RUNS, least=1)
     calls: list[list[dict[str, Any]]] = []
     for job in jobs:
         try:
@@ -243,10 +243,10 @@ async def sample_beside(
 
 @router.get("/leaderboard")
 async def leaderboard(
-    shared: SharedRuns, caller: Reader, asked: Annotated[RankQuery, Query()]
+    shared: SharedRuns, caller: Reader, query: Annotated[RankQuery, Query()]
 ) -> Response:
     """Get the tables of a leaderboard as HTML, and the columns that may sort it."""
-    board = await rank_finished(shared, caller, asked)
+    board = await rank_finished(shared, caller, query)
     return Response(await asyncio.to_thread(_show_board, board), media_type="application/json")
 
 
@@ -286,18 +286,18 @@ def _curves(board: Leaderboard) -> list[Plot]:
 
 @router.get("/compare")
 async def comparison_parts(
-    shared: SharedRuns, caller: Reader, asked: Annotated[CompareQuery, Query()]
+    shared: SharedRuns, caller: Reader, query: Annotated[CompareQuery, Query()]
 ) -> Response:
     """Get a comparison's findings, and the index of all samples."""
-    return _part(await _comparison_folder(shared, caller, asked), HEAD)
+    return _part(await _comparison_folder(shared, caller, query), HEAD)
 
 
 @router.get("/compare/blocks/{number}")
 async def comparison_block(
-    number: Number, shared: SharedRuns, caller: Reader, asked: Annotated[CompareQuery, Query()]
+    number: Number, shared: SharedRuns, caller: Reader, query: Annotated[CompareQuery, Query()]
 ) -> Response:
     """Get some samples, with the conversations of all runs."""
-    return _part(await _comparison_folder(shared, caller, asked), block_name(number))
+    return _part(await _comparison_folder(shared, caller, query), block_name(number))
 
 
 async def _run_folder(shared: Readable, job: Job) -> Path:
@@ -307,15 +307,15 @@ async def _run_folder(shared: Readable, job: Job) -> Path:
     return await derived_file(shared, job, f"parts-{__version__}", write)
 
 
-async def _comparison_folder(shared: Readable, caller: Caller, asked: CompareQuery) -> Path:
-    jobs = await find_runs(shared, caller, asked.runs, MOST_RUNS)
+async def _comparison_folder(shared: Readable, caller: Caller, query: CompareQuery) -> Path:
+    jobs = await find_runs(shared, caller, query.runs, MOST_RUNS)
     versions = [[job.id, *result_times(finished_folder(shared, job))] for job in jobs]
-    name = hash_json([__version__, versions, sorted(asked.despite)])[:24]
+    name = hash_json([__version__, versions, sorted(query.despite)])[:24]
     parts = shared.derived / "compared" / name
     if not parts.exists():
         async with shared.reporting:
             if not parts.exists():
-                compared = await compare_finished(shared, caller, asked)
+                compared = await compare_finished(shared, jobs, query.despite)
                 about = await about_run(shared, jobs[0]) or NOTHING
                 await read_in_thread(_write_comparison, parts, compared, about)
     return parts
@@ -387,14 +387,8 @@ def _columns(
 ) -> Iterator[tuple[str, list[Any]]]:
     for name, place in part.columns.items():
         cell = place.find(tables, spec.models[CANDIDATE].label)
-        if cell is not None:
-            yield name, _texts(cell, tables[place.table])
-
-
-def _texts(cell: Cell, table: Table) -> list[Any]:
-    texts = shown(cell, table)
-    assert texts is not None
-    return [cell.value, texts.value, texts.interval, texts.counts, texts.why]
+        if cell and (texts := shown(cell, tables[place.table])):
+            yield name, [cell.value, texts.value, texts.interval, texts.counts, texts.why]
 
 
 class _Tables(Mapping[str, Table]):

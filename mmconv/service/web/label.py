@@ -349,23 +349,23 @@ class Rating(Rater):
 
 @router.get("/web/label")
 async def label_state(
-    shared: Shared, _caller: Reader, asked: Annotated[Rater, Query()]
+    shared: Shared, _caller: Reader, query: Annotated[Rater, Query()]
 ) -> Response:
     """Get the scale, the progress, and the dialogues that the rater has."""
     task = shared.task
     name = task.display.labels.get(task.metric, task.metric)
     keys = [{"key": key, "text": text} for key, (text, _) in task.keys.items()]
     scale = {"metric": name, "pairwise": task.pairwise, "keys": keys}
-    return json_response(scale | shared.state(asked.rater))
+    return json_response(scale | shared.state(query.rater))
 
 
 @router.get("/web/label/items/{number}")
 async def label_item(
-    number: int, shared: Shared, _caller: Reader, asked: Annotated[Rater, Query()]
+    number: int, shared: Shared, _caller: Reader, query: Annotated[Rater, Query()]
 ) -> Response:
     """Get a dialogue of the rater."""
-    _require(shared, asked.rater, number)
-    return json_response(shared.task.page(number, asked.rater))
+    _require(shared, query.rater, number)
+    return json_response(shared.task.page(number, query.rater))
 
 
 @router.post("/web/label/next")

@@ -37,11 +37,7 @@ from tests.mmconv.service.judged import KITES, REPLIES
 from tests.mmconv.service.tokens import token
 
 PNG = encode(halves(), "png")
-MODELS = {
-    "echo": {"provider": "fake", "model": "echo"},
-    "judge": {"provider": "fake", "model": "judge"},
-    "slow": {"provider": "fake", "model": "slow", "options": {"seconds": 1}},
-}
+SLOW = {"provider": "fake", "model": "slow", "options": {"seconds": 1}}
 
 LONG = [str(number) for number in range(21)]
 """The turns of a dialogue that becomes a job."""
@@ -72,7 +68,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     options = {"data": str(data), "images": str(images), "grading": ["direct"]}
     servers = Servers(folder)
     yield servers(
-        models=MODELS,
+        models={"slow": SLOW},
         data={"drawn": {"benchmark": "convbench", "options": options}},
         synchronous_calls=20,
         tokens=[token(name, "read", "chat", "run") for name in OWNERS],
@@ -100,7 +96,7 @@ def mocked(
 
 
 def test_models_images_and_chat(client: Client, tmp_path: Path) -> None:
-    assert client.models() == ("echo", "judge", "slow")
+    assert client.models() == ("echo", "slow", "judge")
     file = tmp_path / "halves.png"
     file.write_bytes(PNG)
     kept = client.upload(file)

@@ -28,7 +28,7 @@ MODELS: Mapping[str, Any] = {
     "slow": {"provider": "fake", "model": "slow", "options": {"seconds": 0.5}},
     "judge": {"provider": "fake", "model": "judge"},
 }
-"""What a service under test serves where a test names no models."""
+"""What every service under test serves."""
 
 
 class Routed(FastAPI):
@@ -64,7 +64,7 @@ class Served:
 
 
 class Serve(Protocol):
-    """`await serve(field=value, ...)` opens a service with these settings."""
+    """`await serve(field=value, ...)` opens a service with these settings, and `MODELS`."""
 
     async def __call__(self, **fields: Any) -> Served: ...
 
@@ -73,8 +73,9 @@ class Serve(Protocol):
 async def serve(tmp_path: Path) -> AsyncIterator[Serve]:
     async with AsyncExitStack() as stack:
 
-        async def open_one(**fields: Any) -> Served:
-            settings = Settings.model_validate({"models": MODELS, "out": tmp_path / "out"} | fields)
+        async def open_one(*, models: Mapping[str, Any] = MODELS, **fields: Any) -> Served:
+            fields = {"models": {**MODELS, **models}, "out": tmp_path / "out"} | fields
+            settings = Settings.model_validate(fields)
             app = await stack.enter_async_context(open_app(settings))
             transport = httpx2.ASGITransport(app, raise_app_exceptions=False)
             client = httpx2.AsyncClient(transport=transport, base_url="http://localhost")
@@ -122,8 +123,8 @@ class ServerProcess:
 class Servers:
     """Starts servers in one folder, which they share, and ends them all.
 
-    Called with settings it starts one; `environ` is added to the environment. `before` is Python
-    that their processes run first.
+    Called with settings it starts one, which serves `MODELS` too; `environ` is added to the
+    environment. `before` is Python that their processes run first.
     """
 
     def __init__(self, folder: Path, before: str = "") -> None:
@@ -142,7 +143,8 @@ class Servers:
         begun = []
         for _ in range(count):
             path = self._folder / f"serve-{len(self._started)}.yaml"
-            info = {"models": dict(MODELS), "out": out, "port": 0} | fields
+            models = {**MODELS, **fields.pop("models", {})}
+            info = {"models": models, "out": out, "port": 0} | fields
             path.write_text(yaml.safe_dump(info))
             log = path.with_suffix(".log")
             begun.append(ServerProcess(start_server(path, log, environ or {}, self._before), log))

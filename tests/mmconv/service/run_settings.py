@@ -32,13 +32,12 @@ def request(**fields: Any) -> dict[str, Any]:
     return {"data": "shapes", "models": {"candidate": "echo", "judge": "judge"}} | fields
 
 
-async def ended(
-    client: httpx2.AsyncClient, job: str, seconds: float = 30, kind: str = "runs"
-) -> dict[str, Any]:
-    """The run or dialogue when it is not active any more."""
+async def ended(client: httpx2.AsyncClient, job: str, seconds: float = 30) -> dict[str, Any]:
+    """The run of this id, or the job at this address, when it is not active any more."""
+    place = job if job.startswith("/") else f"/v1/runs/{job}"
     async with asyncio.timeout(seconds):
         while True:
-            info: dict[str, Any] = (await client.get(f"/v1/{kind}/{job}")).json()
+            info: dict[str, Any] = (await client.get(place)).json()
             if info["state"] not in ("queued", "running"):
                 return info
             await asyncio.sleep(0.02)

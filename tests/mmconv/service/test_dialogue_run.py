@@ -325,8 +325,6 @@ def test_both_sides_count_in_a_comparison() -> None:
 
 URL = "/v1/dialogues"
 MODELS: Mapping[str, Any] = {
-    "echo": {"provider": "fake", "model": "echo"},
-    "judge": {"provider": "fake", "model": "judge"},
     "brief": {"provider": "fake", "model": "scripted", "options": {"script": ["A kite."]}},
     "busy": {
         "provider": "fake",
@@ -353,7 +351,7 @@ DIALOGUE: dict[str, Any] = {
 
 @pytest.fixture
 async def failing(serve: Serve) -> Served:
-    return await serve(models=dict(MODELS))
+    return await serve(models=MODELS)
 
 
 async def test_why_a_judgement_failed_is_told(failing: Served) -> None:

@@ -17,17 +17,14 @@ from mmconv.core.types import Reply
 from model_zoo.simulated.fake import FakeBackend
 from tests.drawn_data import write_scenes
 from tests.images.pictures import encode, halves
-from tests.mmconv.service import run_settings
 from tests.mmconv.service.conftest import Serve, Served
 from tests.mmconv.service.dialogue_samples import TURNS
-from tests.mmconv.service.run_settings import until
+from tests.mmconv.service.run_settings import ended, until
 from tests.mmconv.service.tokens import bearer, token
 from tests.pictures import picture
 
 URL = "/v1/dialogues"
 MODELS: Mapping[str, Any] = {
-    "echo": {"provider": "fake", "model": "echo"},
-    "judge": {"provider": "fake", "model": "judge"},
     "overlap": {"provider": "reference", "model": "chrf"},
     "slow": {"provider": "fake", "model": "slow", "options": {"seconds": 0.3}},
 }
@@ -49,19 +46,13 @@ LONG = [{"instruction": "x" * 20_000, "reference": "y"}] * 150
 
 @pytest.fixture
 async def talking(serve: Serve) -> Served:
-    return await serve(models=dict(MODELS))
+    return await serve(models=MODELS)
 
 
 async def post(served: Served, **fields: Any) -> Any:
     answer = await served.client.post(URL, json={**DIALOGUE, **fields})
     assert answer.status_code == 200, answer.text
     return answer.json()
-
-
-async def ended(served: Served, place: str) -> Any:
-    """The job at this address when it is no longer under way."""
-    _, _, kind, name = place.split("/")
-    return await run_settings.ended(served.client, name, kind=kind)
 
 
 async def test_it_is_asked_once(talking: Served) -> None:
@@ -106,13 +97,13 @@ async def test_images_are_named_by_bare_ids_and_shown_at_any_turn(talking: Serve
 
 
 async def test_a_queued_dialogue_has_its_turns_images_and_one_id(serve: Serve) -> None:
-    served = await serve(models=dict(MODELS), synchronous_calls=0)
+    served = await serve(synchronous_calls=0)
     first = {"instruction": "Which?", "images": [PICTURE]}
     second = {"instruction": "And?", "images": [PICTURE]}
     body = {"model": "echo", "turns": [first, second]}
     posted = await served.client.post(URL, json=body)
     assert posted.status_code == 202, posted.text
-    done = await ended(served, posted.headers["location"])
+    done = await ended(served.client, posted.headers["location"])
     sha256 = hashlib.sha256(PNG).hexdigest()
     turns = done["result"]["conditions"][0]["turns"]
     assert [[image["sha256"] for image in turn["seen"]] for turn in turns] == [
@@ -134,13 +125,13 @@ async def test_the_overlap_measure_judges_by_convbench_prompts(talking: Served) 
 
 
 async def test_a_dialogue_of_many_calls_says_where_to_look(serve: Serve) -> None:
-    served = await serve(models=MODELS, synchronous_calls=1)
+    served = await serve(synchronous_calls=1)
     answer = await served.client.post(URL, json=DIALOGUE)
     info = answer.json()
     assert answer.status_code == 202
     assert info["location"] == answer.headers["location"] == f"/v1/dialogues/{info['id']}"
     assert f"GET {info['location']} until its state is done" in info["about"]
-    assert (await ended(served, info["location"]))["about"] is None
+    assert (await ended(served.client, info["location"]))["about"] is None
     documented = (await served.client.get("/openapi.json")).json()["paths"][URL]["post"]
     assert "synchronous_calls" in documented["description"]
 
@@ -197,17 +188,14 @@ async def test_three_turns_in_all_conditions_and_gradings_are_answered_at_once(
 
 
 async def test_a_large_one_is_a_run_with_the_same_result(serve: Serve) -> None:
-    models = dict(MODELS)
-    small = await serve(models=models, synchronous_calls=100)
+    small = await serve(synchronous_calls=100)
     at_once = await post(small)
-    large = await serve(
-        models=models, synchronous_calls=4, out=str(small.shared.settings.out) + "2"
-    )
+    large = await serve(synchronous_calls=4, out=str(small.shared.settings.out) + "2")
     answer = await large.client.post(URL, json=DIALOGUE)
     assert answer.status_code == 202
     place = answer.headers["location"]
     assert place == f"{URL}/{answer.json()['id']}"
-    done = await ended(large, place)
+    done = await ended(large.client, place)
     assert (done["state"], done["error"]) == ("done", None)
     assert done["progress"]["conversations"] == done["progress"]["total"] == 3
     assert done["progress"]["calls"] == done["progress"]["planned"] == 33
@@ -228,7 +216,7 @@ async def test_a_queued_one_shows_its_calls_and_the_time_left(
         return await really(*args, **kwargs)
 
     monkeypatch.setattr(FakeBackend, "generate", generate)
-    served = await serve(models=dict(MODELS), synchronous_calls=1)
+    served = await serve(synchronous_calls=1)
     place = (await served.client.post(URL, json=DIALOGUE)).headers["location"]
 
     async def shows(true: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
@@ -248,29 +236,29 @@ async def test_a_queued_one_shows_its_calls_and_the_time_left(
     assert (await served.client.delete(place)).status_code == 202
     for _ in range(33):
         permits.release()
-    await ended(served, place)
+    await ended(served.client, place)
 
 
 async def test_what_a_token_may_not_have_waiting_is_queued(serve: Serve) -> None:
     tokens = [token("ann", "chat", "run", "read", queued_calls=2)]
-    served = await serve(models=dict(MODELS), tokens=tokens)
+    served = await serve(tokens=tokens)
     served.client.headers.update(bearer("ann"))
     two, three = ({"model": "echo", "turns": TURNS[:count]} for count in (2, 3))
     assert (await served.client.post(URL, json=two)).status_code == 200
     answer = await served.client.post(URL, json=three)
     assert answer.status_code == 202
-    assert (await ended(served, answer.headers["location"]))["state"] == "done"
+    assert (await ended(served.client, answer.headers["location"]))["state"] == "done"
 
 
 async def test_a_token_needs_a_scope_for_what_is_queued(serve: Serve) -> None:
-    served = await serve(models=dict(MODELS), synchronous_calls=1, tokens=[token("ann", "chat")])
+    served = await serve(synchronous_calls=1, tokens=[token("ann", "chat")])
     answer = await served.client.post(URL, json=DIALOGUE, headers=bearer("ann"))
     assert (answer.status_code, answer.json()["error"]["code"]) == (403, "missing_scope")
 
 
 async def test_a_queued_dialogue_is_its_owners(serve: Serve) -> None:
     tokens = [token("ann", "chat", "run", "read"), token("bob", "read"), token("eve", "admin")]
-    served = await serve(models=dict(MODELS), synchronous_calls=1, tokens=tokens)
+    served = await serve(synchronous_calls=1, tokens=tokens)
     queued = await served.client.post(URL, json=DIALOGUE, headers=bearer("ann"))
     place = queued.headers["location"]
     found = {
@@ -286,15 +274,14 @@ async def test_a_dialogue_is_asked_and_judged_as_convbench_asks(
     """After a run over the row, its dialogue is known: nothing is asked, and the scores agree."""
     data, images = write_scenes(tmp_path / "data", 1)
     options = {"data": str(data), "images": str(images)}
-    served = await serve(
-        models=dict(MODELS), data={"drawn": {"benchmark": "convbench", "options": options}}
-    )
+    served = await serve(data={"drawn": {"benchmark": "convbench", "options": options}})
     run = {
         "data": "drawn",
         "models": {"candidate": "echo", "judge": "judge"},
         "options": {"grading": ["direct"]},
     }
-    done = await ended(served, (await served.client.post("/v1/runs", json=run)).headers["location"])
+    posted = await served.client.post("/v1/runs", json=run)
+    done = await ended(served.client, posted.headers["location"])
     assert done["state"] == "done"
     row = orjson.loads(data.read_bytes())
     uploaded = await served.client.post(

@@ -21,10 +21,7 @@ from tests.mmconv.service.judged import TURN
 from tests.mmconv.service.run_settings import CHAT, until
 from tests.mock_server import hold, mock_server
 
-MODELS = {
-    "echo": {"provider": "fake", "model": "echo", "max_concurrency": 1},
-    "judge": {"provider": "fake", "model": "judge"},
-}
+ONE_BY_ONE = {"echo": {"provider": "fake", "model": "echo", "max_concurrency": 1}}
 DIALOGUE = {"model": "echo", "turns": [{"instruction": text} for text in ("One?", "Two?", "3?")]}
 
 
@@ -55,7 +52,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> ResolvedCall:
 
 @pytest.fixture
 async def served(serve: Serve) -> Served:
-    return await serve(models=MODELS)
+    return await serve(models=ONE_BY_ONE)
 
 
 class Visitor:
@@ -127,7 +124,7 @@ def _replies(metrics: str) -> list[float]:
 async def test_who_goes_has_no_room_for_more_until_what_is_under_way_has_ended(
     serve: Serve, asked: ResolvedCall
 ) -> None:
-    served = await serve(models=MODELS, limits={"queued_calls": 6})
+    served = await serve(models=ONE_BY_ONE, limits={"queued_calls": 6})
     first = Visitor(served, "/v1/dialogues", DIALOGUE)
     await until(lambda: asked.calls == 1)
     await first.go()

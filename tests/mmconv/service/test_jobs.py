@@ -357,8 +357,7 @@ async def test_pictures_of_a_finished_run_stay_whatever_its_models_are_by_now(
     run = (await finished(served.client, limit=1))["id"]
     shown = (await served.client.get(f"/v1/runs/{run}/samples/1")).json()["calls"][0]["messages"]
     [image] = re.findall("[0-9a-f]{64}", str(shown))
-    other = {"echo": scripted("new"), "judge": {"provider": "fake", "model": "judge"}}
-    later = await serve(data=data, models=other)
+    later = await serve(data=data, models={"echo": scripted("new")})
     answer = await later.client.get(f"/v1/runs/{run}/images/{image}")
     assert (answer.status_code, answer.headers["content-type"]) == (200, "image/png")
     assert "data:image/" in (await later.client.get(f"/v1/runs/{run}/report")).text
@@ -375,5 +374,5 @@ async def test_jobs_of_earlier_settings_fail_and_say_so(serve: Serve, tmp_path: 
         NewJob(id="dialogue-000000000000", kind="dialogue", owner="local", spec=talk)
     )
     assert "no dataset 'gone' here" in (await ended(served.client, "x"))["error"]
-    talk_ended = await ended(served.client, "dialogue-000000000000", kind="dialogues")
+    talk_ended = await ended(served.client, "/v1/dialogues/dialogue-000000000000")
     assert "configured otherwise by now" in talk_ended["error"]

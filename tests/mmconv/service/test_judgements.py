@@ -26,8 +26,6 @@ COUNTED = 'mmconv_calls_total{model="judge",outcome="reply",token="local",work="
 URL = "/v1/judgements"
 FAILING = {"rate": 1.0, "kinds": ["server"]}
 MODELS: dict[str, Any] = {
-    "echo": {"provider": "fake", "model": "echo"},
-    "judge": {"provider": "fake", "model": "judge"},
     "mute": {"provider": "fake", "model": "unreadable"},
     "failing": {"provider": "fake", "model": "echo", "options": FAILING, "attempts": 1},
     "overlap": {"provider": "reference", "model": "chrf"},

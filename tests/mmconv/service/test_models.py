@@ -316,7 +316,7 @@ REQUESTS: list[tuple[str, dict[str, Any], str]] = [
 async def test_it_is_refused_by_name_and_nothing_is_queued(
     serve: Serve, tmp_path: Path, path: str, body: dict[str, Any], param: str, calls: int
 ) -> None:
-    models = {**MODELS, "keyless": KEYLESS}
+    models = {"keyless": KEYLESS}
     served = await serve(models=models, data=drawn(tmp_path), synchronous_calls=calls)
     refused = await served.client.post(f"/v1/{path}", json=body)
     error = refused.json()["error"]
@@ -327,7 +327,7 @@ async def test_it_is_refused_by_name_and_nothing_is_queued(
 
 
 async def test_it_is_marked_in_the_list(serve: Serve) -> None:
-    served = await serve(models={**MODELS, "keyless": KEYLESS})
+    served = await serve(models={"keyless": KEYLESS})
     listed = (await served.client.get("/v1/models")).json()["data"]
     assert {card["id"]: card["usable"] for card in listed} == {
         **dict.fromkeys(MODELS, True),
@@ -344,18 +344,17 @@ TOLD = (
 
 
 @pytest.fixture
-def models() -> Iterator[dict[str, Any]]:
-    """A judge, and a model that its server does not have at this address."""
+def lost() -> Iterator[dict[str, Any]]:
+    """A model that its server does not have at this address."""
     with mock_server() as url:
         address = url.replace("/v1", "/v2")
-        lost = {"provider": "openai", "model": "checkpoints/llava", "base_url": address}
-        yield {"lost": lost, "judge": {"provider": "fake", "model": "judge"}}
+        yield {"provider": "openai", "model": "checkpoints/llava", "base_url": address}
 
 
 async def test_a_run_fails_and_names_the_model(
-    serve: Serve, tmp_path: Path, models: dict[str, Any], caplog: pytest.LogCaptureFixture
+    serve: Serve, tmp_path: Path, lost: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
-    served = await serve(data=drawn(tmp_path), models=models)
+    served = await serve(data=drawn(tmp_path), models={"lost": lost})
     asked = request(models={"candidate": "lost", "judge": "judge"})
     run = (await served.client.post("/v1/runs", json=asked)).json()["id"]
     info = await ended(served.client, run)

@@ -24,9 +24,7 @@ OTHER = picture(2)
 NAME = hash_bytes(PNG)
 
 MODELS = {
-    "echo": {"provider": "fake", "model": "echo"},
     "other": {"provider": "fake", "model": "echo", "name": "other"},
-    "judge": {"provider": "fake", "model": "judge"},
     "slow": {
         "provider": "fake",
         "model": "judge",
@@ -255,7 +253,7 @@ async def test_a_run_that_is_stopped_goes_with_its_folder_whatever_its_model_is_
     folder = (await ended(served.client, run))["folder"]
     out = served.shared.settings.out
     assert (out / folder / "spec.json").exists()
-    later = await serve(data=data, models=MODELS | {"slow": MODELS["echo"]})
+    later = await serve(data=data, models={"slow": MODELS["other"]})
     gone = await later.client.delete(f"/v1/runs/{run}", params={"purge": True})
     assert gone.status_code == 204
     assert not (out / folder).exists()

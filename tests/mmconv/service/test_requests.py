@@ -11,10 +11,10 @@ from annotated_types import Le
 from mmconv.benchmarks.registry import TITLES
 from mmconv.service.errors import Problem
 from mmconv.service.requests import DEEPEST, read_json
-from mmconv.service.run_requests import description, open_options, resolve
+from mmconv.service.run_requests import description, open_options
 from tests.mmconv.service.conftest import Serve, Served
 from tests.mmconv.service.judged import TURN
-from tests.mmconv.service.test_runs import asked, settings
+from tests.mmconv.service.test_runs import asked, run_spec, settings
 from tests.pictures import picture
 
 
@@ -105,7 +105,7 @@ async def test_only_what_a_client_asks_for_is_bounded(
 
 
 def test_a_runs_sampling_that_names_no_tokens_is_taken() -> None:
-    spec = resolve(settings(sizes=FEW), asked(sampling={"candidate": {"temperature": 0.5}}))
+    spec = run_spec(settings(sizes=FEW), asked(sampling={"candidate": {"temperature": 0.5}}))
     assert spec.sampling["candidate"].temperature == 0.5
 
 

@@ -34,8 +34,6 @@ from tests.mmconv.service.run_settings import (
 SECRET = "not-for-clients"
 
 MODELS = {
-    "echo": {"provider": "fake", "model": "echo"},
-    "judge": {"provider": "fake", "model": "judge"},
     "slow": {
         "provider": "fake",
         "model": "judge",

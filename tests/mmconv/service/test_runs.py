@@ -10,6 +10,7 @@ import orjson
 import pytest
 
 from mmconv.benchmarks.registry import TITLES
+from mmconv.core.config import RunSpec
 from mmconv.core.errors import StoreError
 from mmconv.service.errors import Problem
 from mmconv.service.run_requests import RunRequest, name_run, open_options, resolve
@@ -27,12 +28,7 @@ SLOW = {"provider": "fake", "model": "judge", "options": {"seconds": 0.1}, "max_
 @pytest.fixture
 async def running(serve: Serve, tmp_path: Path) -> Served:
     """A service with drawn data; its model `slow` takes its time."""
-    models = {
-        "echo": {"provider": "fake", "model": "echo"},
-        "judge": {"provider": "fake", "model": "judge"},
-        "slow": SLOW,
-    }
-    return await serve(data=drawn(tmp_path), models=models)
+    return await serve(data=drawn(tmp_path), models={"slow": SLOW})
 
 
 def slow_request(**fields: Any) -> dict[str, Any]:
@@ -149,8 +145,7 @@ async def test_a_stopped_run_keeps_its_answers_and_is_resumed(running: Served) -
 async def test_a_run_that_lost_calls_asks_them_again(serve: Serve, tmp_path: Path) -> None:
     options = {"rate": 0.3, "kinds": ["server"], "seed": 5}
     failing = {"provider": "fake", "model": "echo", "attempts": 1, "options": options}
-    models = {"failing": failing, "judge": {"provider": "fake", "model": "judge"}}
-    served = await serve(data=drawn(tmp_path), models=models)
+    served = await serve(data=drawn(tmp_path), models={"failing": failing})
     body = request(models={"candidate": "failing", "judge": "judge"})
     run = (await post(served.client, body)).json()["id"]
     lossy = await ended(served.client, run)
@@ -351,6 +346,10 @@ def settings(**fields: Any) -> Settings:
     return Settings.model_validate({"models": models, "data": data} | fields)
 
 
+def run_spec(configured: Settings, request: RunRequest) -> RunSpec:
+    return resolve(configured, request, configured.data.get(request.data))
+
+
 def asked(**fields: Any) -> RunRequest:
     return RunRequest.model_validate({"data": "set", "models": {"candidate": "a"}} | fields)
 
@@ -372,22 +371,22 @@ def test_what_the_operator_set_cannot_be_changed() -> None:
     options = {"data": "x.jsonl", "minimum": True}
     data = {"set": {"benchmark": "mtbench101", "options": options}}
     with pytest.raises(Problem, match="cannot be set here"):
-        resolve(settings(data=data), asked(options={"minimum": False}))
-    assert resolve(settings(data=data), asked()).options == options
+        run_spec(settings(data=data), asked(options={"minimum": False}))
+    assert run_spec(settings(data=data), asked()).options == options
 
 
 def test_no_conditions_are_not_all_of_them() -> None:
     with pytest.raises(Problem, match="name at least 1, or leave it out"):
-        resolve(settings(), asked(conditions=[]))
+        run_spec(settings(), asked(conditions=[]))
 
 
 def test_the_operators_prompts_are_those_that_judge(tmp_path: Path) -> None:
     (tmp_path / "convbench").mkdir()
     data = {"set": {"benchmark": "dialogue", "options": {"data": "x.jsonl"}}}
     configured = settings(data=data, prompts=tmp_path)
-    assert resolve(configured, asked()).prompts is None
+    assert run_spec(configured, asked()).prompts is None
     by_convbench = asked(options={"prompts": "convbench"})
-    assert resolve(configured, by_convbench).prompts == tmp_path / "convbench"
+    assert run_spec(configured, by_convbench).prompts == tmp_path / "convbench"
 
 
 def test_models_may_go_by_their_former_name() -> None:
@@ -398,13 +397,13 @@ def test_models_may_go_by_their_former_name() -> None:
 
 def test_a_model_is_called_by_its_public_name() -> None:
     secret = {"provider": "hf", "model": "/srv/checkpoints/internal-7b"}
-    spec = resolve(settings(models={"a": secret}), asked())
+    spec = run_spec(settings(models={"a": secret}), asked())
     assert spec.models["candidate"].label == "a"
 
 
 def test_an_id_stands_for_all_that_a_run_depends_on(tmp_path: Path) -> None:
     def named(configured: Settings, request: RunRequest) -> str:
-        return name_run(request, resolve(configured, request))
+        return name_run(request, run_spec(configured, request))
 
     (tmp_path / "mtbench101").mkdir()
     first = named(settings(), asked())
@@ -422,16 +421,16 @@ def test_an_id_stands_for_all_that_a_run_depends_on(tmp_path: Path) -> None:
 
 
 def test_a_judge_who_is_asked_nothing_is_no_part_of_a_run() -> None:
-    alone = resolve(settings(), asked(options={"generate_only": True}))
+    alone = run_spec(settings(), asked(options={"generate_only": True}))
     roles = {"candidate": "a", "judge": "a"}
     sampling = {"judge": {"max_tokens": 9}}
     judged = asked(models=roles, sampling=sampling, options={"generate_only": True})
-    assert resolve(settings(), judged) == alone
+    assert run_spec(settings(), judged) == alone
 
 
 def test_a_role_that_the_benchmark_has_not_is_named() -> None:
     roles = {"candidate": "a", "foo": "a"}
     with pytest.raises(Problem, match="mtbench101 has no role 'foo'; there are: candidate, judge"):
-        resolve(settings(), asked(models=roles))
+        run_spec(settings(), asked(models=roles))
     data = {"set": {"benchmark": "botchat", "options": {"data": "x.jsonl"}}}
-    assert set(resolve(settings(data=data), asked(models=roles)).models) == {"candidate", "foo"}
+    assert set(run_spec(settings(data=data), asked(models=roles)).models) == {"candidate", "foo"}

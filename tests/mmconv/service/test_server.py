@@ -22,7 +22,7 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from mmconv.service.server import Connection, Server
-from tests.mmconv.service.conftest import MODELS, ServerProcess, Servers, until
+from tests.mmconv.service.conftest import ServerProcess, Servers, until
 from tests.mmconv.service.hostile import connect
 from tests.mmconv.service.run_settings import drawn, request
 
@@ -35,7 +35,7 @@ ONE_CALL = {"queued_calls": 1}
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     """One for all tests that leave it as it was."""
     servers = Servers(tmp_path_factory.mktemp("server"))
-    yield servers(models={**MODELS, "stuck": STUCK}, limits=ONE_CALL)
+    yield servers(models={"stuck": STUCK}, limits=ONE_CALL)
     servers.end()
 
 
@@ -83,7 +83,7 @@ def test_a_port_that_is_taken_is_told(server: ServerProcess, tmp_path: Path) -> 
 
 
 def test_a_request_under_way_ends_before_the_server_does(start: Servers) -> None:
-    server = start(models={**MODELS, "slower": SLOWER}, limits=ONE_CALL)
+    server = start(models={"slower": SLOWER}, limits=ONE_CALL)
     with ThreadPoolExecutor() as threads:
         asking = threads.submit(insist, server, "slower")
         until(lambda: is_busy(server))
@@ -112,7 +112,7 @@ def test_the_command_serves_and_an_idle_server_ends_at_once(tmp_path: Path) -> N
 
 
 def test_a_server_does_not_wait_for_ever(start: Servers) -> None:
-    server = start(models={**MODELS, "stuck": STUCK}, limits=ONE_CALL, drain_seconds=1)
+    server = start(models={"stuck": STUCK}, limits=ONE_CALL, drain_seconds=1)
     with ThreadPoolExecutor() as threads:
         asking = threads.submit(insist, server, "stuck")
         until(lambda: is_busy(server))
@@ -126,9 +126,7 @@ def test_a_server_does_not_wait_for_ever(start: Servers) -> None:
 
 
 def test_requests_and_runs_have_one_time_to_end(start: Servers, tmp_path: Path) -> None:
-    server = start(
-        models={**MODELS, "stuck": STUCK}, data=drawn(tmp_path), limits=ONE_CALL, drain_seconds=4
-    )
+    server = start(models={"stuck": STUCK}, data=drawn(tmp_path), limits=ONE_CALL, drain_seconds=4)
     with ThreadPoolExecutor() as threads:
         body = request(models={"candidate": "stuck", "judge": "stuck"})
         run = httpx2.post(f"{server.url}/v1/runs", json=body).raise_for_status().json()["id"]

@@ -12,7 +12,7 @@ import pytest
 
 from mmconv.service import tracing
 from mmconv.service.tracing import MOST_LOGGED, RefusalLog, Trace
-from tests.mmconv.service.conftest import MODELS, Serve, Served, Servers, until
+from tests.mmconv.service.conftest import Serve, Served, Servers, until
 from tests.mmconv.service.run_settings import CHAT, drawn, ended, request
 from tests.mmconv.service.tokens import bearer, token
 
@@ -32,7 +32,7 @@ DIALOGUE = {"model": "dead", "turns": [{"instruction": "a"}, {"instruction": "b"
 async def test_a_failed_models_line_names_it_the_request_and_the_token(
     serve: Serve, caplog: pytest.LogCaptureFixture, path: str, body: dict[str, Any]
 ) -> None:
-    served = await serve(models={**MODELS, "dead": DEAD}, tokens=[token("bob", "chat")])
+    served = await serve(models={"dead": DEAD}, tokens=[token("bob", "chat")])
     answer = await served.client.post(path, json=body, headers=bearer("bob"))
     name = answer.headers["x-request-id"]
     [line] = [each.getMessage() for each in caplog.records if "dead failed" in each.getMessage()]
@@ -61,8 +61,7 @@ async def test_a_bug_is_logged_with_the_id_that_the_client_got(
 async def test_a_jobs_end_is_logged(
     serve: Serve, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    models = {**MODELS, "dead": DEAD}
-    served = await serve(data=drawn(tmp_path), models=models, synchronous_calls=0)
+    served = await serve(data=drawn(tmp_path), models={"dead": DEAD}, synchronous_calls=0)
     with caplog.at_level(logging.INFO):
         for candidate in ("echo", "dead"):
             roles = {"candidate": candidate, "judge": "judge"}

@@ -17,9 +17,7 @@ from tests.mmconv.service.run_settings import ROWS, drawn, finished
 PAGES = ("/", "/new", "/runs/some-run", "/compare", "/try")
 
 MODELS = {
-    "echo": {"provider": "fake", "model": "echo"},
     "other": {"provider": "fake", "model": "echo", "name": "other"},
-    "judge": {"provider": "fake", "model": "judge"},
     "slow": {
         "provider": "fake",
         "model": "slow",
@@ -73,7 +71,7 @@ async def test_only_the_pages_files_are_given_out(served: Served, name: str) -> 
 
 async def test_the_form_offers_what_a_run_may_be_made_of(served: Served) -> None:
     choices = await get(served.client, "/web/choices")
-    assert choices["models"] == list(MODELS)
+    assert choices["models"] == [*served.shared.settings.models]
     [data] = choices["data"]
     assert data["name"] == "shapes"
     assert data["benchmark"] == {"id": "convbench", "name": "ConvBench"}
@@ -98,16 +96,13 @@ async def test_the_form_offers_what_a_run_may_be_made_of(served: Served) -> None
 
 async def test_the_form_offers_the_judges_that_a_data_set_can_have(serve: Serve) -> None:
     """A benchmark that needs a judge offers no run without one."""
-    models = {
-        "overlap": {"provider": "reference", "model": "chrf"},
-        "judge": {"provider": "fake", "model": "judge"},
-        "echo": {"provider": "fake", "model": "echo"},
-    }
+    models = {"overlap": {"provider": "reference", "model": "chrf"}}
     data = {name: {"benchmark": name} for name in ("convbench", "fbbench")}
     own = {"mine": {"benchmark": "somewhere:Riddles"}}
     served = await serve(models=models, data=data | own)
     judges = [each["judges"] for each in (await get(served.client, "/web/choices"))["data"]]
-    assert judges == [["judge", "echo", "overlap"], ["judge", "echo"], None]
+    language_models = ["echo", "slow", "judge"]
+    assert judges == [[*language_models, "overlap"], language_models, None]
 
 
 async def test_a_finished_run_comes_in_parts(served: Served, tmp_path: Path) -> None:
