@@ -96,7 +96,7 @@ def mocked(
 
 
 def test_models_images_and_chat(client: Client, tmp_path: Path) -> None:
-    assert client.models() == ("echo", "slow", "judge")
+    assert client.models() == ("echo", "judge", "slow")
     file = tmp_path / "halves.png"
     file.write_bytes(PNG)
     kept = client.upload(file)
@@ -270,7 +270,7 @@ def test_a_refusal_names_the_field(client: Client) -> None:
     assert caught.value.request_id
     with pytest.raises(ServiceError) as caught:
         client.dialogue("echo", ["Hi"], conditions=[1])
-    assert (caught.value.status, caught.value.param) == (400, "conditions[0]")
+    assert (caught.value.status, caught.value.param) == (400, "turns")
     with pytest.raises(ValueError, match="images need a text"):
         client.chat("echo", [{"role": "user", "content": "Hi"}], images=[PNG])
 

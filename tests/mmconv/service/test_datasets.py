@@ -186,6 +186,12 @@ async def test_a_dataset_and_its_runs_are_its_tokens_alone(serve: Serve) -> None
             f"/v1/runs/{run}/report",
         ):
             assert (await client.get(path, headers=who)).status_code == status, path
+    names = {"run": run, "sample": "1", "image": hash_bytes(PNG), "block": "0.js"}
+    for path, methods in (await client.get("/openapi.json")).json()["paths"].items():
+        for method in methods if "{run}" in path else ():
+            place = path.format_map(names)
+            refused = await client.request(method, place, json={}, headers=BOB)
+            assert refused.status_code == 404, (method, path)
     compared = await client.get(f"/v1/compare?runs={run},{run}x", headers=BOB)
     assert compared.status_code == 404
     assert (await client.delete(f"/v1/data/{name}", headers=BOB)).status_code == 404
