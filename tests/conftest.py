@@ -1,7 +1,5 @@
 """What bounds the time of all tests or shortens it, and changes nothing that they see."""
 
-from __future__ import annotations
-
 import gc
 import os
 

@@ -1,7 +1,5 @@
 """The documentation's examples: their code and commands, as they stand in the pages."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

@@ -1,7 +1,5 @@
 """A dataset in ConvBench's columns: what `mmconv scenes` draws of the family shapes, level 1."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path

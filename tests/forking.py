@@ -4,8 +4,6 @@ That one is started with the first of them and ends with the tests. Python has o
 what it loads is told here for all.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from multiprocessing import get_context

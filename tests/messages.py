@@ -1,7 +1,5 @@
 """Messages for tests."""
 
-from __future__ import annotations
-
 from mmconv.core.types import Message, Part, Role, Text
 
 

@@ -11,8 +11,6 @@ A request is known by its digest: the SHA-256 of its body, in which each image s
 sample of its characters. The log holds one digest per line for every request answered with 200.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import hashlib

@@ -6,8 +6,6 @@ share that was caught with the survivors. A survivor is a missing test, or a lin
 needed. Some change nothing that can be seen (a wait that is a little longer): read them.
 """
 
-from __future__ import annotations
-
 import argparse
 import ast
 import os
@@ -29,10 +27,7 @@ AREAS = {
     "store": (["mmconv/store/*.py"], ["tests/mmconv/store"]),
     "stats": (["mmconv/stats/**/*.py"], ["tests/mmconv/stats"]),
     "parsers": (["judges/parsers/*.py"], ["tests/judges"]),
-    "images": (
-        ["images/decode.py", "images/policy.py"],
-        ["tests/images"],
-    ),
+    "images": (["images/decode.py", "images/policy.py"], ["tests/images"]),
     "metrics": (
         ["mmconv/benchmarks/base/metrics.py"],
         [f"tests/mmconv/benchmarks/{folder}" for folder in ("base", "convbench", "mtbench101")],

@@ -1,7 +1,5 @@
 """A picture for any test that needs one and does not care what it shows."""
 
-from __future__ import annotations
-
 import io
 from dataclasses import replace
 from random import Random

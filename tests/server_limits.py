@@ -4,8 +4,6 @@
 real time and tests on the virtual clock in simulated time.
 """
 
-from __future__ import annotations
-
 import random
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The pages' links, commands and settings exist. README's examples also run: test_readme.py."""
 
-from __future__ import annotations
-
 import re
 
 import click

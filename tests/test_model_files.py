@@ -3,8 +3,6 @@
 Whether a checkpoint of that name exists and fits its comment cannot be seen from here.
 """
 
-from __future__ import annotations
-
 import re
 import socket
 from pathlib import Path
@@ -212,8 +210,7 @@ def test_a_model_is_named_by_provider_and_model(name: str, provider: str, model:
 
 
 @pytest.mark.parametrize(
-    ("name", "hint"),
-    [("qwen2.5-vl-8b", "; did you mean qwen2.5-vl-7b?"), ("hf/", ""), ("", "")],
+    ("name", "hint"), [("qwen2.5-vl-8b", "; did you mean qwen2.5-vl-7b?"), ("hf/", ""), ("", "")]
 )
 def test_an_unknown_name_is_told_with_what_was_looked_for(name: str, hint: str) -> None:
     message = (

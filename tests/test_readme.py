@@ -1,7 +1,5 @@
 """README's benchmark and model work: their text is what is checked, typed and run here."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import orjson

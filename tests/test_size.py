@@ -1,7 +1,5 @@
 """The size of the code is a test: files of at most 500 lines, functions of at most 50."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from pathlib import Path

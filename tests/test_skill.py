@@ -1,7 +1,5 @@
 """The commands of SKILL.md, for coding agents, work as they are written there."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

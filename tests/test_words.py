@@ -3,8 +3,6 @@
 `python -m tests.test_words` lowers the budget to what is left after some words were replaced.
 """
 
-from __future__ import annotations
-
 import ast
 import io
 import json
@@ -22,9 +20,7 @@ SUFFIXES = {".py", ".md", ".yaml"}
 
 WORDS = re.compile(r"\b(told|tells?|whoever|anew|nobody)\b|\b(is|are)\s+no\s+[a-z]", re.IGNORECASE)
 
-EXEMPT = {
-    "judges/prompts": "prompts are sent to models to the byte",
-}
+EXEMPT = {"judges/prompts": "prompts are sent to models to the byte"}
 """Folder or file -> why its strings may have these words."""
 
 

@@ -10,8 +10,6 @@ the schemas::
 Nothing of the product calls this.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import sys
 from pathlib import Path

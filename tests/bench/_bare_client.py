@@ -5,8 +5,6 @@ bodies that are ready to send: no conversations, no keys, no store, no tables. `
 as `python -m tests.bench._bare_client URL IMAGES CALLS CONNECTIONS`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import sys

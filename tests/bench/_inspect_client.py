@@ -4,8 +4,6 @@ Every call is a sample of its own, so none waits for another. Inspect adapts how
 way at once, up to the number that it is given.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import tempfile

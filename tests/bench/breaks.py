@@ -6,8 +6,6 @@ curve, from 1 less its lapses to its guessing rate; families shift the curve. Th
 mean curve falls below one half. It fails if an interval holds the truth in less than 93 % of runs.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Sequence

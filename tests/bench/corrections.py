@@ -9,8 +9,6 @@ it draws ratings of a judge that is kinder by some points after reference turns,
 runs. `TRUST.md` quotes the tables.
 """
 
-from __future__ import annotations
-
 import argparse
 import time
 from collections import defaultdict

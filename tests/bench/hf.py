@@ -6,8 +6,6 @@ with random weights (bfloat16, 1024x768 images, 256 new tokens) against one stat
 hand and against single requests. A hub is never asked.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import tempfile

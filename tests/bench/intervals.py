@@ -5,8 +5,6 @@ draws how often the intervals of `mmconv.stats` hold the mean that the scores we
 of Student's t, which ignores the ends of the scale, are in parentheses.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

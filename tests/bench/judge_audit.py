@@ -8,8 +8,6 @@ Two samples share an image. A share of the images draws once for all turns and c
 are clustered. The planted values follow from the judge's errors by the formulas of `expected`.
 """
 
-from __future__ import annotations
-
 import argparse
 import time
 from collections import defaultdict

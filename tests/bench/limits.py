@@ -7,8 +7,6 @@ load. `--inspect PYTHON`, of an environment that `.ci/inspect_env.sh` made, has 
 servers for as many calls.
 """
 
-from __future__ import annotations
-
 import argparse
 import functools
 import os

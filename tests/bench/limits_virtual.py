@@ -3,8 +3,6 @@
 Prints wall time and refusals for each server. Words given as arguments select the servers.
 """
 
-from __future__ import annotations
-
 import sys
 
 from tests.mmconv.simulated_server import simulate

@@ -7,8 +7,6 @@ share is not 93 to 97 % for each delta, all scenarios together. With `--lost 0.3
 verdicts is taken away at random.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import sys

@@ -5,8 +5,6 @@ and prints exact answers by condition with 95 % intervals. `--candidate` names a
 It times nothing.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import tempfile
@@ -82,9 +80,7 @@ def _exact(folder: Path) -> Mapping[str, Column]:
             values[score.sample] = float(score.value)
     return {
         name: Column.of(
-            list(found[place].values()),
-            samples=list(found[place]),
-            clusters=list(found[place]),
+            list(found[place].values()), samples=list(found[place]), clusters=list(found[place])
         )
         for name, place in TURNS.items()
     }

@@ -9,8 +9,6 @@ second. Nothing fits next to the largest one, so the best schedule is that one a
 other. The time of the sweep includes the start of all actors, but not of Ray.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import time

@@ -8,8 +8,6 @@
 together.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

@@ -6,8 +6,6 @@ which costs less of the shared cores than other clients. Nothing is asked twice:
 differs.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import io

@@ -6,8 +6,6 @@ RUN is the folder of a finished run. By default, ConvBench is run with fake mode
 The copies of the run have other names; their large files are links.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import os

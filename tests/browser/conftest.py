@@ -1,7 +1,5 @@
 """A real Chromium (Debian's), and pages of finished runs to look at with it."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from importlib import resources
 from pathlib import Path

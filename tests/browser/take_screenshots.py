@@ -3,8 +3,6 @@
 python -m tests.browser.take_screenshots FOLDER
 """
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from pathlib import Path

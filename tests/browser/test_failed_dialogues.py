@@ -1,7 +1,5 @@
 """What the page that tries a dialogue shows of models and judges that fail."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The report by keyboard: what has the focus keeps it, and arrows go to what scrolls."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

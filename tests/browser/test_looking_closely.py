@@ -1,7 +1,5 @@
 """Pictures that are enlarged, tables that are sorted, keys that are switched off."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from pathlib import Path

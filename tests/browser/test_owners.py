@@ -1,7 +1,5 @@
 """A run's buttons, which only those see who may use them."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`mmconv label` and `mmconv review` as people use them: by keyboard, interrupted and resumed."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import AsyncIterator
 from dataclasses import dataclass

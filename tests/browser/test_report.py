@@ -1,7 +1,5 @@
 """The report as a person uses it: list, filters, search, keys, addresses, dark mode, phone."""
 
-from __future__ import annotations
-
 import io
 import shutil
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Pages for tokens that may not do what a page is for: they say so, and offer nothing else."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

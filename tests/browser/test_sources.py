@@ -1,7 +1,5 @@
 """What sources of samples may hold: pages to come, several pictures, several scores of a metric."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The page that tries a dialogue, and the API's document, as a person uses them."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import orjson

@@ -1,7 +1,5 @@
 """`mmconv view` as a person uses it: a folder of runs listed, ranked, and read side by side."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -118,12 +116,7 @@ NARROW = ("?state=failed", "compare?runs={runs}#sample=2", "runs/{run}#details")
     ("width", "scheme", "pages"), [(1280, "light", WIDE), (PHONE, "dark", NARROW)]
 )
 async def test_axe_finds_nothing_serious(
-    viewed: Viewed,
-    opened: Opener,
-    audit: Auditor,
-    width: int,
-    scheme: str,
-    pages: tuple[str, ...],
+    viewed: Viewed, opened: Opener, audit: Auditor, width: int, scheme: str, pages: tuple[str, ...]
 ) -> None:
     done = sorted(path.name for path in viewed.folder.glob("convbench-[bc]*"))
     for path in pages:

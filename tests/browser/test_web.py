@@ -1,7 +1,5 @@
 """The web page as a person uses it, over a real server: start, watch, read, compare, try."""
 
-from __future__ import annotations
-
 import re
 from itertools import pairwise
 from pathlib import Path
@@ -11,14 +9,7 @@ import pytest
 from playwright.async_api import Page, expect
 
 from tests.browser.conftest import Opener
-from tests.browser.web_server import (
-    ROWS,
-    TOKEN,
-    finish,
-    run_of,
-    serve_scenes,
-    token_entry,
-)
+from tests.browser.web_server import ROWS, TOKEN, finish, run_of, serve_scenes, token_entry
 from tests.mmconv.service.conftest import Servers
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")

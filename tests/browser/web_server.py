@@ -1,7 +1,5 @@
 """A real server for the web page: drawn scenes, and models of known error rates or none."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Files of many kinds, made on the spot for the tests of `images`."""
 
-from __future__ import annotations
-
 import io
 import struct
 import zlib

@@ -1,7 +1,5 @@
 """What a model is shown: sizes, bytes and media types, and images that are damaged on purpose."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

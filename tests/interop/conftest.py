@@ -1,7 +1,5 @@
 """The run that is exported, and the interpreters that have the other tools."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import subprocess

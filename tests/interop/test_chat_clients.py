@@ -1,7 +1,5 @@
 """LangChain, LiteLLM and the `llm` command as clients of a real server, streaming and not."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """lmms-eval, FastChat, VLMEvalKit, Inspect and Every Eval Ever."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import csv

@@ -1,7 +1,5 @@
 """The recipes of sweeps, read by KubeRay's schema and SkyPilot's own parser."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """trackio, W&B and MLflow read back what was exported to them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

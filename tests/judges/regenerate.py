@@ -1,7 +1,5 @@
 """Write the golden files anew with `python -m tests.judges.regenerate`; read the diff after."""
 
-from __future__ import annotations
-
 from tests.judges.samples import GOLDEN, prompts, rendered
 
 

@@ -1,7 +1,5 @@
 """The samples that fill the shipped prompts, and how a filled prompt is printed."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 

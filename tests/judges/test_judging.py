@@ -1,7 +1,5 @@
 """Judgements in a plan: their rescues, the picture, and what is read from their outcomes."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """The shipped prompts: their slots, what they send, and what their verdict lines are read as."""
 
-from __future__ import annotations
-
 from importlib import resources
 
 import pytest

@@ -1,7 +1,5 @@
 """Prompt files: the format, its escapes, filling, and folders that replace shipped files."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A small ConvBench of drawn pictures, and run files over it, for tests of whole runs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import yaml

@@ -5,8 +5,6 @@ left out: replies are made in this process and not stored, and no tables are mad
 (`test_planted_faults` compares one such run with the engine's).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path

@@ -4,8 +4,6 @@ Exact: the draws behind the six answers of a sample are cut where a rate lies, a
 of the pieces is gone through. Samples and conditions are ConvBench's; nothing is drawn here.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass
@@ -129,9 +127,7 @@ def _patterns(candidate: CandidateOptions) -> dict[Pattern, float]:
     return {pattern: chance for pattern, chance in chances.items() if chance}
 
 
-def _sources(
-    candidate: CandidateOptions,
-) -> Iterator[tuple[float, Callable[[Place], Hashable]]]:
+def _sources(candidate: CandidateOptions) -> Iterator[tuple[float, Callable[[Place], Hashable]]]:
     """Who shares a draw with whom: the share of the samples, and the draw behind a place."""
     alike = candidate.alike
     yield alike.levels, lambda _: "all"

@@ -4,8 +4,6 @@ The candidate is the server of `tests.mock_server`, whose log has a line for eve
 answered.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import signal

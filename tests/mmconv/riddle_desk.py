@@ -1,7 +1,5 @@
 """A run over a file of riddles, scored and shown again by typed commands."""
 
-from __future__ import annotations
-
 import sqlite3
 from dataclasses import dataclass
 from pathlib import Path

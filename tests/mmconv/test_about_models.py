@@ -1,7 +1,5 @@
 """A run says by which chat template its models were asked, whether or not they are opened."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

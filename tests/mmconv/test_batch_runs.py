@@ -1,7 +1,5 @@
 """Whole runs whose judge answers in batches: killed and resumed, their price, their progress."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import random

@@ -1,7 +1,5 @@
 """A run is scored and shown by the samples that it chose, whatever its data hold today."""
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import replace
 from pathlib import Path

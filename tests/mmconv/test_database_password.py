@@ -1,7 +1,5 @@
 """A run whose store is a PostgreSQL with a password: it is written nowhere, and resuming works."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -3,8 +3,6 @@
 `FOLDER` in its spec.json stands for the folder that it was run in.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 from pathlib import Path

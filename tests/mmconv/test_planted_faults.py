@@ -5,8 +5,6 @@ for). So few runs notice gross errors, and bounds are wide. `python -m tests.ben
 coverage, of each delta and where verdicts are lost, with more runs.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Iterator
 from importlib import resources

@@ -3,8 +3,6 @@
 Only the models are replaced by fakes, and the paths by those of the authors' files.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

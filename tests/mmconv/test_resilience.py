@@ -4,8 +4,6 @@ The server's log has a line for every request that it answered, so that a reply 
 would show.
 """
 
-from __future__ import annotations
-
 import signal
 import subprocess
 from collections import Counter

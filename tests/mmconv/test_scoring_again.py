@@ -1,7 +1,5 @@
 """Scoring a run's folder again, or showing it: neither takes today's data for the run's."""
 
-from __future__ import annotations
-
 import shutil
 import sqlite3
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Several projects that share one folder of runs, each with data of the same name."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

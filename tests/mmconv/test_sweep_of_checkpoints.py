@@ -1,7 +1,5 @@
 """Checkpoints of six families on ConvBench, killed five times: the tables stay the same."""
 
-from __future__ import annotations
-
 import os
 import random
 import signal

@@ -1,7 +1,5 @@
 """An event loop on a clock of its own: whoever sleeps is woken at once, when his time has come."""
 
-from __future__ import annotations
-
 import asyncio
 import functools
 import selectors

@@ -5,8 +5,6 @@ minute; a batch ends after `hours`, or after 24 hours if a request in it takes l
 to a request is named in its prompt: `fail`, `refuse` or `expire`, else it is answered.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping

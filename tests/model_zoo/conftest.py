@@ -3,8 +3,6 @@
 Beside that what tests of several models share.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -5,8 +5,6 @@ by a moment, as an engine may. The model's name says how it misbehaves: `broken`
 long log, `slow` never gets healthy, `mortal` dies at the first question.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

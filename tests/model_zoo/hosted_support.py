@@ -1,7 +1,5 @@
 """A loopback server for tests of providers that use a host's own SDK."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any

@@ -1,7 +1,5 @@
 """What tests of the chat-completions provider share: a scripted server, and asking it."""
 
-from __future__ import annotations
-
 import io
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence

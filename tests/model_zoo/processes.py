@@ -1,7 +1,5 @@
 """Whether processes are still there, for tests of what must not be left behind."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable
 

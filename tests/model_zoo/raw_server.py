@@ -1,7 +1,5 @@
 """A server of raw bytes, and a session with it."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress

@@ -1,7 +1,5 @@
 """Three nodes of Ray on this machine."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Chat templates as checkpoints' own files have them, in the layouts that the hub has."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Checkpoints are told apart by what they hold, damage is named, and bounds of areas are read."""
 
-from __future__ import annotations
-
 import json
 import random
 import re

@@ -1,7 +1,5 @@
 """Damage on purpose: what the model is shown, which answers are shuffled, how keys tell of it."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The fake models: what they say, when they fail, and verdicts in the form of each prompt."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,13 +18,7 @@ from mmconv.core.config import ModelSpec
 from mmconv.core.errors import ConfigError, Refused, Transient
 from mmconv.core.protocols import Backend
 from mmconv.core.types import Image, Message, Parser, Sampling
-from model_zoo.simulated.fake import (
-    FakeOptions,
-    fingerprint,
-    obey,
-    open_backend,
-    verdict,
-)
+from model_zoo.simulated.fake import FakeOptions, fingerprint, obey, open_backend, verdict
 from tests.messages import message
 from tests.model_zoo.conftest import NoImages
 

@@ -1,7 +1,5 @@
 """Whole conversations through the transformers backend."""
 
-from __future__ import annotations
-
 import pytest
 
 from mmconv.core.errors import Refused

@@ -1,7 +1,5 @@
 """Which prompts share a batch, and what a batch's tensors look like."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections.abc import Sequence

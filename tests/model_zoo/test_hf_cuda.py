@@ -1,7 +1,5 @@
 """The transformers backend on a GPU; nothing here runs without one."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Checkpoints load whole or not at all: options, fingerprints, missing libraries, foreign code."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil

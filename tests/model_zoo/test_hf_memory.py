@@ -1,7 +1,5 @@
 """What the transformers backend does where memory runs out, as a model is loaded and as it runs."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import threading

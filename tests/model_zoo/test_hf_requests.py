@@ -1,7 +1,5 @@
 """Single requests to the transformers backend: limits, refusals, failures, closing."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import sys

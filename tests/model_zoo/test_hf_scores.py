@@ -1,7 +1,5 @@
 """Scores that are no numbers, and models that ignore how a token is chosen."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a checkpoint was saved with: prompts stay whole, replies end where they should."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import shutil

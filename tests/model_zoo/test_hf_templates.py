@@ -1,7 +1,5 @@
 """A checkpoint without a chat template: refused before it is loaded, or asked in plain turns."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 from typing import Any

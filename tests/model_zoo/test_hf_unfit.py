@@ -1,7 +1,5 @@
 """Checkpoints whose parts do not fit each other are refused, and batches that change replies."""
 
-from __future__ import annotations
-
 import asyncio
 import shutil
 from pathlib import Path

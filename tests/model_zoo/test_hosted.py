@@ -1,7 +1,5 @@
 """What the providers of hosted APIs share: failures by kind, and the look-up of a model."""
 
-from __future__ import annotations
-
 import socket
 from typing import Any
 

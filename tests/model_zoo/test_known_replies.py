@@ -4,8 +4,6 @@ The values were taken before these models became one package. Another one means 
 reply of the model is paid for again: raise the revision in its module and take it over here.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from hashlib import sha256

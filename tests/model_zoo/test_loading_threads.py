@@ -1,7 +1,5 @@
 """Models that load in threads of their own, which hold up the end of nothing."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import threading

@@ -1,7 +1,5 @@
 """The judges of overlap on their own prompts: ratings, choices, ties, and what they refuse."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import pytest

@@ -1,7 +1,5 @@
 """How a chat-completions server is reached: through a proxy, or not at all."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 import urllib.request

@@ -1,7 +1,5 @@
 """How servers' errors are read, as the servers of the field send them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime

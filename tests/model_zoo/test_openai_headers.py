@@ -1,7 +1,5 @@
 """Headers and parameters of one's own, as Azure's classic API and gateways ask for them."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import date

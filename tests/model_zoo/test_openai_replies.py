@@ -1,7 +1,5 @@
 """How servers' replies are read, from recorded shapes and over loopback connections."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """The HTTP session of the chat-completions provider against a server of raw bytes."""
 
-from __future__ import annotations
-
 import asyncio
 import gzip
 

@@ -1,7 +1,5 @@
 """A model file of the chat-completions provider: its name in keys, and what is wrong with it."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from traceback import format_exception

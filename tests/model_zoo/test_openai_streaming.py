@@ -1,7 +1,5 @@
 """Streamed replies of a chat-completions server: pieces as they come, and the reply at the end."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from typing import Any

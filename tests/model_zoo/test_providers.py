@@ -1,7 +1,5 @@
 """Providers are found by their names; one that has little is asked as one that has all."""
 
-from __future__ import annotations
-
 import sys
 from types import ModuleType
 

@@ -1,7 +1,5 @@
 """Raw prompts: what a checkpoint's backend feeds its tokenizer, told without its weights."""
 
-from __future__ import annotations
-
 import shutil
 import socket
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What is decided without Ray: how many replicas there are, on which GPUs, and who answers what."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Splitting reasoning from answers: replies as models send them."""
 
-from __future__ import annotations
-
 import pytest
 
 from model_zoo.reasoning import split_reasoning

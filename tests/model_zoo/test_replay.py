@@ -1,7 +1,5 @@
 """Replies that exist already: of a run, exported and read again, and of other tools."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Which checkpoints are known, before they are loaded, to take no images."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

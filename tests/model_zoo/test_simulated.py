@@ -1,7 +1,5 @@
 """The simulated candidate and judge: their rates, what their draws share, and what is expected."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence

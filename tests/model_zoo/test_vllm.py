@@ -1,7 +1,5 @@
 """The provider vllm against a fake server (tests/real has the real one), and its command line."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

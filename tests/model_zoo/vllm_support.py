@@ -1,7 +1,5 @@
 """The models of tests of the provider `vllm`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -5,8 +5,6 @@
 The model's address and key are in the environment, as Inspect wants them.
 """
 
-from __future__ import annotations
-
 import sys
 
 import inspect_ai

@@ -4,8 +4,6 @@ In a process of its own because torchvision has to be made importable before tra
 imported, and in a test session other tests have imported it already.
 """
 
-from __future__ import annotations
-
 import sys
 
 from tests import torchvision_stub

@@ -4,8 +4,6 @@
 tests that need them are skipped. A module that wants a fixture imports it in its `conftest.py`.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -4,8 +4,6 @@ Each of its clients that speaks OpenAI's protocol asks about the same pictures, 
 down must be what OpenAI's own client is told for the same messages: texts and counted tokens.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import io

@@ -5,8 +5,6 @@ that server runs. The models know nothing; the tests check that every number is 
 right n.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The store on a real PostgreSQL: the same promises as on SQLite."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 

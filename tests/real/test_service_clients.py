@@ -4,8 +4,6 @@ Each holds the same conversation of three turns about an image, which the model'
 smaller. What the model said and saw is the same through all of them, and the transcript shows it.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import os

@@ -4,8 +4,6 @@ It comes with what the project's own environment has, so it needs no preparation
 offer, guided output and refusals of prompts that are too long, is not asked of it.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, aclosing

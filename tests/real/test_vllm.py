@@ -1,7 +1,5 @@
 """The provider against a real vLLM: what a stand-in cannot show."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

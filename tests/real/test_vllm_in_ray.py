@@ -1,7 +1,5 @@
 """A real vLLM inside a Ray actor, which this process starts."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

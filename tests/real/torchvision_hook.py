@@ -6,8 +6,6 @@ torchvision is imported, and then defines the two operators whose compiled form 
 `tests/torchvision_stub.py` does the same for this project's own environment.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from importlib.abc import MetaPathFinder

@@ -4,8 +4,6 @@ They are real architectures in miniature (under a million parameters each), save
 checkpoints are, and load through the same code. They know nothing: their replies are noise.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Builders of tiny BLIP-2-like models: a Q-Former between tower and language model."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from tests.tiny_checkpoints.parts import Pair, special_ids, t5_fields, token_id, tower_fields

@@ -1,7 +1,5 @@
 """Builders of tiny models by DeepSeek: one square per image, of a fixed number of tokens."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from tests.tiny_checkpoints.parts import Pair, decoder_fields, tower_fields

@@ -4,8 +4,6 @@ Each has a small builder: transformers and a tokenizer in, a random model and it
 classes are transformers' own; nothing is subclassed or patched.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any

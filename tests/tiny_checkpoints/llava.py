@@ -1,7 +1,5 @@
 """Builders of tiny LLaVA-like models: a tower, a projector, a decoder."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from tests.tiny_checkpoints.parts import Pair, decoder_fields, tower_fields

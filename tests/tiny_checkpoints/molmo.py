@@ -1,7 +1,5 @@
 """Builder of a tiny Molmo2: an image is an overview and overlapping crops, pooled by index."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from tests.tiny_checkpoints.parts import Pair, decoder_fields, token_id, tower_fields

@@ -1,7 +1,5 @@
 """Builders of tiny models with tiles, padding or cross-attention of their own kind."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from tests.tiny_checkpoints.parts import Pair, decoder_fields, token_id, tower_fields

@@ -4,8 +4,6 @@ The tokenizer is a byte-level BPE trained on the spot, so that any text passes t
 here is trained further: replies are noise, but noise that depends on every word and pixel.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 

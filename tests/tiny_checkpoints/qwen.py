@@ -1,7 +1,5 @@
 """Builders of tiny vision-language models of Qwen, and of GLM, which is built alike."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from tests.tiny_checkpoints.parts import Pair, decoder_fields, token_id

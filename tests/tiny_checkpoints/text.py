@@ -1,7 +1,5 @@
 """Builders of tiny language models that see no images."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from tests.tiny_checkpoints.parts import Pair, decoder_fields, t5_fields

@@ -1,7 +1,5 @@
 """Drawn dialogues: right references, nested conditions, equal draws, a ladder of levels."""
 
-from __future__ import annotations
-
 import hashlib
 from itertools import pairwise, product
 from random import Random

@@ -1,7 +1,5 @@
 """An oracle that answers from the truth is right at every level, however it words its answers."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """Replies written by hand are read as their authors meant them."""
 
-from __future__ import annotations
-
 import pytest
 
 from images.drawn import FAMILIES

@@ -1,21 +1,10 @@
 """Scenes are drawn by lot as promised, and their pixels show what they say."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import pairwise
 from random import Random
 
-from images.drawn.shapes import (
-    COLOURS,
-    SHAPES,
-    SIDE,
-    Scene,
-    label_map,
-    paint,
-    pixels,
-    sample_scene,
-)
+from images.drawn.shapes import COLOURS, SHAPES, SIDE, Scene, label_map, paint, pixels, sample_scene
 from images.drawn.words import GROUNDS
 
 SCENES = [sample_scene(Random(seed)) for seed in range(40)]

@@ -1,7 +1,5 @@
 """What lmms-eval calls for the task; it runs in an environment of its own."""
 
-from __future__ import annotations
-
 from typing import Any
 
 

@@ -1,7 +1,5 @@
 """BotChat's two judgements, read strictly and as the authors read them."""
 
-from __future__ import annotations
-
 import pytest
 
 from judges.parsers.botchat import UniEvalParser, authors_comparison, authors_human, comparison

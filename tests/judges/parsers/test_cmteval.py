@@ -1,7 +1,5 @@
 """CMT-Eval's parser over replies as judges write them."""
 
-from __future__ import annotations
-
 import pytest
 
 from judges.parsers.cmteval import TurnsParser, turn_scores

@@ -1,7 +1,5 @@
 """The parsers on replies as judges write them, tidy and ugly."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

@@ -1,7 +1,5 @@
 """FB-Bench's judgements: what is read, what is refused, and what is counted as odd."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

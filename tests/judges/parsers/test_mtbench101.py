@@ -1,7 +1,5 @@
 """Ratings in double brackets, read strictly and as the authors read them."""
 
-from __future__ import annotations
-
 import pytest
 
 from judges.parsers.mtbench101 import bracketed_rating, first_bracketed_integer, is_out_of_range

@@ -1,7 +1,5 @@
 """A few records of each benchmark, as files of a test's own."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What calls ask, as texts, for tests of plans."""
 
-from __future__ import annotations
-
 from mmconv.core.types import Message, Ref, Text
 
 

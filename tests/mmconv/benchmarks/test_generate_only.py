@@ -3,8 +3,6 @@
 The judged run that comes later takes the same run file.
 """
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Whole runs of the four text benchmarks: the authors' files, a tiny model, a judge of no use."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, TypeAlias
 

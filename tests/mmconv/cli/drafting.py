@@ -1,7 +1,5 @@
 """A desk on which drafts are made: rows, pictures, a model that answers by a script."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -11,13 +9,7 @@ from click.testing import CliRunner, Result
 from PIL import Image as Picture
 
 from mmconv.benchmarks.convbench.commands import annotate_command as command
-from mmconv.benchmarks.convbench.data import (
-    CAPTION,
-    CATEGORIES,
-    FOCUS_POINTS,
-    REFERENCES,
-    Row,
-)
+from mmconv.benchmarks.convbench.data import CAPTION, CATEGORIES, FOCUS_POINTS, REFERENCES, Row
 from tests.mmconv.benchmarks.convbench.data_files import Source, load, write_lines
 
 SCRIPT = {

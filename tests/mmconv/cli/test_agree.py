@@ -1,7 +1,5 @@
 """`mmconv agree`: files of ratings and of scores in, tables out; nothing mixed up in silence."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`mmconv agree --correct`: numbers that people's ratings correct, wherever a run is shown."""
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 

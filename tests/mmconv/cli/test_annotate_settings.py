@@ -1,7 +1,5 @@
 """What `mmconv annotate` would cost, what bounds it, and what can be set."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`mmconv calibrate botchat`: the threshold that it prints leaves what it says."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

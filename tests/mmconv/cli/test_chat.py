@@ -1,7 +1,5 @@
 """`mmconv chat` with a model that notes how it is asked; this module is its provider."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import pty

@@ -1,7 +1,5 @@
 """`mmconv check`: what is told of models that nobody loads, and of servers that are asked."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`mmconv compare` and `mmconv export` as they are typed; what they make is tested in report."""
 
-from __future__ import annotations
-
 import csv
 import json
 from importlib.util import find_spec

@@ -1,7 +1,5 @@
 """The whole demo on a few scenes."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 

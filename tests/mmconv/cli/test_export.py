@@ -3,8 +3,6 @@
 The module that needs the package inspect-ai is a stand-in here.
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """`mmconv judge`: what it runs, and what it refuses."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """`mmconv leaderboard` as it is typed; what it is made of is tested in report."""
 
-from __future__ import annotations
-
 import asyncio
 import csv
 import json

@@ -1,7 +1,5 @@
 """The command line itself: loading, errors, repeated options, hidden packages, few open files."""
 
-from __future__ import annotations
-
 import errno
 import os
 import subprocess
@@ -87,9 +85,7 @@ def test_problems_are_cut_unless_all_are_wanted_and_a_traceback_is_shown_on_requ
 def test_a_closed_pipe_ends_a_command_without_a_message() -> None:
     program = "from mmconv.cli import main; main()"
     with subprocess.Popen(
-        [sys.executable, "-c", program, "models"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        [sys.executable, "-c", program, "models"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as started:
         assert started.stdout is not None
         assert started.stderr is not None

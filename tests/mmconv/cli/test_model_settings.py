@@ -1,7 +1,5 @@
 """Fields of models that are set on the command line, and the folder that a run has with them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import orjson

@@ -1,7 +1,5 @@
 """`mmconv models`: what is told of the shipped models, and which of them."""
 
-from __future__ import annotations
-
 import re
 from itertools import product
 from pathlib import Path

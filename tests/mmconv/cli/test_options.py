@@ -1,7 +1,5 @@
 """`mmconv options`: what is printed of a benchmark's options, and in what form."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Options of a benchmark as options of the commands that run it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

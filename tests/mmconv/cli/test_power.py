@@ -1,7 +1,5 @@
 """`mmconv power` as it is typed: a pilot in, a plan out."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What a command refuses before anything is asked, and what it says where it cannot write."""
 
-from __future__ import annotations
-
 import errno
 import json
 import sqlite3
@@ -157,11 +155,7 @@ class TestStore:
 
     @pytest.mark.parametrize(
         "store",
-        [
-            (),
-            ("--store", "new/runs/all.sqlite"),
-            ("--store", "sqlite:///new/runs/all.sqlite"),
-        ],
+        [(), ("--store", "new/runs/all.sqlite"), ("--store", "sqlite:///new/runs/all.sqlite")],
     )
     def test_that_of_the_runs_is_made(self, store: tuple[str, ...]) -> None:
         succeed("check", *DATA, *FAKES, "--out", "new/runs", *store)

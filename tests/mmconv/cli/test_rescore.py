@@ -1,7 +1,5 @@
 """`mmconv rescore` with a rescorer made here, and with the real ones over the authors' files."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

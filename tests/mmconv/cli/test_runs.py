@@ -1,7 +1,5 @@
 """run, score, show, check and models on drawn pictures with fakes, as a user types them."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -168,14 +166,7 @@ def test_a_wrong_option_is_told(
 def test_trials_repeat_every_sample(here: Path) -> None:
     run("--trials", "2", "--conditions", "reasoning")
     lines = (run_folder(here) / "scores.jsonl").read_bytes().splitlines()
-    assert {orjson.loads(line)["sample"] for line in lines} == {
-        "1",
-        "1#2",
-        "2",
-        "2#2",
-        "3",
-        "3#2",
-    }
+    assert {orjson.loads(line)["sample"] for line in lines} == {"1", "1#2", "2", "2#2", "3", "3#2"}
 
 
 def test_generating_only_needs_no_judge(here: Path) -> None:

@@ -1,7 +1,5 @@
 """`mmconv show`: how a message's parts are printed, and raw prompts."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Sequence

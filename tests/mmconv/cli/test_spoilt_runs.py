@@ -1,7 +1,5 @@
 """Folders of runs that are spoilt, unfinished or none: one message that says what to do, code 2."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys

@@ -1,7 +1,5 @@
 """Runs that stop by themselves, as a user sees them; what they cost, and what is left of them."""
 
-from __future__ import annotations
-
 import re
 import socket
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`mmconv sweep` as it is typed: its matrix, its end, and what signals and failures cost."""
 
-from __future__ import annotations
-
 import io
 import re
 import shlex
@@ -23,13 +21,7 @@ from mmconv.engine.run import Place
 from mmconv.engine.sweep import Sweep
 from tests.doc_pages import ROOT, blocks
 from tests.drawn_data import write_scenes
-from tests.mmconv.processes import (
-    committed,
-    mock_model,
-    succeed,
-    typed,
-    wait_for_answers,
-)
+from tests.mmconv.processes import committed, mock_model, succeed, typed, wait_for_answers
 from tests.mock_server import Behaviour, mock_server
 
 SWEEPS = ROOT / "configs" / "sweeps"

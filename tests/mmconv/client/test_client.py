@@ -1,7 +1,5 @@
 """The client for scripts against a real server: everything that it offers, and its errors."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import zipfile

@@ -1,7 +1,5 @@
 """The examples of the clients in both READMEs, against a server of the same names."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

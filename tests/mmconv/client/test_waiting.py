@@ -1,7 +1,5 @@
 """Waiting for runs: batches of dialogues, and waits that are cancelled."""
 
-from __future__ import annotations
-
 import asyncio
 
 import httpx2

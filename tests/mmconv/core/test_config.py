@@ -1,7 +1,5 @@
 """Run and model files: overrides, secrets, and errors that name the field."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Messages of errors in data files, and errors in other processes."""
 
-from __future__ import annotations
-
 import pickle
 
 import pytest

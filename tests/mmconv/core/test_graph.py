@@ -1,7 +1,5 @@
 """The call graph: its order, what is refused, and what resolving makes of messages."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

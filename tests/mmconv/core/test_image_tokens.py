@@ -1,7 +1,5 @@
 """The tokens that an image takes, as providers' pages work them out."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

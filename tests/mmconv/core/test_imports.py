@@ -1,7 +1,5 @@
 """Names that stand for no provider or benchmark are told, whatever signs they hold."""
 
-from __future__ import annotations
-
 import pytest
 
 from mmconv.core.errors import ConfigError

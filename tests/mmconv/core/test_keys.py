@@ -1,7 +1,5 @@
 """Content keys: equal requests have one key, and whatever can change a reply changes it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Finished plans: the walk over their calls, where messages come from, scores of a trial."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

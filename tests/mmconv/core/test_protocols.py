@@ -1,7 +1,5 @@
 """What the protocols say is what the shipped modules are."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from dataclasses import fields

@@ -1,7 +1,5 @@
 """How fast a run gets on, as it is told while it is under way."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

@@ -1,7 +1,5 @@
 """Names of trials: none is taken for another, in runs, tables, pages and earlier dialogues."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Chains of turns: whose words stand in the history."""
 
-from __future__ import annotations
-
 import pytest
 
 from mmconv.core.turns import Turn, begin_with, chain, without_oldest

@@ -1,7 +1,5 @@
 """What a message holds, whatever stands between it."""
 
-from __future__ import annotations
-
 from mmconv.core.types import Image, Message, Ref, Text
 
 CAT, DOG = (Image(sha256=letter * 64, media_type="image/png", width=2, height=3) for letter in "cd")

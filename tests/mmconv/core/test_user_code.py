@@ -1,7 +1,5 @@
 """Custom providers: what they return is checked, what they raise shows the user's lines."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """A run that stops by itself: for a model that cannot answer, or because it was enough."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Sequence
 
@@ -276,9 +274,7 @@ async def test_a_reply_between_them_begins_the_count_anew(store: Store) -> None:
     assert stats.model("candidate").failed > MOST_FAILED
 
 
-async def test_a_quota_that_is_used_up_midway_stops_it_and_more_of_it_resumes(
-    store: Store,
-) -> None:
+async def test_a_quota_that_is_used_up_midway_stops_it_and_more_of_it_resumes(store: Store) -> None:
     backend = failing(Refused("quota", "Pay."), lambda number: number > 10)
     complete, stats = await run(store, backend)
     assert not complete

@@ -1,7 +1,5 @@
 """Verdicts that are requested again show whether a judge has changed."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The driver against a scripted backend: order, reuse, failures, rescues, stopping."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -401,10 +399,7 @@ async def test_a_retry_that_fails_is_followed_by_the_next(store: Store) -> None:
             raise Refused("context", "too long")
         return Reply(text="Rating: 9" if text == "extract" else "I cannot say")
 
-    fallbacks = (
-        call("judge~1", "again", parser=rating),
-        call("judge~2", "extract", parser=rating),
-    )
+    fallbacks = (call("judge~1", "again", parser=rating), call("judge~2", "extract", parser=rating))
     judged = call("judge", "verdict?", parser=rating, fallbacks=fallbacks)
     outcomes, _ = await run_calls(store, Scripted(answer), judged)
     kinds = {name: type(outcome) for name, outcome in outcomes.items()}

@@ -1,7 +1,5 @@
 """How a run begins and ends by an exception: what it checks first, and what it tells."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from typing import NoReturn

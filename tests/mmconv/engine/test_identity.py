@@ -1,7 +1,5 @@
 """What makes two runs the same: results decide, not how a run is carried out or typed."""
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Slots by themselves: who gets one, who is turned away, and when a model is given up."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

@@ -1,7 +1,5 @@
 """Calls to servers with limits, on the virtual clock: wall time and refusals are bounded."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

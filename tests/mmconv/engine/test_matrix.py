@@ -1,7 +1,5 @@
 """Sweep files: which cells they have, and what is said about wrong ones."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -53,13 +51,7 @@ def test_patterns_name_files_and_shipped_models(tmp_path: Path) -> None:
     for name in ("b", "a"):
         (tmp_path / f"{name}.yaml").write_text("{provider: fake, model: echo}")
     cells = read(tmp_path, models=["pocket*", "pocket", f"{tmp_path}/[ab].yaml"])
-    assert [cell.model for cell in cells] == [
-        "pocket",
-        "pocket-blind",
-        "pocket-confused",
-        "a",
-        "b",
-    ]
+    assert [cell.model for cell in cells] == ["pocket", "pocket-blind", "pocket-confused", "a", "b"]
 
 
 def test_a_run_file_is_a_benchmark_whose_candidate_is_replaced(tmp_path: Path) -> None:

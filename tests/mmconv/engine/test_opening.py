@@ -1,7 +1,5 @@
 """A model that takes long to load: whoever stops, or drops the call, ends the loading."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress

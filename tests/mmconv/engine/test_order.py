@@ -1,7 +1,5 @@
 """In which order plans are opened and calls are served."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -77,12 +75,7 @@ async def test_a_long_chain_begins_before_short_plans_that_are_a_little_older(st
     backend.generate = held_up  # type: ignore[method-assign]  # the slot's holder keeps it till then
     holder = asyncio.create_task(
         model.ask(
-            (user("holder"),),
-            Sampling(),
-            priority=0,
-            affinity="",
-            pinned=None,
-            stats=ModelStats(),
+            (user("holder"),), Sampling(), priority=0, affinity="", pinned=None, stats=ModelStats()
         )
     )
     await asyncio.sleep(0)

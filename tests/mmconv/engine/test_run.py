@@ -1,7 +1,5 @@
 """A run beside others: stopped by a bug, written aside, told when it is not finished."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """What a name or a file says that cannot be built is told before anything is loaded."""
 
-from __future__ import annotations
-
 import pytest
 
 from images import ImageStore

@@ -1,7 +1,5 @@
 """Equal calls of several runners at one store: one request, whoever waits for it or leaves."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Sweeps in this process: where models are placed, what they share, and what a failure costs."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """A sweep on a real Ray that claims to have eight GPUs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import accumulate
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Records of calls as a run's transcripts have them, for tests of what is made from these."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from mmconv.report.data_quality import Record

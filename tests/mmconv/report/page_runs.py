@@ -1,7 +1,5 @@
 """Finished runs whose pages are looked at: one with true differences, one that means harm."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import orjson
@@ -49,10 +47,7 @@ async def simulated_run(folder: Path, name: str = "pocket", perception: float = 
 async def hostile_run(folder: Path) -> Path:
     """ConvBench with a candidate that answers with markup, and has some in its name too."""
     candidate = ModelSpec(
-        provider="fake",
-        model="scripted",
-        name="<script>",
-        options={"script": {"(?s).*": HOSTILE}},
+        provider="fake", model="scripted", name="<script>", options={"script": {"(?s).*": HOSTILE}}
     )
     return await make_run("convbench", folder, candidate)
 

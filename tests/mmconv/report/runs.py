@@ -1,7 +1,5 @@
 """Small finished runs of all five benchmarks with fakes, for tests of what is made from runs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias

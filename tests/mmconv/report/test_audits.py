@@ -1,7 +1,5 @@
 """A run that cites an audit of its judge is corrected, and only by an audit of that judge."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 from typing import Any
@@ -26,12 +24,7 @@ def judge(**errors: float) -> ModelSpec:
 
 def options_of(folder: Path) -> dict[str, Any]:
     data, images = write_scenes(folder / "data", 16)
-    return {
-        "data": str(data),
-        "images": str(images),
-        "grading": ["direct"],
-        "order": "both",
-    }
+    return {"data": str(data), "images": str(images), "grading": ["direct"], "order": "both"}
 
 
 async def audit(folder: Path, model: ModelSpec, **options: Any) -> Path:

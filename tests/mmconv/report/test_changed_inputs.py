@@ -1,7 +1,5 @@
 """What running a run again tells before it replaces results; `test_scoring_again` has the rest."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from mmconv.report.changed_inputs import describe_changes

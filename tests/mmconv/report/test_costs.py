@@ -1,7 +1,5 @@
 """Costs: what calls cost, what is told of unknown prices, and what a run would ask."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Data quality: the status of verdicts, what counts, and which warnings come before the numbers."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

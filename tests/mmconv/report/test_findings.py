@@ -1,7 +1,5 @@
 """Findings: what short sentences say, and what they do not claim."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from mmconv.core.types import Cell, Table

@@ -1,7 +1,5 @@
 """Who made a run's replies and judged them, as every reader is told."""
 
-from __future__ import annotations
-
 import pytest
 
 from mmconv.core.config import ModelSpec, RunSpec

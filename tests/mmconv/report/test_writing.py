@@ -1,7 +1,5 @@
 """A run's folder as it is written: ordered lines, counts of its records, Parquet, tables, notes."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import random

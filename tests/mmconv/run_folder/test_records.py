@@ -1,7 +1,5 @@
 """The lines of a run's files: what is written has the fields that are told, in their order."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A service for tests: in this process over ASGI, or as a real server in a process of its own."""
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """A dialogue about one image, and its outcomes without any model."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

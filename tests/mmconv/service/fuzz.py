@@ -9,8 +9,6 @@ another's answers. A server error, a status or shape that is not documented, or 
 is taken, is a failure; each is printed with a curl line that repeats it.
 """
 
-from __future__ import annotations
-
 import copy
 import json
 import os

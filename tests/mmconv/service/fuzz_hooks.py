@@ -4,8 +4,6 @@ Random names of models and datasets would lead to 404 and no further. Only valid
 replaced, so that what was made to be refused still is.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Requests of judgements, as tests send them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 KITES = {

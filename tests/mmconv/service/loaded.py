@@ -3,8 +3,6 @@
 `mmconv serve` as it is typed has a test of its own.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping, Sequence
 from multiprocessing.context import ForkServerProcess

@@ -1,7 +1,5 @@
 """A PostgreSQL of a test's own, which may be stopped and started again (`.ci/postgres.sh`)."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from collections.abc import Iterator

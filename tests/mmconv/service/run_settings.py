@@ -1,7 +1,5 @@
 """Settings of a service that runs benchmarks over drawn pictures, and what is posted to it."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Many dialogues in one request: a run with named scores, deltas and attribution."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 from typing import Any

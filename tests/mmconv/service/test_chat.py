@@ -1,7 +1,5 @@
 """Chat in OpenAI's protocol, by plain requests and by OpenAI's own client."""
 
-from __future__ import annotations
-
 import base64
 from collections.abc import Iterator
 from typing import Any
@@ -375,10 +373,7 @@ def test_three_turns_about_an_image(client: openai.OpenAI) -> None:
         {"type": "image_url", "image_url": {"url": URI, "detail": "auto"}},
         {"type": "text", "text": "What is shown?"},
     ]
-    messages: Any = [
-        {"role": "system", "content": "Be brief."},
-        {"role": "user", "content": first},
-    ]
+    messages: Any = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": first}]
     counted = []
     for question in ("Why?", "And then?", None):
         answer = client.chat.completions.create(

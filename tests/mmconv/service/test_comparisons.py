@@ -1,7 +1,5 @@
 """Leaderboards and the agreement with people, over HTTP."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Datasets that clients send: checked, listed, run, private to their tokens, removed."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 import json
@@ -81,8 +79,7 @@ FILES: dict[str, bytes] = {
     "a .jsonl": LINE + b"\n" + LINE.replace(b"1", b"2"),
     "a .json": b"\xef\xbb\xbf [" + LINE + b"]",
     "a .parquet with images inside": table(
-        id=["1"],
-        turns=[[{"instruction": "What?", "images": [{"bytes": PNG, "path": "a.png"}]}]],
+        id=["1"], turns=[[{"instruction": "What?", "images": [{"bytes": PNG, "path": "a.png"}]}]]
     ),
     "an archive": pack({"data.jsonl": json.dumps(SHOWN).encode(), "images/a.png": PNG}),
     "an archive with a folder around all": pack(

@@ -1,7 +1,5 @@
 """A dialogue as a run: the request's fields, its plans, its result and its failures."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
@@ -20,13 +18,7 @@ from mmconv.core.keys import content_key
 from mmconv.core.types import Call, Failure, Image, Outcome, Reply, Text
 from mmconv.service.dialogue_run import DialogueRun
 from tests.mmconv.service.conftest import Serve, Served
-from tests.mmconv.service.dialogue_samples import (
-    PICTURE,
-    TURNS,
-    dialogue,
-    finish,
-    request,
-)
+from tests.mmconv.service.dialogue_samples import PICTURE, TURNS, dialogue, finish, request
 
 REPLIES = {
     **{f"turn_{number}": Reply(text=f"own {number}") for number in range(1, 5)},
@@ -204,19 +196,13 @@ def test_conditions_are_numbers_of_given_turns() -> None:
         ({"judge": None, "gradings": ["direct"], "caption": None}, "judge"),
         ({"caption": None}, "caption"),
         ({"images": [], "judge_sees_images": True}, "judge_sees_images"),
-        (
-            {"turns": [*TURNS[:2], BARE[1]], "gradings": ["pairwise"]},
-            "turns[2].reference",
-        ),
+        ({"turns": [*TURNS[:2], BARE[1]], "gradings": ["pairwise"]}, "turns[2].reference"),
         ({"prompts": "convbench", "images": []}, "images"),
         ({"images": [], "turns": LATE, "caption": None}, "caption"),
         ({"prompts": "convbench", "turns": LATE}, "images"),
         ({"prompts": "convbench", "turns": [SHOWN, *TURNS[1:]]}, "images"),
         ({"prompts": "convbench", "turns": TURNS[:2], "conditions": ["free"]}, "turns"),
-        (
-            {"prompts": "convbench", "caption": None, "judge_sees_images": True},
-            "caption",
-        ),
+        ({"prompts": "convbench", "caption": None, "judge_sees_images": True}, "caption"),
         (
             {
                 "prompts": "convbench",

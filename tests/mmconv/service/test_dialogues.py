@@ -1,7 +1,5 @@
 """`/v1/dialogues`: answered at once or as a run, asked as ConvBench asks, and hard to misuse."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import hashlib

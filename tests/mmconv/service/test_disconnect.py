@@ -1,7 +1,5 @@
 """Clients that go before they are answered: what is under way is kept, and no more is asked."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import Iterator, MutableMapping

@@ -1,7 +1,5 @@
 """The documentation page, and the lists of what runs and judgements are made of."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

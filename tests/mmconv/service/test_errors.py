@@ -1,7 +1,5 @@
 """Errors: one shape, the right field, words for people who send JSON, nothing of this machine."""
 
-from __future__ import annotations
-
 import asyncio
 import errno
 import gc
@@ -14,12 +12,7 @@ import pytest
 from mmconv.core.errors import StoreError
 from mmconv.core.types import Failure
 from mmconv.engine import garbage
-from mmconv.service.errors import (
-    LONGEST,
-    Problem,
-    presentable,
-    without_commands,
-)
+from mmconv.service.errors import LONGEST, Problem, presentable, without_commands
 from mmconv.service.models import problem_of_failure
 from tests.mmconv.service.conftest import Serve, Served
 from tests.mmconv.service.run_settings import CHAT, drawn, request
@@ -213,11 +206,7 @@ CONTENT = "messages[0].content[0]"
             "'developer', 'user', 'assistant'",
         ),
         ({"messages": [{"content": "x"}]}, "messages[0]", "'role' is missing"),
-        (
-            part(type="text", text="a", cached={}),
-            f"{CONTENT}.cached",
-            "no such field",
-        ),
+        (part(type="text", text="a", cached={}), f"{CONTENT}.cached", "no such field"),
         (part(type="text"), f"{CONTENT}.text", "field required"),
         (part(type="image_url", image_url={"url": "u"}, x=1), f"{CONTENT}.x", "no such field"),
         (

@@ -1,7 +1,5 @@
 """A bounded run of Schemathesis against a real server; `make fuzz` runs longer and at random."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The gate: who may send what; bodies within limits, HEAD and 304 on every route."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Health, readiness and metrics."""
 
-from __future__ import annotations
-
 import asyncio
 import errno
 import re

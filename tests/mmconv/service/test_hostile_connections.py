@@ -1,7 +1,5 @@
 """Hostile connections to a real server: too much, too slow, no HTTP. Ordinary requests go on."""
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -129,8 +127,7 @@ def test_bodies_that_are_never_finished_do_not_fill_the_memory(connections: Any)
 
 
 @pytest.mark.parametrize(
-    "sent",
-    [b"", b"G", b"GET /health HTTP/1.1\r\nHost: local", b"GET /health HTTP/1.1\r\nX: y\r\n"],
+    "sent", [b"", b"G", b"GET /health HTTP/1.1\r\nHost: local", b"GET /health HTTP/1.1\r\nX: y\r\n"]
 )
 def test_heads_that_never_come_are_given_up(connections: Any, sent: bytes) -> None:
     open_ones = connections(300)

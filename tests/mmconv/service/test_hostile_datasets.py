@@ -1,7 +1,5 @@
 """Hostile datasets against a real server: refused with 4xx, while ordinary requests go on."""
 
-from __future__ import annotations
-
 import io
 import json
 import socket
@@ -21,13 +19,7 @@ from mmconv.service.dataset_check import UPLOAD, Order, unpack
 from mmconv.service.datasets import ABOUT
 from tests.images.pictures import png
 from tests.mmconv.service.conftest import ServerProcess, Servers
-from tests.mmconv.service.hostile import (
-    Bystander,
-    check_refusal,
-    connect,
-    open_client,
-    read_answer,
-)
+from tests.mmconv.service.hostile import Bystander, check_refusal, connect, open_client, read_answer
 from tests.mmconv.service.test_datasets import LINE, SHOWN, pack, workbook
 
 ROOM = 50_000_000

@@ -1,7 +1,5 @@
 """Hostile content against a real server: refused with 4xx, while ordinary requests go on."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import json

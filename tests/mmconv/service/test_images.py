@@ -1,7 +1,5 @@
 """Images: uploaded, listed and removed; fetched by URL from public addresses only."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 import socket

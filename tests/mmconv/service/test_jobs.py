@@ -1,7 +1,5 @@
 """Jobs: how the worker executes them, and what their ids stand for."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 import time
@@ -95,12 +93,7 @@ async def bench(folder: Path, *, at_once: int = 2, drain: float = 5) -> AsyncIte
     queue, draining = Queue(str(folder / "store.sqlite")), asyncio.Event()
     made: dict[str, Task] = {}
     opened = Bench(queue, None, draining, made)  # type: ignore[arg-type]  # in a moment
-    opened.worker = Worker(
-        queue,
-        {"task": opened.open, "talk": opened.open},
-        draining,
-        at_once,
-    )
+    opened.worker = Worker(queue, {"task": opened.open, "talk": opened.open}, draining, at_once)
     try:
         async with opened.worker.at_work(drain):
             yield opened

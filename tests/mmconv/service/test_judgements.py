@@ -1,7 +1,5 @@
 """`/v1/judgements`: replies judged as a run judges them, paid once, and refused with the field."""
 
-from __future__ import annotations
-
 import asyncio
 from importlib import resources
 from pathlib import Path
@@ -201,11 +199,7 @@ DIALOGUE: dict[str, Any] = {"benchmark": "dialogue", "calls": None, "options": {
             400,
             "sample.turns[0].reference",
         ),
-        (
-            {**DIALOGUE, "sample": {"turns": [{"instruction": "x" * 300_000}] * 10}},
-            413,
-            "sample",
-        ),
+        ({**DIALOGUE, "sample": {"turns": [{"instruction": "x" * 300_000}] * 10}}, 413, "sample"),
     ],
 )
 async def test_the_wrong_field_is_named(

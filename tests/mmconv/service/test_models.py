@@ -1,7 +1,5 @@
 """Models: loaded once, lent to runs, refused without a key, and what their failures stop."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -49,12 +47,7 @@ def run_spec(**roles: dict[str, Any]) -> RunSpec:
 
 async def ask(role: RoleModel, trial: int = 0) -> Any:
     return await role.model.ask(
-        HELLO,
-        Sampling(trial=trial),
-        priority=0,
-        affinity="x",
-        pinned=None,
-        stats=ModelStats(),
+        HELLO, Sampling(trial=trial), priority=0, affinity="x", pinned=None, stats=ModelStats()
     )
 
 
@@ -303,11 +296,7 @@ REQUESTS: list[tuple[str, dict[str, Any], str]] = [
         {**next(iter(EXAMPLES["POST /v1/judgements"].values())), "judge": "keyless"},
         "judge",
     ),
-    (
-        "runs",
-        request(models={"candidate": "keyless", "judge": "judge"}),
-        "models.candidate",
-    ),
+    ("runs", request(models={"candidate": "keyless", "judge": "judge"}), "models.candidate"),
 ]
 
 

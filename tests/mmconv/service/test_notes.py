@@ -1,7 +1,5 @@
 """Notes and tags that people give runs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from tests.mmconv.service.conftest import Serve

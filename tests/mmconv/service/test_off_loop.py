@@ -1,7 +1,5 @@
 """What takes long is not done in the event loop, and what was found out outlives the process."""
 
-from __future__ import annotations
-
 import threading
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Images, runs and dialogues are removed by their owners, and nothing goes that is needed."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import os

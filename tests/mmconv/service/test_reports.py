@@ -1,7 +1,5 @@
 """Reports over HTTP: as a page, with samples beside it, and as an archive of both."""
 
-from __future__ import annotations
-
 import html
 import io
 import re

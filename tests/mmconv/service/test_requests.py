@@ -1,7 +1,5 @@
 """Bounded JSON, known query parameters, and the operator's limits on requests."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import orjson

@@ -4,8 +4,6 @@ The models are the server of `tests.mock_server`, whose log has a line for every
 answered.
 """
 
-from __future__ import annotations
-
 import random
 import re
 from collections import Counter
@@ -157,11 +155,7 @@ def shown(server: ServerProcess, run: str) -> int:
 
 
 def test_killed_at_random_points_a_run_goes_on_by_itself(
-    begin: Begin,
-    mock: str,
-    log: Path,
-    database: str,
-    expected: list[dict[str, object]],
+    begin: Begin, mock: str, log: Path, database: str, expected: list[dict[str, object]]
 ) -> None:
     """`kill -9`, four times; the run is posted once, and what was committed is not asked again."""
     moments = random.Random(1)
@@ -186,11 +180,7 @@ def test_killed_at_random_points_a_run_goes_on_by_itself(
 
 
 def test_told_to_end_a_server_keeps_what_is_answered(
-    begin: Begin,
-    mock: str,
-    log: Path,
-    database: str,
-    expected: list[dict[str, object]],
+    begin: Begin, mock: str, log: Path, database: str, expected: list[dict[str, object]]
 ) -> None:
     [server] = begin()
     run = post(server)
@@ -208,11 +198,7 @@ def test_told_to_end_a_server_keeps_what_is_answered(
 
 
 def test_a_server_that_was_there_all_along_takes_over_and_asks_nothing_again(
-    begin: Begin,
-    mock: str,
-    log: Path,
-    database: str,
-    expected: list[dict[str, object]],
+    begin: Begin, mock: str, log: Path, database: str, expected: list[dict[str, object]]
 ) -> None:
     """Meanwhile it shows the run of the other server as it stands."""
     servers = begin(2)
@@ -232,11 +218,7 @@ def test_a_server_that_was_there_all_along_takes_over_and_asks_nothing_again(
     assert sum(after.values()) - len(after) <= 8
 
 
-def test_two_servers_share_the_work_and_no_run(
-    begin: Begin,
-    log: Path,
-    database: str,
-) -> None:
+def test_two_servers_share_the_work_and_no_run(begin: Begin, log: Path, database: str) -> None:
     """Runs of different seeds ask different calls, so that none is answered twice."""
     servers = begin(2, runs_at_once=1)
     runs = [

@@ -1,7 +1,5 @@
 """`/v1/responses`, by plain requests and by OpenAI's own client."""
 
-from __future__ import annotations
-
 import base64
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """What a run leaves behind, over HTTP; what exists is sent at once."""
 
-from __future__ import annotations
-
 import asyncio
 import csv
 import io

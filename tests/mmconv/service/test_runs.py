@@ -1,7 +1,5 @@
 """Runs over HTTP: what may be requested, and how they start, stop and resume."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

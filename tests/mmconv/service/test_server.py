@@ -1,7 +1,5 @@
 """A real server in a process of its own: what only sockets and signals show."""
 
-from __future__ import annotations
-
 import inspect
 import json
 import re

@@ -1,7 +1,5 @@
 """Settings: read from files and options, and checked before anything is served."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import Iterator

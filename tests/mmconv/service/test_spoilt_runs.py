@@ -1,7 +1,5 @@
 """Files of finished runs that are spoilt: clients get a clear error, and a way on."""
 
-from __future__ import annotations
-
 import hashlib
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Streams of a real server whose model streams too: pieces as they come, and clients that go."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

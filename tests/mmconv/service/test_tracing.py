@@ -1,7 +1,5 @@
 """Log lines and responses of a request can be matched, and refusals are logged."""
 
-from __future__ import annotations
-
 import logging
 import re
 from pathlib import Path

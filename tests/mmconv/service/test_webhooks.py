@@ -1,7 +1,5 @@
 """Webhooks: posted at the end of runs, signed, repeated, and to no private address."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import hmac

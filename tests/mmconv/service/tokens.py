@@ -1,7 +1,5 @@
 """Tokens in a service's settings, and the header that shows one; the secret tells the name."""
 
-from __future__ import annotations
-
 import hashlib
 from typing import Any
 

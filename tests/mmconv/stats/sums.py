@@ -1,7 +1,5 @@
 """Weighted sums of means, of which those in use have equal weights."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from mmconv.core.types import Summary

@@ -1,7 +1,5 @@
 """A mean at equal length: what remains of a change if a covariate does not change."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mmconv.stats import Column, adjust

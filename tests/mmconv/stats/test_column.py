@@ -1,7 +1,5 @@
 """Columns: what they hold, and what they refuse."""
 
-from __future__ import annotations
-
 import math
 from typing import Literal
 

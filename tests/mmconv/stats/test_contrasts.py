@@ -1,7 +1,5 @@
 """Paired changes of shares, and differences between runs: formulas, coverage, gaps, corrections."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

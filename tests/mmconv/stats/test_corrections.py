@@ -1,7 +1,5 @@
 """Numbers corrected by labels: the published package's means, and truths that judges hide."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 

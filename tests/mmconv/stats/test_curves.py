@@ -1,7 +1,5 @@
 """Where a curve falls below a line, and the interval of the place."""
 
-from __future__ import annotations
-
 import pytest
 
 from mmconv.stats.curves import CurvePoint, find_fall, never_rising

@@ -1,7 +1,5 @@
 """The estimates against closed forms and simulations."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 

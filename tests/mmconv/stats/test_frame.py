@@ -1,7 +1,5 @@
 """The frame against plain lists."""
 
-from __future__ import annotations
-
 import math
 import tracemalloc
 

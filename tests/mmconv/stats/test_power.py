@@ -1,7 +1,5 @@
 """Plans from pilots: what they promise is found, and no more is promised than a pilot knows."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

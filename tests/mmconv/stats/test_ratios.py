@@ -1,7 +1,5 @@
 """Ratios of two sums: Fieller's interval against its definition, at its edges, and its coverage."""
 
-from __future__ import annotations
-
 import math
 from itertools import product
 

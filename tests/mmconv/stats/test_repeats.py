@@ -1,7 +1,5 @@
 """Two verdicts on the same answers: known values, and what has no interval."""
 
-from __future__ import annotations
-
 import pytest
 
 from mmconv.stats import Column

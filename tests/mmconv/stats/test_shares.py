@@ -1,7 +1,5 @@
 """Wilson's intervals of shares: the textbook's, over clusters, and at the ends of the scale."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Means over several columns: closed forms where they share all clusters or none, and coverage."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 

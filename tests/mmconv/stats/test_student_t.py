@@ -1,7 +1,5 @@
 """Student's t against scipy's, over the degrees of freedom that data have."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A database of the test's own, in SQLite and in a real PostgreSQL, and one without room."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from pathlib import Path

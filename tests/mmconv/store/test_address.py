@@ -1,7 +1,5 @@
 """Addresses of databases without their passwords, and with them again."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

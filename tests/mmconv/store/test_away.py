@@ -1,7 +1,5 @@
 """A database that is away while replies come in: they are remembered, and kept when it is back."""
 
-from __future__ import annotations
-
 import asyncio
 import sqlite3
 from collections.abc import Sequence
@@ -106,10 +104,7 @@ async def test_at_the_end_a_database_that_is_away_is_waited_for(
 
 @pytest.mark.parametrize("error", [StoreError("away"), StoreFull("the disk is full")])
 async def test_what_is_lost_after_all_is_told(
-    tmp_path: Path,
-    outage: Outage,
-    error: StoreError,
-    caplog: pytest.LogCaptureFixture,
+    tmp_path: Path, outage: Outage, error: StoreError, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A full disk is not waited for."""
     timeout = 3600 if isinstance(error, StoreFull) else 0

@@ -1,7 +1,5 @@
 """The requests of batches: written, named by the provider and dropped, each batch for itself."""
 
-from __future__ import annotations
-
 import time
 
 from mmconv.store import Store

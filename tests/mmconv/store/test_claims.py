@@ -1,7 +1,5 @@
 """Claims: of several stores on one database, one requests a call, and the others get its reply."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import sys

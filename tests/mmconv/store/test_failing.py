@@ -1,7 +1,5 @@
 """A database that fails while it is in use: told in one line, and what was acknowledged is kept."""
 
-from __future__ import annotations
-
 import shutil
 import sqlite3
 from pathlib import Path

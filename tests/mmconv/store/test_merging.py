@@ -1,7 +1,5 @@
 """Merging into SQLite and into a real PostgreSQL: once is enough, and times stay what they were."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A store on a network file system is kept without a write-ahead log, which does not work there."""
 
-from __future__ import annotations
-
 import sqlite3
 from contextlib import closing
 from pathlib import Path

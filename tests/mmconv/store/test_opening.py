@@ -1,7 +1,5 @@
 """Addresses of databases that cannot be opened: told in a sentence, and without a password."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import psycopg

@@ -1,7 +1,5 @@
 """A PostgreSQL server that hangs: whoever waits for it is told, and may end."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

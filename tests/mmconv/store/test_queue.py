@@ -1,7 +1,5 @@
 """The queue: who holds a job, what becomes of it, on SQLite and on a real PostgreSQL."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """The queue among several: others' jobs and owners, lookers on, rows that are spoilt."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections.abc import Awaitable

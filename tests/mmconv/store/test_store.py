@@ -1,7 +1,5 @@
 """The store: what is put is found, the first reply stands, shards merge, the schema is one."""
 
-from __future__ import annotations
-
 import _sqlite3
 import asyncio
 import ctypes

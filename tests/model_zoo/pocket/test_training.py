@@ -1,7 +1,5 @@
 """The training of the pocket model: reproducible, and apart from the package."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import tomllib

@@ -1,7 +1,5 @@
 """The shipped weights: small, whole, and worth their size on scenes that no training drew."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Sequence

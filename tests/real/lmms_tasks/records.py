@@ -1,7 +1,5 @@
 """What lmms-eval calls to turn a record into a prompt; it runs in an environment of its own."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from PIL import Image

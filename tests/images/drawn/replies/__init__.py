@@ -6,8 +6,6 @@ right, wrong or unread. Without a question the reply states the facts of the fir
 written.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Audits: the judge's prompts are those of a run, and planted errors are found."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

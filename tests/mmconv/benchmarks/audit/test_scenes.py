@@ -1,7 +1,5 @@
 """`mmconv judge scenes`: a judge that knows the truth passes the audit, a random one does not."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """A data file, a specification and a benchmark for tests that define benchmarks."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -4,8 +4,6 @@ Such a file is refused with all that is wrong; with --skip-bad-records rescoring
 table says so, as those of a run do.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a benchmark declares and plans: checked before anything is paid for."""
 
-from __future__ import annotations
-
 import inspect
 import sys
 from collections.abc import Iterator

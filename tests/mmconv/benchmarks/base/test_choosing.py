@@ -1,7 +1,5 @@
 """Which samples a run takes: the first, some drawn at random, named ones."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

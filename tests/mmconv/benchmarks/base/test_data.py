@@ -1,7 +1,5 @@
 """Reading a dataset: its records, fields and images, and what is wrong with them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """How answers ended, in each benchmark's own table: an empty one is judged, and counted."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

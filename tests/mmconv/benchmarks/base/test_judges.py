@@ -1,7 +1,5 @@
 """Several judges of one run: each alone, their mean, their agreement."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

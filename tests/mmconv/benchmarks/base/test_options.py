@@ -3,8 +3,6 @@
 And options that hold several values, as run files and the command line write them.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Replies that exist already: published judgements, and the references of the data."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import orjson

@@ -1,7 +1,5 @@
 """The tables and comparisons of a benchmark that declares no metrics: means of its scores."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Exceptions in a user's benchmark: where they were raised, and how to go on."""
 
-from __future__ import annotations
-
 import asyncio
 import subprocess
 import sys

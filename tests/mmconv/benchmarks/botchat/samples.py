@@ -1,7 +1,5 @@
 """Dialogues of our own making in BotChat's layouts, and the authors' file where it lies."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path

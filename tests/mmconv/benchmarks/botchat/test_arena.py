@@ -1,7 +1,5 @@
 """The arena's ratings, against closed forms, and which models are linked by games."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """BotChat's data: what is read, and what stops a run before it costs anything."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 from typing import Any

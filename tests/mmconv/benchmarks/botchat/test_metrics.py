@@ -1,7 +1,5 @@
 """Rates and what the document changes, against numbers by hand."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any

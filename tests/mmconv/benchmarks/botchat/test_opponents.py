@@ -1,7 +1,5 @@
 """Earlier runs as opponents, what may be missing in them, and which runs are compared."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What candidate and judge are asked."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 from typing import Any

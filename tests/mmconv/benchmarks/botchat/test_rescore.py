@@ -1,7 +1,5 @@
 """Published judgements in the authors' layout: their numbers by their rules, and what they hide."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -107,9 +105,7 @@ def test_comparisons_of_models_make_an_arena(tmp_path: Path) -> None:
         for number, choice in enumerate(("Conversation 1", "Conversation 2", "Conversation 2"))
         for left, right in ("xy", "yz", "xz")
     ]
-    rows += [
-        compared("MT-0", "y", "x", (texts["y"], texts["x"]), "Choice: Conversation 2"),
-    ]
+    rows += [compared("MT-0", "y", "x", (texts["y"], texts["x"]), "Choice: Conversation 2")]
     found = tables(write(tmp_path / "Arena.tsv", rows))
     assert list(found["paireval"].rows) == ["x - y, N=8", "x - z, N=8", "y - z, N=8"]
     row = found["paireval"].rows["x - y, N=8"]

@@ -1,7 +1,5 @@
 """Whole runs: an arena, full contexts, loops after the cut, and what notes say of a run."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import orjson

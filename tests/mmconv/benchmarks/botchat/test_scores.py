@@ -1,7 +1,5 @@
 """DupDetect and its calibration; from outcomes to scores by both readings."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from difflib import SequenceMatcher
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Made-up dialogues in the layout of CMT-Eval's files, a benchmark of them, the authors' files."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any

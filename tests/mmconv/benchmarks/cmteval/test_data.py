@@ -1,7 +1,5 @@
 """Which records are dialogues, and the faults of those that are not."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,12 +7,7 @@ from typing import Any
 import pytest
 
 from mmconv.benchmarks.cmteval.benchmark import CMTEval
-from mmconv.benchmarks.cmteval.data import (
-    Dialogue,
-    Reference,
-    find_files,
-    subset_of,
-)
+from mmconv.benchmarks.cmteval.data import Dialogue, Reference, find_files, subset_of
 from mmconv.benchmarks.readers.cmteval import SIZES
 from mmconv.core.errors import ConfigError, DataError
 from tests.mmconv.benchmarks.cmteval.dialogues import (

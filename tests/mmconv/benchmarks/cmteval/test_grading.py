@@ -1,7 +1,5 @@
 """What the candidate is asked, and what the judge is shown of it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -18,13 +16,7 @@ from mmconv.core.config import ModelSpec
 from mmconv.core.graph import resolve
 from mmconv.core.types import Call, Ref, Reply, Sampling
 from mmconv.report.costs import estimate_tokens
-from tests.mmconv.benchmarks.cmteval.dialogues import (
-    REAL,
-    built,
-    loaded,
-    spec,
-    write_folder,
-)
+from tests.mmconv.benchmarks.cmteval.dialogues import REAL, built, loaded, spec, write_folder
 from tests.mmconv.report.runs import evaluate
 
 PUBLISHED = REAL / "eval_long-text_llama3.1-8b.json"

@@ -1,7 +1,5 @@
 """Wrong characters and pinyin: how many, where, and always the same by seed."""
 
-from __future__ import annotations
-
 import pickle
 from collections import Counter
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Published judgements: the paper's numbers again, and what is odd about a file."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from pathlib import Path
@@ -17,13 +15,7 @@ from mmconv.benchmarks.readers.cmteval import rescore
 from mmconv.core.errors import DataError
 from mmconv.core.types import Cell
 from mmconv.report.tables.text import to_text
-from tests.mmconv.benchmarks.cmteval.dialogues import (
-    REAL,
-    hard_record,
-    published,
-    record,
-    write,
-)
+from tests.mmconv.benchmarks.cmteval.dialogues import REAL, hard_record, published, record, write
 
 SCORES = ((4, 5), (3, 3), (5, 5))
 BOM = b"\xef\xbb\xbf"

@@ -1,7 +1,5 @@
 """Scores from judgements: what counts, what is missing and why, and the tables of it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -160,11 +158,7 @@ class TestTables:
     def test_trials_repeat_a_dialogue_and_no_speech_acts(self) -> None:
         found = scored(dialogue(turns=5), [entry("1-5", 1, 1)])
         again = [
-            replace(
-                score,
-                sample=f"{score.sample}#2",
-                tags={"cluster": score.sample, **score.tags},
-            )
+            replace(score, sample=f"{score.sample}#2", tags={"cluster": score.sample, **score.tags})
             for score in found
         ]
         once, twice = (tables(*each)["speech_act_counts"] for each in (found, [*found, *again]))

@@ -1,7 +1,5 @@
 """Three good rows of ConvBench, with their images."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Small ConvBench files with their images, and what comes of reading them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

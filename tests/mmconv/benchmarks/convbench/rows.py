@@ -1,7 +1,5 @@
 """A row and a benchmark for tests that plan and score without files."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

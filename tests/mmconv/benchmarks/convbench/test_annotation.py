@@ -29,11 +29,7 @@ SAMPLING = Sampling(max_tokens=77)
 CHOICE = "First: OCR\nSecond: Age Reasoning\nThird: Navigation"
 ANNOTATOR = Annotator(prompts=PromptSet("convbench"), sampling=SAMPLING)
 
-BARE = Row(
-    id="7",
-    image=PICTURE,
-    instructions=("What is it?", "Why?", "Write a poem."),
-)
+BARE = Row(id="7", image=PICTURE, instructions=("What is it?", "Why?", "Write a poem."))
 
 
 def replace(row: Row, **fields: Any) -> Row:
@@ -165,7 +161,7 @@ class TestDraft:
                 CATEGORIES[0]: "OCR",
                 CATEGORIES[1]: "Age Reasoning",
                 CATEGORIES[2]: "Navigation",
-            },
+            }
         )
         assert set(found.texts) == set(gaps(BARE))
 
@@ -194,10 +190,7 @@ class TestDraft:
         [
             (Reply(text=" \n"), "turn_1: an empty reply"),
             (Reply(text="A long", finish="length"), "turn_1: cut off, raise --max-tokens"),
-            (
-                Reply(text="A", finish="filter"),
-                "turn_1: stopped by the provider's content filter",
-            ),
+            (Reply(text="A", finish="filter"), "turn_1: stopped by the provider's content filter"),
         ],
     )
     def test_a_reply_that_is_no_answer_is_a_fault(self, reply: Reply, fault: str) -> None:

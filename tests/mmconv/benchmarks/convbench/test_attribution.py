@@ -1,7 +1,5 @@
 """Shares of failures, on scores made by hand (see `test_tables` for what the tables show)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import pytest

@@ -1,7 +1,5 @@
 """How columns and cells may be written, and what is not taken for what it may not be."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import openpyxl

@@ -1,7 +1,5 @@
 """ConvBench's findings and marks: what is said about failures, and what is not claimed."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """A ConvBench with bad records, as a user meets it on the command line."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any

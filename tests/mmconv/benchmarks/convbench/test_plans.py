@@ -1,7 +1,5 @@
 """What the candidate is asked, what the judge reads, and every switch between paper and code."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

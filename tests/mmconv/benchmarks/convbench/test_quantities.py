@@ -1,7 +1,5 @@
 """The authors' win rates where both orders are judged, or other conditions than the free one."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

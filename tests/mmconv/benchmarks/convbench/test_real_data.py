@@ -4,13 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mmconv.benchmarks.convbench.data import (
-    CAPTION,
-    CATEGORIES,
-    LISTS,
-    REFERENCES,
-    read_sides,
-)
+from mmconv.benchmarks.convbench.data import CAPTION, CATEGORIES, LISTS, REFERENCES, read_sides
 from tests.mmconv.benchmarks.convbench.data_files import Source, dataset, load, refusal
 
 REAL = Path(__file__).parents[5] / "shared" / "data" / "convbench"

@@ -1,7 +1,5 @@
 """The paper's quantities, the authors' convention and the attribution, on scores made by hand."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial

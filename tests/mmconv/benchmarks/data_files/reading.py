@@ -1,7 +1,5 @@
 """What reading a file of records comes to."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

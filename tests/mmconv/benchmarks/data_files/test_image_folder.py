@@ -1,7 +1,5 @@
 """Images by their file names: opened side by side, and refused with a hint."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from threading import Barrier
 

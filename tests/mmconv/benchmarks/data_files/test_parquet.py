@@ -1,7 +1,5 @@
 """Datasets in one Parquet file, in the layout in which the Hugging Face hub has them."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

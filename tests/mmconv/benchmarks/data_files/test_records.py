@@ -5,12 +5,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from mmconv.benchmarks.data_files.records import (
-    Record,
-    read_records,
-    scan_records,
-    text,
-)
+from mmconv.benchmarks.data_files.records import Record, read_records, scan_records, text
 from mmconv.core.errors import DataError
 from tests.mmconv.benchmarks.data_files.reading import fails
 

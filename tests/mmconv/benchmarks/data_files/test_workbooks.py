@@ -1,7 +1,5 @@
 """Spreadsheets: their rows and sheets, and what they store otherwise than they show it."""
 
-from __future__ import annotations
-
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Made-up dialogues in FB-Bench's format, and the authors' files if they are on this machine."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """FB-Bench's data file: what is read, and which problems stop a run before it costs anything."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What the candidate and the judge are asked."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

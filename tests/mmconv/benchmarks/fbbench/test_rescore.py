@@ -1,7 +1,5 @@
 """Published judgements: the authors' numbers to the printed digit, and what their files hide."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -11,12 +9,7 @@ import pytest
 
 from mmconv.benchmarks.readers.fbbench import rescore
 from mmconv.core.types import Table
-from tests.mmconv.benchmarks.fbbench.samples import (
-    JUDGED,
-    correction,
-    maintenance,
-    needs_judged,
-)
+from tests.mmconv.benchmarks.fbbench.samples import JUDGED, correction, maintenance, needs_judged
 
 MODEL = "Ministral-8B-Instruct-2410"
 QUANTITIES = ("error correction", "response maintenance", "overall")

@@ -1,19 +1,12 @@
 """From a judgement to scores: ours, the authors', and the counts of what is odd."""
 
-from __future__ import annotations
-
 import orjson
 import pytest
 
 from mmconv.benchmarks.base.replay import replay
 from mmconv.benchmarks.fbbench import Dialogue, Maintenance
 from mmconv.core.types import Failure, Outcome, Score, Skipped
-from tests.mmconv.benchmarks.fbbench.samples import (
-    correction,
-    maintenance,
-    sample,
-    without_data,
-)
+from tests.mmconv.benchmarks.fbbench.samples import correction, maintenance, sample, without_data
 
 EC = sample(correction())
 SORRY, RIGHT = (criterion.text for criterion in EC.checklist)

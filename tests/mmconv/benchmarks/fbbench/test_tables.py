@@ -1,7 +1,5 @@
 """The macro means over tasks, by hand."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest
@@ -68,10 +66,7 @@ def test_tasks_stand_in_the_papers_order_with_blank_cells_where_there_are_no_sam
     row = tables["tasks"].rows["Coding"]
     assert "error correction" not in row
     assert row["response maintenance"].value == row["overall"].value == 50.0
-    assert list(tables["subtasks"].rows) == [
-        "Mathematics / Mathematics 1",
-        "Coding / Coding 1",
-    ]
+    assert list(tables["subtasks"].rows) == ["Mathematics / Mathematics 1", "Coding / Coding 1"]
 
 
 WIDE = (1.0, 0.0, 0.5, 0.5, 0.5)

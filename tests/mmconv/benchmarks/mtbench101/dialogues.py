@@ -1,7 +1,5 @@
 """A dialogue of our own making for each task, and the files and runs that tests make of them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

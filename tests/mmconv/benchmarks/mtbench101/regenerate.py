@@ -3,8 +3,6 @@
 `python -m tests.mmconv.benchmarks.mtbench101.regenerate`, then read the diff.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from mmconv.benchmarks.mtbench101 import TASKS, MTBench101

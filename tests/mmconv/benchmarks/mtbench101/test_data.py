@@ -1,7 +1,5 @@
 """The authors' file as it is, and files that are wrong."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -135,10 +133,7 @@ def test_a_run_over_the_authors_file_takes_what_the_paper_counts() -> None:
         ({"task": "GR", "id": 1, "history": [TURN]}, "id is that of data.jsonl line 1"),
         ({"task": "GR", "id": 7, "history": "x"}, "(id 7): history: Input should be a valid tupl"),
         ({"task": "GR", "id": 7, "history": []}, "(id 7): history has 0 turns, "),
-        (
-            {"task": "SC", "id": 7, "history": [TURN]},
-            "history has 1 turns, SC is judged from 2 on",
-        ),
+        ({"task": "SC", "id": 7, "history": [TURN]}, "history has 1 turns, SC is judged from 2 on"),
         (
             {"task": "GR", "id": 7, "history": [TURN, {"user": " ", "bot": "b"}]},
             "line 2 (id 7): history[2].user is empty",

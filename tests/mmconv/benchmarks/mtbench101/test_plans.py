@@ -1,7 +1,5 @@
 """What the candidate is asked and what the judge reads, under every option."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -155,8 +153,5 @@ def test_the_prompts_of_the_authors_can_be_sent_to_the_byte(tmp_path: Path) -> N
     history = f"\n\n Human: {u1}\n\nAssistant: {b1}\n\n Human: {u2}\n\nAssistant: "
     assert texts(calls["judge/turn_2"].messages) == [
         ("system", "Be just. End."),
-        (
-            "user",
-            f"Judge: \n *** \n {history} own answer 2 \n ***\n ### \n {messages} \n ###\n\n",
-        ),
+        ("user", f"Judge: \n *** \n {history} own answer 2 \n ***\n ### \n {messages} \n ###\n\n"),
     ]

@@ -1,7 +1,5 @@
 """What the judge reads: whole requests for every task, and what every prompt must say."""
 
-from __future__ import annotations
-
 import pytest
 
 from judges.parsers.mtbench101 import bracketed_rating, first_bracketed_integer

@@ -1,7 +1,5 @@
 """Judgements in files: OpenCompass's layout and plain ones, and what such files hide."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from pathlib import Path

@@ -1,7 +1,5 @@
 """From replies to scores: both readings, reasons, the minimum and the mean."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from mmconv.benchmarks.mtbench101 import Dialogue, MTBench101

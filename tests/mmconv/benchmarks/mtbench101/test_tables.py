@@ -1,7 +1,5 @@
 """Tasks, abilities, groups and turns by both conventions, on scores made by hand."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Runs of models with planted faults, whose true figures are known, without an engine."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from random import Random

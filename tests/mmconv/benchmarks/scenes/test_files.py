@@ -1,7 +1,5 @@
 """Drawings as files: complete in ConvBench's columns, seeded, equal in both forms."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

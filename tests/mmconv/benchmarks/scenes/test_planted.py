@@ -1,7 +1,5 @@
 """Planted faults come back: rates, attribution, the level at which a model breaks."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

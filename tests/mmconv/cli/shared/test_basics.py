@@ -1,7 +1,5 @@
 """Paths that a run cannot record, texts that a terminal must not obey, and a run's options."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

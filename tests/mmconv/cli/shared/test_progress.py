@@ -1,7 +1,5 @@
 """What the line of a run's progress counts."""
 
-from __future__ import annotations
-
 import asyncio
 from itertools import count
 from types import SimpleNamespace

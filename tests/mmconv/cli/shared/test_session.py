@@ -1,7 +1,5 @@
 """How commands end: exit codes, and the command that goes on, without passwords."""
 
-from __future__ import annotations
-
 import shlex
 import subprocess
 import sys
@@ -65,27 +63,16 @@ def test_a_command_that_is_told_to_end_was_interrupted(tmp_path: Path, moments: 
 @pytest.mark.parametrize(
     ("failures", "unasked", "advice"),
     [
-        (
-            ("rejected", "filter"),
-            0,
-            "A retry fails again (filter, rejected) unless",
-        ),
+        (("rejected", "filter"), 0, "A retry fails again (filter, rejected) unless"),
         (("rejected", "timeout"), 0, "Run again to retry them."),
         (("rejected",), 1, "Run again to retry them."),
         ((), 1, "Run again to retry them."),
         ((), 0, "Run again to retry them."),
-        (
-            ("context",),
-            0,
-            f"A retry fails again (context) unless the cause is fixed. {MORE_ROOM}",
-        ),
+        (("context",), 0, f"A retry fails again (context) unless the cause is fixed. {MORE_ROOM}"),
     ],
 )
 def test_only_what_may_be_answered_the_next_time_is_worth_asking_again(
-    failures: tuple[FailureKind, ...],
-    unasked: int,
-    advice: str,
-    capsys: pytest.CaptureFixture[str],
+    failures: tuple[FailureKind, ...], unasked: int, advice: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     stats = RunStats()
     for kind in failures:

@@ -1,7 +1,5 @@
 """What the commands print in terminals of several widths, and where there is no terminal."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import pty

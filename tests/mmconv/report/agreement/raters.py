@@ -1,7 +1,5 @@
 """Ratings as they would be read from a file of each rater, and what a run's folder tells of it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Which ratings are chosen and meet in a panel, and what is refused."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Files of ratings and of a run's scores: what is read, and what is refused by file and record."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import openpyxl

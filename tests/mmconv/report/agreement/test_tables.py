@@ -1,7 +1,5 @@
 """Tables of agreement: scales that seem to differ, and what is compared and left out."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Runs beside each other: their own numbers, merged tables, differences, and refusals."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -25,12 +23,7 @@ from mmconv.report.comparison.differences import (
 )
 from mmconv.report.findings import comparison_findings
 from mmconv.run_folder.saved_run import read_scores, read_tables
-from mmconv.stats import (
-    INTERVALS,
-    ScoreFrame,
-    holm,
-    paired_difference,
-)
+from mmconv.stats import INTERVALS, ScoreFrame, holm, paired_difference
 from mmconv.stats.estimates import CAUTIOUS
 from tests.mmconv.report.runs import ALPHA, BETA, FAILING, SIZE, Pair, make_run
 

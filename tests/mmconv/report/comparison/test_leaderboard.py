@@ -1,7 +1,5 @@
 """Leaderboards: numbers of the runs' own tables, order, ranks, gaps, and what is refused."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping
 from pathlib import Path

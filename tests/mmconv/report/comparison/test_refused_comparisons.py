@@ -1,7 +1,5 @@
 """What runs cannot be compared, what is told of their settings, and which runs are left out."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import reduce
 from operator import getitem
@@ -298,9 +296,7 @@ def test_sampling_is_that_in_force_wherever_it_was_set() -> None:
     here, there = run("here", in_file), run("there", **sampling(max_tokens=24, temperature=0.5))
     assert message(here, there) == []
     hotter = run("hotter", in_file, **sampling(temperature=1.3))
-    assert message(here, hotter) == [
-        "sampling.candidate.temperature: 0.5 in here; 1.3 in hotter.",
-    ]
+    assert message(here, hotter) == ["sampling.candidate.temperature: 0.5 in here; 1.3 in hotter."]
     free = run("free", in_file, sampling={"candidate": SamplingSpec(temperature=None)})
     assert message(free, run("bare", model(sampling={"max_tokens": 24}))) == [
         "sampling.candidate.temperature: left to the server in free; the benchmark's own in bare."

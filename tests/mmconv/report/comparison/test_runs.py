@@ -1,7 +1,5 @@
 """Which folders take part where several are named: unfinished runs and shards are left out."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import orjson

@@ -1,7 +1,5 @@
 """Dialogues in the files of other tools hold what the run's own files say, failures included."""
 
-from __future__ import annotations
-
 import ast
 import asyncio
 import csv

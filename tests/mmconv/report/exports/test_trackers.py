@@ -1,7 +1,5 @@
 """What trackers and Every Eval Ever get of a run; the packages themselves: `make interop`."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Charts: the first numbers of a page, of one run and of several, and how they are drawn."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Curves over an axis: of one run by condition, of several runs by row, and their marks."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from mmconv.benchmarks.options import Display

@@ -1,7 +1,5 @@
 """A sample's calls as conversations: turns, what was given, verdicts, what is lacking."""
 
-from __future__ import annotations
-
 from mmconv.benchmarks.convbench.options import word_side
 from mmconv.core.types import UNASKED
 from mmconv.report.data_quality import Record
@@ -28,18 +26,12 @@ def test_a_model_s_own_history_is_told_once() -> None:
         asked("turn_1", [ONE], "first"),
         asked("turn_2", [ONE, said("assistant", "first"), TWO], "second"),
     ]
-    assert shown(calls) == [
-        (1, ["one?"], [("first", False)]),
-        (2, ["two?"], [("second", False)]),
-    ]
+    assert shown(calls) == [(1, ["one?"], [("first", False)]), (2, ["two?"], [("second", False)])]
 
 
 def test_a_reference_turn_is_marked_as_given() -> None:
     calls = [asked("turn_2", [ONE, said("assistant", "truth"), TWO], "second")]
-    assert shown(calls) == [
-        (1, ["one?"], [("truth", True)]),
-        (2, ["two?"], [("second", False)]),
-    ]
+    assert shown(calls) == [(1, ["one?"], [("truth", True)]), (2, ["two?"], [("second", False)])]
 
 
 def test_a_golden_history_stands_beside_the_model_s_answer_in_whatever_order_calls_ended() -> None:

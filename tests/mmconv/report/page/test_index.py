@@ -1,7 +1,5 @@
 """The index of the sample browser: columns of scores, facets, marks, reasons."""
 
-from __future__ import annotations
-
 import pytest
 
 from mmconv.report.data_quality import Record

@@ -1,7 +1,5 @@
 """The page of whole runs: what it holds, what it refuses to load, how large it is."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import io

@@ -1,7 +1,5 @@
 """What a page tells of how a run was made, in its head and in its provenance."""
 
-from __future__ import annotations
-
 import re
 from html import unescape
 from pathlib import Path

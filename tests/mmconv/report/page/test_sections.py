@@ -1,7 +1,5 @@
 """Behind the overview: how ratings are distributed, heat maps, tables and notes of cells."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Cells: reasons of missing scores in words, and counts that columns share are told once."""
 
-from __future__ import annotations
-
 import pytest
 
 from mmconv.core.types import SAME_TEXT, UNASKED, UNPARSED, Cell, Failure, Skipped, Table

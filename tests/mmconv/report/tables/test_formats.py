@@ -1,7 +1,5 @@
 """Tables in their five formats: what is printed, escaped, rounded and refused."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """Tables in LaTeX: what is escaped, what is mathematics, and that LaTeX takes them."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Tables as text in narrow terminals: folded, split into blocks, and nothing left out."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

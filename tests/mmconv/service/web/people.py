@@ -1,7 +1,5 @@
 """The pages of people's work, opened in this process, and what they work on."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from pathlib import Path

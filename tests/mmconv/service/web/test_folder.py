@@ -1,7 +1,5 @@
 """`mmconv view`: a folder of runs, read while other processes write it."""
 
-from __future__ import annotations
-
 import asyncio
 import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable

@@ -1,7 +1,5 @@
 """`mmconv label`: what raters are shown, who rates what, and the file of their ratings."""
 
-from __future__ import annotations
-
 import csv
 from collections import Counter
 from collections.abc import AsyncIterator

@@ -1,7 +1,5 @@
 """`mmconv review`: drafts that a person corrects, in a file that others write too."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass

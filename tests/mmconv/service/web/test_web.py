@@ -1,7 +1,5 @@
 """What the web page is made of and asks for: HTML, files, reports in parts, the form's choices."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from pathlib import Path

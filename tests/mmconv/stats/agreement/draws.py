@@ -1,7 +1,5 @@
 """Ratings to check with other libraries or by hand, and how often their units come in draws."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mmconv.stats.agreement.two_raters import Matrix

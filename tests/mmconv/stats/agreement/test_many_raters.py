@@ -1,7 +1,5 @@
 """The measures against closed forms and the examples of the papers and textbooks they come from."""
 
-from __future__ import annotations
-
 import math
 from itertools import permutations, product
 

@@ -1,7 +1,5 @@
 """Panels: who is compared with whom, over what, and with which interval."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Measures of two raters: closed forms, and scipy's and statsmodels' numbers for the same draws."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
