@@ -7,7 +7,6 @@ are streamed, two runs at a time.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -62,47 +61,20 @@ _CORRECTION = (
 
 _TRIALS = "A sample counts once for each of its trials."
 
-_ANY = "candidate"
-_JUDGED = "judged by "
-
 Key: TypeAlias = tuple[str, str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Named:
-    """A run's tables, in which it is `candidate`, and its label among other runs.
+def after_candidate(row: str, candidate: str) -> str | None:
+    """What follows the candidate's name in a row that begins with it; None for other rows.
 
-    `shared` are texts that do not name the candidate, whatever words they have.
+    Such rows are those of a candidate's layout: `NAME`, `NAME, SUBSET`, `NAME - OPPONENT`.
     """
-
-    label: str
-    candidate: str
-    tables: Sequence[Table]
-    shared: frozenset[str] = frozenset()
-
-    @classmethod
-    def of(cls, run: FinishedRun) -> Named:
-        """The tables of a finished run."""
-        return cls(label=run.label, candidate=run.candidate, tables=run.tables)
-
-    def renamed(self, text: str, name: str) -> str:
-        """The text with another name in place of the candidate's."""
-        return self._pattern.sub(lambda _: name, text) if self.is_named(text) else text
-
-    def row_name(self, row: str) -> str:
-        """The name of the row in a table with rows of other runs."""
-        return self.renamed(row, self.label) if self.is_named(row) else f"{row}, {self.label}"
-
-    def is_named(self, text: str) -> bool:
-        """Whether the text names the candidate."""
-        return text not in self.shared and self._pattern.search(text) is not None
-
-    @property
-    def _pattern(self) -> re.Pattern[str]:
-        return re.compile(rf"(?<![\w.-]){re.escape(self.candidate)}(?![\w.-])")
+    rest = row.removeprefix(candidate)
+    begins = row.startswith(candidate) and (not rest or rest.startswith((", ", " - ", " (")))
+    return rest if begins else None
 
 
-def merge_tables(runs: Sequence[Named]) -> list[Table]:
+def merge_tables(runs: Sequence[FinishedRun]) -> list[Table]:
     """Every table that any of the runs has, in the order of the first that has it."""
     names = dict.fromkeys(table.name for run in runs for table in run.tables)
     return [
@@ -111,45 +83,30 @@ def merge_tables(runs: Sequence[Named]) -> list[Table]:
     ]
 
 
-def _merge(parts: Sequence[tuple[Named, Table]]) -> Table:
-    parts = [(replace(run, shared=_shared(run, parts)), table) for run, table in parts]
-    columns: dict[str, None] = {}
-    kinds: dict[str, dict[str, dict[str, Cell]]] = {}
+def _merge(parts: Sequence[tuple[FinishedRun, Table]]) -> Table:
+    kinds: dict[str, dict[str, Mapping[str, Cell]]] = {}
     for run, table in parts:
-        columns |= dict.fromkeys(run.renamed(column, _ANY) for column in table.columns)
-        for name, row in table.rows.items():
-            cells = {run.renamed(column, _ANY): cell for column, cell in row.items()}
-            kinds.setdefault(run.renamed(name, _ANY), {})[run.row_name(name)] = cells
-    run, first = parts[0]
-    # a judge may have the candidate's name, and that stays
-    title, judged, _ = first.title.partition(_JUDGED)
-    judges = dict.fromkeys(table.title.partition(_JUDGED)[2] for _, table in parts)
-    labels = ", ".join(run.label for run, _ in parts)
+        for name, cells in table.rows.items():
+            rest = after_candidate(name, run.candidate)
+            kind, row = (name, f"{name}, {run.label}") if rest is None else (rest, run.label + rest)
+            kinds.setdefault(kind, {})[row] = cells
+    _, first = parts[0]
+    others = [run.label for run, table in parts if table.title != first.title]
     return replace(
         first,
-        title=run.renamed(title, labels) + judged + " and ".join(filter(None, judges)),
-        columns=tuple(columns),
+        title=f"{first.title}; also {', '.join(others)}" if others else first.title,
+        columns=tuple(dict.fromkeys(column for _, table in parts for column in table.columns)),
         rows={name: cells for kind in kinds.values() for name, cells in kind.items()},
         notes=tuple(_merged_notes(parts)),
         digits=max(table.digits for _, table in parts),
     )
 
 
-def _shared(run: Named, parts: Sequence[tuple[Named, Table]]) -> frozenset[str]:
-    others = (table for other, table in parts if other.candidate != run.candidate)
-    return frozenset(
-        text
-        for table in others
-        for text in (table.title.partition(_JUDGED)[0], *table.columns, *table.rows)
-    )
-
-
-def _merged_notes(parts: Sequence[tuple[Named, Table]]) -> Iterator[str]:
+def _merged_notes(parts: Sequence[tuple[FinishedRun, Table]]) -> Iterator[str]:
     for note in dict.fromkeys(note for _, table in parts for note in table.notes):
-        runs = [run for run, table in parts if note in table.notes]
-        is_clear = len(runs) == len(parts) or any(run.is_named(note) for run in runs)
-        labels = ", ".join(run.label for run in runs)
-        yield note if is_clear or note == INTERVALS else f"{labels}: {note}"
+        labels = [run.label for run, table in parts if note in table.notes]
+        is_shared = len(labels) == len(parts) or note == INTERVALS
+        yield note if is_shared else f"{', '.join(labels)}: {note}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,7 +222,7 @@ def compare(
     if margin is not None:
         within = f"{EQUIVALENT.format(margin=margin)} {_within(differences, margin)}."
         made = [replace(table, notes=(within, *table.notes)) for table in made]
-    merged = merge_tables([*map(Named.of, runs)])
+    merged = merge_tables(runs)
     own = [replace(table, notes=(*notes, *table.notes)) for table in merged]
     # with many runs the scores come before their differences
     leading = 0 if len(rest) == 1 else 1

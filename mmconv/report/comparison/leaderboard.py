@@ -16,7 +16,7 @@ from mmconv.benchmarks.base.compare import Board, BoardPart, find_boards
 from mmconv.benchmarks.base.metrics import endings_metrics
 from mmconv.core.errors import ConfigError
 from mmconv.core.types import Cell, Table
-from mmconv.report.comparison.differences import LEVEL, Key, Named, merge_tables, quantities_by_key
+from mmconv.report.comparison.differences import LEVEL, Key, merge_tables, quantities_by_key
 from mmconv.report.comparison.runs import check_alike, check_samples, open_runs, other_settings
 from mmconv.report.costs import unknown_price
 from mmconv.report.data_quality import Statement, read_notable
@@ -133,8 +133,7 @@ def make_leaderboard(
 
 def _tables(entries: Sequence[_Entry], sort: str | None, columns: Sequence[str]) -> Sequence[Table]:
     first = entries[0].run
-    named = [Named.of(entry.run) for entry in entries]
-    merged = {table.name: table for table in merge_tables(named)}
+    merged = {table.name: table for table in merge_tables([entry.run for entry in entries])}
     least = first.manifest.provenance.get("least", ())
     boards = find_boards(first.spec, [entry.tables for entry in entries], least)
     filled = [(board, tables) for board in boards if (tables := _fill(board, entries, merged))]

@@ -1,7 +1,8 @@
 """Runs beside each other: their own numbers, merged tables, differences, and refusals."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import orjson
@@ -17,12 +18,11 @@ from mmconv.report.comparison.differences import (
     DIFFERS,
     ONCE,
     Comparison,
-    Named,
     compare,
     merge_tables,
 )
 from mmconv.report.findings import comparison_findings
-from mmconv.run_folder.saved_run import read_scores, read_tables
+from mmconv.run_folder.saved_run import read_finished, read_scores, read_tables
 from mmconv.stats import INTERVALS, ScoreFrame, holm, paired_difference
 from mmconv.stats.estimates import CAUTIOUS
 from tests.mmconv.report.runs import ALPHA, BETA, FAILING, SIZE, Pair, make_run
@@ -268,40 +268,39 @@ def _values(row: Mapping[str, Cell]) -> list[str]:
     return [str(cell.value) for cell in row.values()]
 
 
-def run(label: str, judge: str, candidate: str = "echo") -> Named:
-    scores = Table(
-        name="scores",
-        title=f"Scores of {candidate}, judged by {judge}",
-        columns=("mean",),
-        rows={"R1": {"mean": Cell(value=1.0)}},
-    )
-    return Named(label=label, candidate=candidate, tables=[scores])
-
-
-def test_a_judge_of_the_candidate_s_name_keeps_it() -> None:
-    [merged] = merge_tables([run("echo (1)", "echo"), run("echo (2)", "echo")])
-    assert merged.title == "Scores of echo (1), echo (2), judged by echo"
-
-
-def test_every_judge_is_named() -> None:
-    [merged] = merge_tables([run("echo (1)", "arbiter"), run("echo (2)", "echo")])
-    assert merged.title == "Scores of echo (1), echo (2), judged by arbiter and echo"
-
-
-def test_words_of_the_benchmark_are_nobody_s_name() -> None:
-    table = Table(
-        name="scores",
-        title="Scores (free setting), judged by arbiter",
-        columns=("direct (1-10)",),
-        rows={"S1 (perception)": {"direct (1-10)": Cell(value=1.0)}},
-    )
-    runs = [
-        Named(label=each, candidate=each, tables=[table])
-        for each in ("direct", "perception", "free")
-    ]
+def _merged(run: Path, titles: Mapping[tuple[str, str], str], rows: Sequence[str]) -> Table:
+    """One table of runs by (candidate, label), each with its title and `{}` as its candidate."""
+    read = read_finished(run)
+    runs = []
+    for (candidate, label), title in titles.items():
+        named = {row.format(candidate): {"mean": Cell(value=1.0)} for row in rows}
+        spec = read.spec.model_copy(
+            update={"models": {"candidate": ALPHA.model_copy(update={"name": candidate})}}
+        )
+        tables = (Table.of("scores", title, named),)
+        runs.append(replace(read, spec=spec, label=label, tables=tables))
     [merged] = merge_tables(runs)
-    assert merged.title == table.title
-    assert merged.columns == table.columns
-    assert {name: [*row] for name, row in merged.rows.items()} == {
-        f"S1 (perception), {run.label}": ["direct (1-10)"] for run in runs
+    return merged
+
+
+def test_rows_that_begin_with_the_candidate_get_the_label_of_the_run(pair: Pair) -> None:
+    rows = ("{}", "{}, all", "{} - gpt, N=8", "{} (long)", "gpt-{}, all", "{}-next", "S1 ({})")
+    titles = {("gpt", "gpt (1)"): "Scores", ("gpt", "gpt (2)"): "Scores"}
+    merged = _merged(pair("convbench")[0], titles, rows)
+    assert merged.title == "Scores"
+    own = ("{}", "{}, all", "{} - gpt, N=8", "{} (long)")
+    others = ("gpt-gpt, all, {}", "gpt-next, {}", "S1 (gpt), {}")
+    assert [*merged.rows] == [
+        row.format(label) for row in (*own, *others) for label in ("gpt (1)", "gpt (2)")
+    ]
+
+
+def test_a_merged_title_names_the_other_runs(pair: Pair) -> None:
+    titles = {
+        ("echo", "echo"): "Scores of echo, judged by gpt",
+        ("gpt", "gpt"): "Scores of gpt, judged by gpt",
+        ("free", "free"): "Scores of free, judged by gpt",
     }
+    merged = _merged(pair("convbench")[0], titles, ["free, turn 1"])
+    assert merged.title == "Scores of echo, judged by gpt; also gpt, free"
+    assert len(merged.rows) == len(titles)
