@@ -414,37 +414,60 @@ class Evaluation:
 
 @asynccontextmanager
 async def open_evaluation(
-    spec: RunSpec,
-    place: Place,
-    shard: Shard = WHOLE,
-    *,
-    create: bool = True,
-    folder: Path | None = None,
+    spec: RunSpec, place: Place, shard: Shard = WHOLE
 ) -> AsyncIterator[Evaluation]:
-    """Open the resources, check options and data; close the resources afterwards.
+    """Open a run that may not exist yet, with the options that new runs get (`as_new`).
 
-    `folder` is that of an existing run. Without it the run gets the options of `as_new`, unless it
-    was started in this place before there were such. Raises `InputError` before anything is paid,
-    `StoreError` for the store, which must exist without `create`.
+    A run that was started in this place before there were such options keeps its own. Raises
+    `InputError` before anything is paid, `StoreError` for the store.
     """
+    async with _open_models(spec, place, create=True) as (resources, models):
+        if (new := as_new(spec)) != spec:
+            earlier = identify(spec, find_class(spec.benchmark), _fingerprints(models), shard)
+            spec = spec if (place.out / earlier / SPEC).exists() else new
+        benchmark = await resources.read_data(partial(build_benchmark, spec))
+        yield Evaluation(
+            spec=spec,
+            place=place,
+            resources=resources,
+            models=models,
+            benchmark=benchmark,
+            shard=shard,
+        )
+
+
+@asynccontextmanager
+async def open_saved(
+    folder: Path, spec: RunSpec, place: Place, shard: Shard = WHOLE
+) -> AsyncIterator[Evaluation]:
+    """Open the run in a folder; the rest is as `read_run` returns it.
+
+    Raises `InputError` for its data, `StoreError` for the store, which must exist.
+    """
+    async with _open_models(spec, place, create=False) as (resources, models):
+        benchmark = await resources.read_data(partial(build_benchmark, spec))
+        yield Evaluation(
+            spec=spec,
+            place=place,
+            resources=resources,
+            models=models,
+            benchmark=benchmark,
+            shard=shard,
+            named=folder,
+        )
+
+
+@asynccontextmanager
+async def _open_models(
+    spec: RunSpec, place: Place, *, create: bool
+) -> AsyncIterator[tuple[Resources, Mapping[str, RoleModel]]]:
     if CANDIDATE not in spec.models:
         raise ConfigError("nothing to evaluate: name the model (--candidate, or models.candidate)")
     async with (
         open_resources(place.store_url, create=create) as resources,
         open_models(spec, resources) as models,
     ):
-        if folder is None and (new := as_new(spec)) != spec:
-            earlier = identify(spec, find_class(spec.benchmark), _fingerprints(models), shard)
-            spec = spec if (place.out / earlier / SPEC).exists() else new
-        yield Evaluation(
-            spec=spec,
-            place=place,
-            resources=resources,
-            models=models,
-            benchmark=await resources.read_data(partial(build_benchmark, spec)),
-            shard=shard,
-            named=folder,
-        )
+        yield resources, models
 
 
 def read_run(folder: Path) -> tuple[RunSpec, Place, Shard, Path]:

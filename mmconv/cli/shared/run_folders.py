@@ -11,7 +11,7 @@ import click
 
 from mmconv.core.config import RunSpec
 from mmconv.core.errors import ConfigError, InputError, StoreError
-from mmconv.engine.run import Evaluation, Place, open_evaluation, read_run
+from mmconv.engine.run import Evaluation, Place, open_evaluation, open_saved, read_run
 from mmconv.report.changed_inputs import check_beside
 from mmconv.run_folder.layout import PAGE, TRANSCRIPTS, WHOLE, Shard
 from mmconv.store.connections import require_folder
@@ -35,13 +35,13 @@ async def open_new(spec: RunSpec, where: Place, part: Shard = WHOLE) -> AsyncIte
 async def open_existing(folder: Path) -> AsyncIterator[Evaluation]:
     """The run in a folder, with its data as they are today.
 
-    Raises as `enter_run` and `mmconv.engine.run.open_evaluation` do; if the data cannot be read,
+    Raises as `enter_run` and `mmconv.engine.run.open_saved` do; if the data cannot be read,
     the message also names the files of the run that do not need them.
     """
     spec, where, shard = enter_run(folder)
     async with AsyncExitStack() as stack:
         try:
-            opened = open_evaluation(spec, where, shard, create=False, folder=folder)
+            opened = open_saved(folder, spec, where, shard)
             evaluation = await stack.enter_async_context(opened)
         except InputError as error:
             if files := [name for name in (PAGE, TRANSCRIPTS) if (folder / name).exists()]:
@@ -58,7 +58,7 @@ async def data_of(folder: Path) -> AsyncIterator[Evaluation | None]:
         evaluation = None
         try:
             spec, where, shard = enter_run(folder)
-            opened = open_evaluation(spec, where, shard, create=False, folder=folder)
+            opened = open_saved(folder, spec, where, shard)
             run = await stack.enter_async_context(opened)
             check_beside(folder, run.manifest())
             evaluation = run

@@ -31,7 +31,7 @@ from mmconv.core.config import CANDIDATE, RunSpec
 from mmconv.core.errors import ConfigError, DataError, InputError, StoreError
 from mmconv.core.keys import hash_json
 from mmconv.core.run_stats import Progress
-from mmconv.engine.run import Evaluation, Place, open_evaluation, read_run
+from mmconv.engine.run import Evaluation, Place, open_saved, read_run
 from mmconv.engine.setup import build_benchmark
 from mmconv.run_folder.layout import (
     PROGRESS,
@@ -280,7 +280,7 @@ class RunsFolder(Readable):
             if job.id not in self.evaluations:
                 folder = self.queue.place(job.id)
                 spec, place, shard = read_absolute(folder)
-                opening = open_evaluation(spec, place, shard, create=False, folder=folder)
+                opening = open_saved(folder, spec, place, shard)
                 try:
                     evaluation = await self.opened.enter_async_context(opening)
                 except StoreError as error:

@@ -7,7 +7,7 @@ import pytest
 from mmconv.core.config import ModelSpec, RunSpec
 from mmconv.core.errors import ConfigError
 from mmconv.engine.drift import SENTINELS, Drift, check_drift
-from mmconv.engine.run import open_evaluation, read_run
+from mmconv.engine.run import open_saved, read_run
 from tests.drawn_data import write_scenes
 from tests.mmconv.benchmarks.audit import planted_judge
 from tests.mmconv.report.runs import ALPHA, evaluate
@@ -31,7 +31,7 @@ async def make_run(folder: Path, **options: object) -> Path:
 
 async def check(folder: Path) -> Drift:
     spec, place, shard, _ = read_run(folder)
-    async with open_evaluation(spec, place, shard, folder=folder) as evaluation:
+    async with open_saved(folder, spec, place, shard) as evaluation:
         return await check_drift(evaluation)
 
 

@@ -9,7 +9,7 @@ import pytest
 from mmconv.benchmarks.registry import AUDIT
 from mmconv.core.config import ModelSpec, RunSpec
 from mmconv.core.errors import ConfigError
-from mmconv.engine.run import Place, Result, open_evaluation, read_run
+from mmconv.engine.run import Place, Result, open_evaluation, open_saved, read_run
 from mmconv.report.audits import CARD, CITED
 from tests.drawn_data import write_scenes
 from tests.mmconv.processes import succeed
@@ -59,7 +59,7 @@ async def test_a_run_is_corrected_by_the_rates_of_its_judge(tmp_path: Path) -> N
     page = (result.folder / "report.html").read_text(encoding="utf-8")
     assert "Where true failures come from" in page
     spec, place, shard, _ = read_run(result.folder)
-    async with open_evaluation(spec, place, shard, folder=result.folder) as evaluation:
+    async with open_saved(result.folder, spec, place, shard) as evaluation:
         again = await evaluation.run(evaluation.runner(offline=True), page=False)
     assert again.tables == result.tables
 

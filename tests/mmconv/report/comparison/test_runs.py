@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from mmconv.core.errors import ConfigError, DataError
-from mmconv.engine.run import open_evaluation, read_run
+from mmconv.engine.run import open_saved, read_run
 from mmconv.report.comparison.differences import compare
 from mmconv.report.comparison.leaderboard import make_leaderboard
 from mmconv.report.comparison.runs import finished_among
@@ -71,7 +71,7 @@ async def test_a_spoilt_run_is_not_left_out(tmp_path: Path) -> None:
 
 async def score(folder: Path) -> None:
     spec, place, _, _ = read_run(folder)
-    async with open_evaluation(spec, place, create=False, folder=folder) as evaluation:
+    async with open_saved(folder, spec, place) as evaluation:
         await evaluation.run(evaluation.runner(offline=True), page=False)
 
 
