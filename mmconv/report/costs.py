@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields, replace
-from decimal import Decimal
 
 from images.policy import Policy, fit
 from mmconv.core.config import PIXELS_PER_TOKEN, ModelSpec, RunSpec
@@ -12,6 +11,7 @@ from mmconv.core.graph import dependencies, is_needless
 from mmconv.core.plans import Plan
 from mmconv.core.run_stats import RunStats, Tokens
 from mmconv.core.types import Call, Cell, Image, Reply, Table, Text
+from mmconv.report.tables.cells import two_digits
 
 BATCH_DISCOUNT = 0.5
 """The share of the price that OpenAI, Anthropic and others take off requests in batches."""
@@ -45,7 +45,7 @@ def format_dollars(amount: float) -> str:
     """US dollars to the cent; less than ten cents to two digits, so that little is not nothing."""
     if amount >= 0.1 or not amount:
         return f"{amount:.2f}"
-    return f"{Decimal(f'{amount:.2g}'):f}"
+    return two_digits(amount)
 
 
 def session_cost(spec: RunSpec, stats: RunStats) -> float | None:

@@ -13,6 +13,7 @@ from mmconv.benchmarks.base.layouts import write_estimate
 from mmconv.benchmarks.options import Display
 from mmconv.core.types import Cell, Table
 from mmconv.report.comparison.differences import Comparison, Difference
+from mmconv.report.tables.cells import two_digits
 
 MOST = 3
 
@@ -42,7 +43,9 @@ def comparison_findings(comparison: Comparison, display: Display) -> tuple[str, 
         if each.quantity.kind == "score" and has_interval(each.cells[each.column]):
             finding = f"No difference is significant. {_minus(comparison, each, display)}"
             if each.detectable is not None:
-                finding += f" A true difference of {each.detectable:.2g} is found with 80 % power."
+                finding += (
+                    f" A true difference of {two_digits(each.detectable)} is found with 80 % power."
+                )
             return (finding,)
     return ()
 

@@ -350,7 +350,9 @@ class Ratio(Metric):
         shown = [each for each in ends if each is not None]
         most = float("inf") if self.highest is None else self.highest
         if len(shown) < len(ends) or shown[0][1] > most:
-            return as_cell(replace(summary, mean=None, low=None, high=None))
+            # a net count may be negative: then there is nothing to divide
+            bare = replace(summary, mean=None, low=None, high=None, n=max(0, summary.n))
+            return as_cell(bare)
         lows, values, highs = zip(*shown, strict=True)
         outer = replace(summary, mean=min(values), low=min(lows), high=min(max(highs), most))
         cell = as_cell(outer, self.group.factor, share=True)

@@ -17,6 +17,7 @@ from mmconv.benchmarks.base.corrections import CORRECTED, NOTE, correct_differen
 from mmconv.core.errors import ConfigError
 from mmconv.core.types import Cell, Summary, Table
 from mmconv.report.comparison.runs import check_alike, check_samples, open_runs, other_settings
+from mmconv.report.tables.cells import two_digits
 from mmconv.run_folder.saved_run import FinishedRun
 from mmconv.stats import INTERVALS, Contrast, Kind, Quantity, ScoreFrame, as_cell, contrast, holm
 from mmconv.stats.estimates import CAUTIOUS
@@ -392,7 +393,7 @@ def _table(
 def _power(differences: Sequence[Difference], columns: Sequence[str]) -> Iterator[str]:
     tested = [each for each in differences if each.detectable is not None]
     sizes = [
-        f"{max(found):.2g} in {column}"
+        f"{two_digits(max(found))} in {column}"
         for column in columns
         if (found := [each.detectable or 0.0 for each in tested if each.column == column])
     ]

@@ -20,7 +20,7 @@ from mmconv.report.comparison.differences import LEVEL, Key, merge_tables, quant
 from mmconv.report.comparison.runs import check_alike, check_samples, open_runs, other_settings
 from mmconv.report.costs import unknown_price
 from mmconv.report.data_quality import Statement, read_notable
-from mmconv.report.tables.cells import is_text
+from mmconv.report.tables.cells import is_text, two_digits
 from mmconv.run_folder.saved_run import FinishedRun
 from mmconv.stats import Contrast, Quantity, ScoreFrame, contrast, holm, note_intervals
 
@@ -294,8 +294,9 @@ def _ranked(tables: Sequence[Table], key: _Key, entries: Sequence[_Entry]) -> It
         first = replace(first, columns=(RANK, *first.columns), rows=rows)
         sizes = [each.detectable(LEVEL / len(differences)) or 0.0 for each in differences.values()]
         scale = max(quantity.scale for quantity in quantities.values())
-        power = f" A true difference of {scale * max(sizes):.2g} is found with 80 % power." * any(
-            sizes
+        power = (
+            f" A true difference of {two_digits(scale * max(sizes))} is found with 80 % power."
+            * any(sizes)
         )
         ranked.append(RANKS.format(column=key.name, n=len(ranks), power=power))
     else:

@@ -203,6 +203,11 @@ def round_number(number: float, table: Table, *, grouped: bool = False) -> str:
     return f"+{text}" if table.signed and rounded > 0 else text
 
 
+def two_digits(number: float) -> str:
+    """A number with its first two digits and no exponent, as in `120`."""
+    return f"{Decimal(f'{number:.2g}'):f}"
+
+
 def one_line(text: str) -> str:
     """The text without line ends and stray blanks."""
     return " ".join(text.split())

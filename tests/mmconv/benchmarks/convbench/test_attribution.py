@@ -150,7 +150,8 @@ def test_the_split_of_fixed_failures_does_not_depend_on_right_answers_that_fail(
 
 def test_perfect_turns_that_fix_nothing_have_no_split_and_no_upper_bound() -> None:
     frame = creations(["fff"] * 20 + ["ppp"] * 20 + ["pff"] * 3)
-    assert measured(frame, DIRECT.fixed)["perception"].value is None
+    split = measured(frame, DIRECT.fixed)["perception"]
+    assert (split.value, split.n) == (None, 0)
     assert measured(frame, DIRECT.bounds)["perception"].to == 100
     assert measured(frame, DIRECT.bounds)["reasoning"].value is None
 

@@ -3,7 +3,7 @@
 import pytest
 
 from mmconv.core.types import SAME_TEXT, UNASKED, UNPARSED, Cell, Failure, Skipped, Table
-from mmconv.report.tables.cells import in_words, show_counts_once, word_reasons
+from mmconv.report.tables.cells import in_words, show_counts_once, two_digits, word_reasons
 
 
 @pytest.mark.parametrize(
@@ -77,3 +77,10 @@ def test_counts_of_a_row_that_the_first_column_lacks_are_kept() -> None:
     del rows["b"]["R1"]
     lacking = Table(name="board", title="Board", columns=full.columns, rows=rows)
     assert show_counts_once(lacking) == lacking
+
+
+@pytest.mark.parametrize(
+    ("number", "text"), [(123.4, "120"), (9.26, "9.3"), (0.0123, "0.012"), (0.0, "0")]
+)
+def test_two_digits_have_no_exponent(number: float, text: str) -> None:
+    assert two_digits(number) == text
