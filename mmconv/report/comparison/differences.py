@@ -62,17 +62,22 @@ _CORRECTION = (
 
 _TRIALS = "A sample counts once for each of its trials."
 
+_ANY = "candidate"
+
 Key: TypeAlias = tuple[str, str]
 
 
-def after_candidate(row: str, candidate: str) -> str | None:
-    """What follows the candidate's name in a row that begins with it; None for other rows.
+def rename_candidate(name: str, candidate: str, label: str) -> str | None:
+    """A row or column that begins with the candidate's name, with the label there; else None.
 
-    Such rows are those of a candidate's layout: `NAME`, `NAME, SUBSET`, `NAME - OPPONENT`.
+    It is `NAME`, `NAME, SUBSET`, `NAME - OPPONENT` or `NAME (CONDITION)`, perhaps after a title and
+    a colon, as benchmarks name the rows of a candidate.
     """
-    rest = row.removeprefix(candidate)
-    begins = row.startswith(candidate) and (not rest or rest.startswith((", ", " - ", " (")))
-    return rest if begins else None
+    title = "" if name.startswith(candidate) else "".join(name.partition(": ")[:2])
+    own = name.removeprefix(title)
+    rest = own.removeprefix(candidate)
+    is_own = own.startswith(candidate) and (not rest or rest.startswith((", ", " - ", " (")))
+    return f"{title}{label}{rest}" if is_own else None
 
 
 def merge_tables(runs: Sequence[FinishedRun]) -> list[Table]:
@@ -85,18 +90,23 @@ def merge_tables(runs: Sequence[FinishedRun]) -> list[Table]:
 
 
 def _merge(parts: Sequence[tuple[FinishedRun, Table]]) -> Table:
+    columns: dict[str, None] = {}
     kinds: dict[str, dict[str, Mapping[str, Cell]]] = {}
     for run, table in parts:
-        for name, cells in table.rows.items():
-            rest = after_candidate(name, run.candidate)
-            kind, row = (name, f"{name}, {run.label}") if rest is None else (rest, run.label + rest)
-            kinds.setdefault(kind, {})[row] = cells
+        names = {
+            name: rename_candidate(name, run.candidate, _ANY) or name for name in table.columns
+        }
+        columns |= dict.fromkeys(names.values())
+        for name, row in table.rows.items():
+            kind = rename_candidate(name, run.candidate, _ANY) or name
+            own = rename_candidate(name, run.candidate, run.label) or f"{name}, {run.label}"
+            kinds.setdefault(kind, {})[own] = {names[column]: cell for column, cell in row.items()}
     _, first = parts[0]
     others = [run.label for run, table in parts if table.title != first.title]
     return replace(
         first,
         title=f"{first.title}; also {', '.join(others)}" if others else first.title,
-        columns=tuple(dict.fromkeys(column for _, table in parts for column in table.columns)),
+        columns=tuple(columns),
         rows={name: cells for kind in kinds.values() for name, cells in kind.items()},
         notes=tuple(_merged_notes(parts)),
         digits=max(table.digits for _, table in parts),

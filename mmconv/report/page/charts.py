@@ -19,7 +19,7 @@ from rich.cells import cell_len
 from mmconv.benchmarks.base.layouts import CONTROL
 from mmconv.benchmarks.options import Display
 from mmconv.core.types import Cell, Table
-from mmconv.report.comparison.differences import SCORE_DIFFERENCES, Comparison, after_candidate
+from mmconv.report.comparison.differences import SCORE_DIFFERENCES, Comparison, rename_candidate
 from mmconv.report.findings import has_interval, is_estimate, is_signed
 from mmconv.report.page.grids import Grid, column_digits, grid
 from mmconv.report.tables.cells import round_number
@@ -284,8 +284,8 @@ def rows_of_runs(
     for run in runs:
         for table in run.tables:
             for row, cells in table.rows.items() if table.name == name else ():
-                rest = after_candidate(row, run.candidate)
-                place = row if rest is None else rest.strip(", ")
+                bare = rename_candidate(row, run.candidate, "")
+                place = row if bare is None else bare.strip(", ")
                 yield run.label, display.name_row(place), cells
 
 

@@ -284,11 +284,11 @@ def _merged(run: Path, titles: Mapping[tuple[str, str], str], rows: Sequence[str
 
 
 def test_rows_that_begin_with_the_candidate_get_the_label_of_the_run(pair: Pair) -> None:
-    rows = ("{}", "{}, all", "{} - gpt, N=8", "{} (long)", "gpt-{}, all", "{}-next", "S1 ({})")
+    own = ("{}", "{}, all", "{} - gpt, N=8", "{} (long)", "Wins: {}, all")
+    rows = (*own, "gpt-{}, all", "{}-next", "S1 ({})")
     titles = {("gpt", "gpt (1)"): "Scores", ("gpt", "gpt (2)"): "Scores"}
     merged = _merged(pair("convbench")[0], titles, rows)
     assert merged.title == "Scores"
-    own = ("{}", "{}, all", "{} - gpt, N=8", "{} (long)")
     others = ("gpt-gpt, all, {}", "gpt-next, {}", "S1 (gpt), {}")
     assert [*merged.rows] == [
         row.format(label) for row in (*own, *others) for label in ("gpt (1)", "gpt (2)")
