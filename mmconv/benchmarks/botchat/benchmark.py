@@ -407,8 +407,10 @@ class BotChat(Benchmark[HumanDialogue, BotChatOptions]):
 
     def layouts(self) -> Iterator[Layout | Build]:
         """See `mmconv.benchmarks.botchat.tables`."""
-        source = "run" if self.dataset.is_part else "data"
-        compared = f"{len(self.compared)} of the {self.size} of the {source}"
+        compared = "of the data"
+        if hasattr(self, "dataset"):  # a run is also corrected without its data
+            source = "run" if self.dataset.is_part else "data"
+            compared = f"{len(self.compared)} of the {self.size} of the {source}"
         judge = "judged by {judge}" if self.options.judged else "not judged"
         return layouts(self.options.dup_detect, compared=compared, judge=judge)
 

@@ -17,7 +17,7 @@ import orjson
 from mmconv.cli.shared.basics import FILE, Command
 from mmconv.core.types import Table
 from mmconv.report.tables.cells import shared_notes, without_notes
-from mmconv.report.tables.formats import FORMATS, as_printed, write_tables
+from mmconv.report.tables.formats import FORMATS, all_to_markdown, as_printed, write_tables
 from mmconv.report.tables.text import all_to_text, fold, to_text
 from mmconv.run_folder.layout import TABLES
 
@@ -74,6 +74,8 @@ def print_tables(
     elif form == "table":
         shown = [without_notes(table, said) for table in tables]
         click.echo(all_to_text(shown, terminal_width()), nl=False)
+    elif form == "md":
+        click.echo(all_to_markdown(tables), nl=False)
     else:
         click.echo("\n".join(_rendered(table, form) for table in tables), nl=False)
 

@@ -116,8 +116,8 @@ def _merge(parts: Sequence[tuple[FinishedRun, Table]]) -> Table:
 def _merged_notes(parts: Sequence[tuple[FinishedRun, Table]]) -> Iterator[str]:
     for note in dict.fromkeys(note for _, table in parts for note in table.notes):
         labels = [run.label for run, table in parts if note in table.notes]
-        is_shared = len(labels) == len(parts) or note == INTERVALS
-        yield note if is_shared else f"{', '.join(labels)}: {note}"
+        is_clear = len(labels) == len(parts) or any(label in note for label in labels)
+        yield note if is_clear or note == INTERVALS else f"{', '.join(labels)}: {note}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

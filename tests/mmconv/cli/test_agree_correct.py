@@ -1,6 +1,7 @@
 """`mmconv agree --correct`: numbers that people's ratings correct, wherever a run is shown."""
 
 import csv
+import shutil
 from pathlib import Path
 
 import orjson
@@ -124,3 +125,14 @@ def test_what_cannot_be_corrected_is_refused(runs: list[Path], tmp_path: Path) -
         typed(agree_command, runs[1], "--human", labels, "--correct")
     with pytest.raises(ConfigError, match="name the folders of runs"):
         typed(agree_command, "--human", labels)
+
+
+async def test_runs_whose_notes_count_data_are_corrected_without_them(tmp_path: Path) -> None:
+    run = await make_run("botchat", tmp_path)
+    shutil.rmtree(tmp_path / "data")
+    scores = [score for score in read_scores(run / SCORES) if score.metric == "human"]
+    labels = tmp_path / "labels.csv"
+    rows = (f"{score.sample},3,human" for score in scores[:6])
+    labels.write_text("\n".join(["sample,value,metric", *rows]))
+    typed(agree_command, run, "--human", labels, "--metric", "human", "--correct")
+    assert len([*read_scores(run / LABELS)]) == 6
