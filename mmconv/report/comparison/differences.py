@@ -108,12 +108,13 @@ def _merge(parts: Sequence[tuple[FinishedRun, Table]]) -> Table:
         title=f"{first.title}; also {', '.join(others)}" if others else first.title,
         columns=tuple(columns),
         rows={name: cells for kind in kinds.values() for name, cells in kind.items()},
-        notes=tuple(_merged_notes(parts)),
+        notes=tuple(merge_notes(parts)),
         digits=max(table.digits for _, table in parts),
     )
 
 
-def _merged_notes(parts: Sequence[tuple[FinishedRun, Table]]) -> Iterator[str]:
+def merge_notes(parts: Sequence[tuple[FinishedRun, Table]]) -> Iterator[str]:
+    """The notes of tables of runs, once each; one that not all have begins with whose it is."""
     for note in dict.fromkeys(note for _, table in parts for note in table.notes):
         labels = [run.label for run, table in parts if note in table.notes]
         is_clear = len(labels) == len(parts) or any(label in note for label in labels)

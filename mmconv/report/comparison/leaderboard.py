@@ -16,7 +16,7 @@ from mmconv.benchmarks.base.compare import Board, BoardPart, find_boards
 from mmconv.benchmarks.base.metrics import endings_metrics
 from mmconv.core.errors import ConfigError
 from mmconv.core.types import Cell, Table
-from mmconv.report.comparison.differences import LEVEL, Key, merge_tables, quantities_by_key
+from mmconv.report.comparison.differences import LEVEL, Key, merge_notes, quantities_by_key
 from mmconv.report.comparison.runs import check_alike, check_samples, open_runs, other_settings
 from mmconv.report.costs import unknown_price
 from mmconv.report.data_quality import Statement, read_notable
@@ -133,10 +133,9 @@ def make_leaderboard(
 
 def _tables(entries: Sequence[_Entry], sort: str | None, columns: Sequence[str]) -> Sequence[Table]:
     first = entries[0].run
-    merged = {table.name: table for table in merge_tables([entry.run for entry in entries])}
     least = first.manifest.provenance.get("least", ())
     boards = find_boards(first.spec, [entry.tables for entry in entries], least)
-    filled = [(board, tables) for board in boards if (tables := _fill(board, entries, merged))]
+    filled = [(board, tables) for board in boards if (tables := _fill(board, entries))]
     usage = _usage(entries)
     everything = [*(table for _, tables in filled for table in tables), usage]
     shown = dict.fromkeys(name for table in everything for name in table.columns)
@@ -157,12 +156,12 @@ def _tables(entries: Sequence[_Entry], sort: str | None, columns: Sequence[str])
     return note_intervals(sorted_tables)
 
 
-def _fill(board: Board, entries: Sequence[_Entry], merged: Mapping[str, Table]) -> list[Table]:
+def _fill(board: Board, entries: Sequence[_Entry]) -> list[Table]:
     """The board's tables with numbers of any run.
 
     The first one also has how much of its headline is missing, and marks runs with warnings.
     """
-    filled = (_fill_part(board, part, entries, merged) for part in board.parts)
+    filled = (_fill_part(board, part, entries) for part in board.parts)
     tables = [table for table in filled if table.rows]
     if not tables:
         return []
@@ -185,9 +184,7 @@ def _headline(board: Board, table: Table) -> str:
     return board.headline if board.headline in table.columns else table.columns[0]
 
 
-def _fill_part(
-    board: Board, part: BoardPart, entries: Sequence[_Entry], merged: Mapping[str, Table]
-) -> Table:
+def _fill_part(board: Board, part: BoardPart, entries: Sequence[_Entry]) -> Table:
     rows: dict[str, dict[str, Cell]] = {}
     for entry in entries:
         cells = {
@@ -199,14 +196,19 @@ def _fill_part(
     filled = {name for row in rows.values() for name in row}
     absent = [entry.run.label for entry in entries if entry.run.label not in rows]
     names = dict.fromkeys(place.table for place in part.columns.values())
-    sources = [merged[name] for name in names if name in merged]
+    sources = [
+        [(entry.run, entry.tables[name]) for entry in entries if name in entry.tables]
+        for name in names
+    ]
+    tables = [table for source in sources for _, table in source]
     shown = {place.column for place in part.columns.values()}
+    others = {column for table in tables for column in table.columns} - shown
     # notes on columns that are left out are left out too
     notes = [
         note
         for source in sources
-        for note in source.notes
-        if _is_about(note, shown) or not _is_about(note, source.columns)
+        for note in merge_notes(source)
+        if _is_about(note, shown) or not _is_about(note, others)
     ]
     return Table(
         name="_".join(filter(None, (NAME, board.name, part.name))),
@@ -218,7 +220,7 @@ def _fill_part(
             *part.notes,
             *dict.fromkeys(notes),
         ),
-        digits=max((source.digits for source in sources), default=2),
+        digits=max((table.digits for table in tables), default=2),
         signed=part.signed,
     )
 
