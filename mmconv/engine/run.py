@@ -425,13 +425,12 @@ async def open_evaluation(
         if (new := as_new(spec)) != spec:
             earlier = identify(spec, find_class(spec.benchmark), _fingerprints(models), shard)
             spec = spec if (place.out / earlier / SPEC).exists() else new
-        benchmark = await resources.read_data(partial(build_benchmark, spec))
         yield Evaluation(
             spec=spec,
             place=place,
             resources=resources,
             models=models,
-            benchmark=benchmark,
+            benchmark=await resources.read_data(partial(build_benchmark, spec)),
             shard=shard,
         )
 
@@ -445,13 +444,12 @@ async def open_saved(
     Raises `InputError` for its data, `StoreError` for the store, which must exist.
     """
     async with _open_models(spec, place, create=False) as (resources, models):
-        benchmark = await resources.read_data(partial(build_benchmark, spec))
         yield Evaluation(
             spec=spec,
             place=place,
             resources=resources,
             models=models,
-            benchmark=benchmark,
+            benchmark=await resources.read_data(partial(build_benchmark, spec)),
             shard=shard,
             named=folder,
         )
