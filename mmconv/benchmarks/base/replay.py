@@ -27,6 +27,8 @@ from mmconv.stats import ScoreFrame, note_intervals
 _NOISE = 10
 """Decimals beyond which a mean's digits are those of its summation, not of the scores."""
 
+UNNAMED_JUDGE = "the judge of the files"
+
 NOT_IN_FILE = "not in the file"
 """Why a call has no score: the file has no reply to it."""
 
@@ -51,7 +53,7 @@ def published_tables(
     benchmark: Benchmark[Any, Any],
     frames: Mapping[str, ScoreFrame],
     *,
-    judge: str = "the judge of the files",
+    judge: str = UNNAMED_JUDGE,
     notes: Sequence[str] = (),
 ) -> list[Table]:
     """The tables of several models' scores that were read from files."""

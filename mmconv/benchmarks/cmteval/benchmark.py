@@ -245,7 +245,7 @@ class CMTEval(Benchmark[Dialogue, CMTEvalOptions]):
     def tags(self, sample: Dialogue, turn: int | None) -> dict[str, str]:
         """The model, what the dialogue is, and the speech acts and the strategy of the turn."""
         tags = {
-            "model": self.models[0],
+            "model": self._model,
             "subset": sample.subset,
             "pattern": PATTERNS[sample.pattern],
             "persona": PERSONAS.get(sample.persona, sample.persona),
@@ -277,19 +277,18 @@ class CMTEval(Benchmark[Dialogue, CMTEvalOptions]):
 
     # --- tables --------------------------------------------------------------------------------
 
-    @cached_property
-    def models(self) -> tuple[str, ...]:
-        """What tables are split by: the candidate, or all models whose files are rescored."""
-        candidate = self.spec.models.get(CANDIDATE)
-        return (CANDIDATE if candidate is None else candidate.label,)
+    @property
+    def _model(self) -> str:
+        """What tables are split by; those of published files have several models."""
+        return self.spec.models[CANDIDATE].label
 
     def metrics(self) -> Iterator[Metric]:
         """Scores by subset, breakdowns, the paper's Tables 8 and 11, endings."""
-        return metrics(self.models)
+        return metrics([self._model])
 
     def layouts(self) -> Iterator[Layout | Build]:
         """The tables in their order."""
-        return layouts(self.models)
+        return layouts([self._model])
 
     def leaderboard(self) -> Iterator[Layout]:
         """All subsets together, then each."""

@@ -13,7 +13,8 @@ from typing import Any
 
 import orjson
 
-from mmconv.benchmarks.base.replay import Rescoring, published_tables, replay
+from mmconv.benchmarks.base.layouts import Context, make_tables
+from mmconv.benchmarks.base.replay import UNNAMED_JUDGE, Rescoring, replay
 from mmconv.benchmarks.cmteval.benchmark import FREE, JUDGEMENT, CMTEval
 from mmconv.benchmarks.cmteval.data import (
     NUMBER,
@@ -24,6 +25,7 @@ from mmconv.benchmarks.cmteval.data import (
     subset_of,
     turns_of,
 )
+from mmconv.benchmarks.cmteval.metrics import layouts, metrics
 from mmconv.benchmarks.data_files.records import Record, scan_records
 from mmconv.core.config import CANDIDATE, ModelSpec, RunSpec
 from mmconv.core.errors import DataError
@@ -74,9 +76,11 @@ def rescore(files: Sequence[Path], *, skip_bad: bool = False) -> tuple[Table, ..
         notes.append(
             f"{name}, {subset}: {len(judged)} of {dialogues} dialogues, {count} of {turns} turns."
         )
-    benchmark.models = tuple(dict.fromkeys(model for model, _ in places))
+    models = [*dict.fromkeys(model for model, _ in places)]
+    context = Context(candidate="", judge=UNNAMED_JUDGE, notes=notes)
     # one frame for all: the paper's means and deviations are over several models
-    return rescoring.rescored(published_tables(benchmark, {"": ScoreFrame(scores)}, notes=notes))
+    frames = {"": ScoreFrame(scores)}
+    return rescoring.rescored(make_tables(layouts(models), [*metrics(models)], frames, context))
 
 
 def read_judged(path: Path, subset: Subset, rescoring: Rescoring) -> list[tuple[Dialogue, str]]:

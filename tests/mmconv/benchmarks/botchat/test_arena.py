@@ -7,9 +7,9 @@ import pytest
 
 pytest.importorskip("evalica", reason="the arena's ratings need it")
 
-from mmconv.benchmarks.botchat import tables
+from mmconv.benchmarks.botchat import arena
+from mmconv.benchmarks.botchat.arena import ELO, TERRY, Game, rate_models
 from mmconv.benchmarks.botchat.metrics import BAD_TIE, GOOD_TIE, LOSS, WIN
-from mmconv.benchmarks.botchat.tables import ELO, TERRY, Game, rate_models
 
 
 def played(left: str, right: str, *, wins: int, ties: int = 0, losses: int = 0) -> list[Game]:
@@ -93,10 +93,10 @@ def test_draws_without_finite_strengths_are_beyond_the_interval(
 
 def test_a_few_draws_without_finite_strengths_move_the_ends_outwards() -> None:
     draws = [float(number) for number in range(196)]
-    plain, moved = tables._cell(100.0, draws, 9), tables._cell(100.0, draws, 9, unbounded=4)
+    plain, moved = arena._cell(100.0, draws, 9), arena._cell(100.0, draws, 9, unbounded=4)
     assert (plain.low, plain.high) == pytest.approx((195 * 0.025, 195 * 0.975))
     assert (moved.low, moved.high) == pytest.approx((199 * 0.025 - 4, 199 * 0.975))
-    assert tables._cell(100.0, draws[:-1], 9, unbounded=5).low is None
+    assert arena._cell(100.0, draws[:-1], 9, unbounded=5).low is None
 
 
 def test_elo_is_that_of_the_drawn_games_one_after_another() -> None:

@@ -12,7 +12,7 @@ from mmconv.benchmarks.base.layouts import Context, make_tables
 from mmconv.benchmarks.base.replay import replay
 from mmconv.benchmarks.cmteval.benchmark import OFF_SCALE, CMTEval
 from mmconv.benchmarks.cmteval.data import Dialogue, Subset, add_subset, read_dialogue
-from mmconv.benchmarks.cmteval.metrics import MISSING
+from mmconv.benchmarks.cmteval.metrics import MISSING, layouts, metrics
 from mmconv.benchmarks.data_files.records import Record
 from mmconv.core.config import ModelSpec
 from mmconv.core.types import Cell, Failure, Outcome, Reply, Score, Skipped, Table
@@ -62,10 +62,9 @@ def tables(*scores: Score) -> dict[str, Mapping[str, Mapping[str, Cell]]]:
 
 
 def whole_tables(*scores: Score) -> dict[str, Table]:
-    made, frame = benchmark(), ScoreFrame(scores)
-    made.models = frame.distinct("model")
-    context = Context(candidate="m", judge="j")
-    tables = make_tables([*made.layouts()], [*made.metrics()], {"m": frame}, context)
+    frame, context = ScoreFrame(scores), Context(candidate="m", judge="j")
+    models = frame.distinct("model")
+    tables = make_tables(layouts(models), [*metrics(models)], {"m": frame}, context)
     return {table.name: table for table in tables}
 
 
