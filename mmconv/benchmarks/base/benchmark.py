@@ -440,8 +440,8 @@ class Benchmark(ABC, Generic[SampleT, OptionsT]):
         self._check_roles(needed)
 
     def _check_roles(self, needed: Mapping[str, str]) -> None:
-        known = {**needed, **self.roles}
-        if not self.roles and not known.keys() >= self.spec.models.keys():
+        known = dict(needed)
+        if not known.keys() >= self.spec.models.keys():
             # a role may be one of a condition that this run leaves out
             for sample, condition in product(self.load(), type(self).conditions):
                 known |= roles_of(self.plan(sample, condition))
