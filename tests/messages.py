@@ -1,6 +1,11 @@
 """Messages for tests."""
 
+from collections.abc import Sequence
+from typing import TypeAlias
+
 from mmconv.core.types import Message, Part, Role, Text
+
+Messages: TypeAlias = Sequence[Message]
 
 
 def message(role: Role, *parts: str | Part) -> Message:

@@ -11,9 +11,9 @@ from typing import Literal
 from mmconv.core.errors import Transient
 from mmconv.core.protocols import ServerLimit
 from mmconv.core.run_stats import ModelStats
-from mmconv.core.types import Failure, Message, Reply, Sampling
+from mmconv.core.types import Failure, Reply, Sampling
 from mmconv.engine import Model
-from tests.messages import user
+from tests.messages import Messages, user
 from tests.mmconv.virtual_clock import run_virtually
 from tests.server_limits import LimitedServer, Limits
 
@@ -54,9 +54,7 @@ class SimulatedServer:
     async def open(self) -> SimulatedServer:
         return self
 
-    async def generate(
-        self, messages: Sequence[Message], sampling: Sampling, *, affinity: str
-    ) -> Reply:
+    async def generate(self, messages: Messages, sampling: Sampling, *, affinity: str) -> Reply:
         loop = asyncio.get_running_loop()
         tokens = int(affinity)
         await asyncio.sleep(TRANSIT * self.random.uniform(0.5, 1.5))

@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import os
 import subprocess
-from collections.abc import Sequence
 
 from mmconv.core.config import ModelSpec
 from mmconv.core.errors import ConfigError, EngineDied, Refused
 from mmconv.core.protocols import ImageSource
-from mmconv.core.types import Message, Reply, Sampling
+from mmconv.core.types import Reply, Sampling
+from tests.messages import Messages
 
 
 def fingerprint(spec: ModelSpec) -> str:
@@ -32,9 +32,7 @@ class Engine:
         self._images = images
         self._server = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
 
-    async def generate(
-        self, messages: Sequence[Message], sampling: Sampling, *, affinity: str
-    ) -> Reply:
+    async def generate(self, messages: Messages, sampling: Sampling, *, affinity: str) -> Reply:
         [message] = messages
         match message.text:
             case "refuse":

@@ -1,7 +1,7 @@
 """Damage on purpose: what the model is shown, which answers are shuffled, how keys tell of it."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -19,6 +19,7 @@ from mmconv.engine.setup import build_model, is_served
 from model_zoo import openai_api
 from model_zoo.providers import provider_of
 from model_zoo.simulated.damage import shuffle_words
+from tests.messages import Messages
 from tests.mock_server import Behaviour, mock_server
 
 PICTURE = draw_sample("shapes", 1, 0, 1, "en").drawing.png
@@ -42,9 +43,7 @@ class Looking:
         self.images = images
         self.shown: list[bytes] = []
 
-    async def generate(
-        self, messages: Sequence[Message], sampling: Sampling, *, affinity: str
-    ) -> Reply:
+    async def generate(self, messages: Messages, sampling: Sampling, *, affinity: str) -> Reply:
         self.shown += [
             self.images.read(part.sha256)
             for message in messages

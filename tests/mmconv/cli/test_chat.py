@@ -6,7 +6,7 @@ import pty
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,6 +20,7 @@ from mmconv.core.errors import Refused
 from mmconv.core.protocols import ImageSource
 from mmconv.core.types import Image, Message, Reply, Sampling, Text
 from tests.images.pictures import encode, halves
+from tests.messages import Messages
 
 asked: list[tuple[tuple[Message, ...], Sampling]] = []
 
@@ -27,9 +28,7 @@ asked: list[tuple[tuple[Message, ...], Sampling]] = []
 class Noting:
     max_concurrency = 1
 
-    async def generate(
-        self, messages: Sequence[Message], sampling: Sampling, *, affinity: str
-    ) -> Reply:
+    async def generate(self, messages: Messages, sampling: Sampling, *, affinity: str) -> Reply:
         asked.append((tuple(messages), sampling))
         if messages[-1].parts[-1] == Text(text="fail"):
             raise Refused("rejected", "not \x1b[2Jthat")

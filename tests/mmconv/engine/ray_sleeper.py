@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Sequence
 from pathlib import Path
 
 from mmconv.core.config import ModelSpec
 from mmconv.core.keys import hash_json
 from mmconv.core.protocols import ImageSource
-from mmconv.core.types import Message, Reply, Sampling
+from mmconv.core.types import Reply, Sampling
+from tests.messages import Messages
 
 
 def fingerprint(spec: ModelSpec) -> str:
@@ -38,9 +38,7 @@ class Sleeper:
         with self._log.open("a") as file:
             file.write(f"{sign}{self._gpus} {self._name}\n")
 
-    async def generate(
-        self, messages: Sequence[Message], sampling: Sampling, *, affinity: str
-    ) -> Reply:
+    async def generate(self, messages: Messages, sampling: Sampling, *, affinity: str) -> Reply:
         while self._log.read_text().count("+") < self._together:  # noqa: ASYNC110
             await asyncio.sleep(0.05)
         return Reply(text=self._name)

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
 
 from mmconv.core.config import ModelSpec
 from mmconv.core.errors import ConfigError, Transient
 from mmconv.core.keys import hash_json
 from mmconv.core.protocols import ImageSource
-from mmconv.core.types import Message, Reply, Sampling
+from mmconv.core.types import Reply, Sampling
+from tests.messages import Messages
 
 LOADED: Counter[str] = Counter()
 OPEN: set[str] = set()
@@ -42,9 +42,7 @@ class Backend:
         OPEN.add(self._name)
         TOGETHER.add(frozenset(OPEN))
 
-    async def generate(
-        self, messages: Sequence[Message], sampling: Sampling, *, affinity: str
-    ) -> Reply:
+    async def generate(self, messages: Messages, sampling: Sampling, *, affinity: str) -> Reply:
         if self._name == "dying":
             raise Transient("connection", "it has died")
         if self._name == "held":

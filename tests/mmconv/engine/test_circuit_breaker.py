@@ -18,7 +18,7 @@ from mmconv.engine.circuit_breaker import (
     CircuitBreaker,
 )
 from mmconv.store import Store
-from tests.messages import user
+from tests.messages import Messages, user
 from tests.mmconv.engine.test_driver import Scripted, chain_of_two, model_for
 
 PLANS = [chain_of_two(order, f"w{order}") for order in range(60)]
@@ -208,9 +208,7 @@ class FirstIsSlow(Scripted):
         self.first: Sequence[Message] = ()
         self.enough = asyncio.Event()
 
-    async def generate(
-        self, messages: Sequence[Message], sampling: Sampling, *, affinity: str
-    ) -> Reply:
+    async def generate(self, messages: Messages, sampling: Sampling, *, affinity: str) -> Reply:
         reply = await super().generate(messages, sampling, affinity=affinity)
         if not self.first:
             self.first = messages

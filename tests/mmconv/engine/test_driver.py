@@ -29,7 +29,7 @@ from mmconv.core.types import (
 )
 from mmconv.engine import Model, RoleModel, Runner
 from mmconv.store import Store
-from tests.messages import message, user
+from tests.messages import Messages, message, user
 
 Answer = Callable[[str, Sampling], Reply]
 
@@ -45,9 +45,7 @@ class Scripted:
         self.affinities: list[str] = []
         self.busy = self.busiest = 0
 
-    async def generate(
-        self, messages: Sequence[Message], sampling: Sampling, *, affinity: str
-    ) -> Reply:
+    async def generate(self, messages: Messages, sampling: Sampling, *, affinity: str) -> Reply:
         self.prompts.append([(message.role, text_of(message)) for message in messages])
         self.affinities.append(affinity)
         self.busy += 1
@@ -70,9 +68,7 @@ class Gathering(Scripted):
         self.taken = 0
         self.full = asyncio.Event()
 
-    async def generate(
-        self, messages: Sequence[Message], sampling: Sampling, *, affinity: str
-    ) -> Reply:
+    async def generate(self, messages: Messages, sampling: Sampling, *, affinity: str) -> Reply:
         self.taken += 1
         if self.taken == self.max_concurrency:
             self.full.set()

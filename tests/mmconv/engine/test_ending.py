@@ -8,9 +8,10 @@ import pytest
 
 from mmconv.core.errors import ConfigError, Refused
 from mmconv.core.plans import Finished, Plan
-from mmconv.core.types import Failure, Message, Reply, Sampling
+from mmconv.core.types import Failure, Reply, Sampling
 from mmconv.engine import Runner
 from mmconv.store import Store
+from tests.messages import Messages
 from tests.mmconv.engine.test_driver import (
     Scripted,
     call,
@@ -79,9 +80,7 @@ class OneSlow(Scripted):
     is_time: Callable[[], bool] | None = None
     begun = False
 
-    async def generate(
-        self, messages: Sequence[Message], sampling: Sampling, *, affinity: str
-    ) -> Reply:
+    async def generate(self, messages: Messages, sampling: Sampling, *, affinity: str) -> Reply:
         while self.is_time and text_of(messages[-1]) == "w0" and not self.begun:  # noqa: ASYNC110
             await asyncio.sleep(0.001)
         if text_of(messages[-1]) == "w1":

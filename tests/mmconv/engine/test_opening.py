@@ -1,16 +1,16 @@
 """A model that takes long to load: whoever stops, or drops the call, ends the loading."""
 
 import asyncio
-from collections.abc import Sequence
 from contextlib import suppress
 
 import pytest
 
 from mmconv.core.errors import ConfigError
 from mmconv.core.protocols import Backend
-from mmconv.core.types import Message, Reply, Sampling
+from mmconv.core.types import Reply, Sampling
 from mmconv.engine import Model
 from mmconv.engine.limiter import Stopped
+from tests.messages import Messages
 
 
 class Loading:
@@ -60,9 +60,7 @@ class Loaded:
     def __init__(self) -> None:
         self.closed = 0
 
-    async def generate(
-        self, messages: Sequence[Message], sampling: Sampling, *, affinity: str
-    ) -> Reply:
+    async def generate(self, messages: Messages, sampling: Sampling, *, affinity: str) -> Reply:
         raise AssertionError("nobody asks it")
 
     async def aclose(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from itertools import chain, count
 
 import pytest
@@ -12,7 +12,7 @@ import pytest
 from mmconv.core.errors import FailureKind, Transient
 from mmconv.core.keys import hash_bytes
 from mmconv.core.run_stats import ModelStats
-from mmconv.core.types import Failure, Message, Reply, Sampling
+from mmconv.core.types import Failure, Reply, Sampling
 from mmconv.engine import Model
 from mmconv.engine.limiter import (
     FIRST_CALLS,
@@ -21,6 +21,7 @@ from mmconv.engine.limiter import (
     REFUSALS_IN_A_ROW,
     Stopped,
 )
+from tests.messages import Messages
 from tests.mmconv.virtual_clock import run_virtually
 
 MOST = 64
@@ -55,9 +56,7 @@ class Limited:
     async def open(self) -> Limited:
         return self
 
-    async def generate(
-        self, messages: Sequence[Message], sampling: Sampling, *, affinity: str
-    ) -> Reply:
+    async def generate(self, messages: Messages, sampling: Sampling, *, affinity: str) -> Reply:
         now = clock()
         self.sent.append(now)
         wait = self._allows(now)
@@ -277,9 +276,7 @@ def test_refusals_use_up_no_attempt_while_others_are_answered() -> None:
     failing = iter([True, False])
 
     class Shaky(Limited):
-        async def generate(
-            self, messages: Sequence[Message], sampling: Sampling, *, affinity: str
-        ) -> Reply:
+        async def generate(self, messages: Messages, sampling: Sampling, *, affinity: str) -> Reply:
             reply = await super().generate(messages, sampling, affinity=affinity)
             if affinity == "last" and next(failing):
                 raise Transient("server", "HTTP 500")

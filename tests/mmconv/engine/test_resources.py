@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -11,10 +10,11 @@ import pytest
 from images import ImageStore
 from mmconv.core.config import ModelSpec, RunSpec
 from mmconv.core.errors import DataError
-from mmconv.core.types import Message, Reply, Sampling
+from mmconv.core.types import Reply, Sampling
 from mmconv.engine import Model, RoleModel
 from mmconv.engine.resources import open_models, open_resources
 from tests.images.pictures import encode, halves
+from tests.messages import Messages
 
 
 class Closing:
@@ -29,9 +29,7 @@ class Closing:
     async def open(self) -> Closing:
         return self
 
-    async def generate(
-        self, messages: Sequence[Message], sampling: Sampling, *, affinity: str
-    ) -> Reply:
+    async def generate(self, messages: Messages, sampling: Sampling, *, affinity: str) -> Reply:
         raise AssertionError("nobody asks it")
 
     async def aclose(self) -> None:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import pytest
 
 from mmconv.core.errors import ImageError, MmconvError, Refused, Transient
 from mmconv.core.protocols import Listen
 from mmconv.core.run_stats import ModelStats
-from mmconv.core.types import Failure, Message, Reply, Sampling
+from mmconv.core.types import Failure, Reply, Sampling
 from mmconv.engine import Model, RoleModel
 from mmconv.engine import limiter as slots
 from mmconv.engine.limiter import Stopped
-from tests.messages import message
+from tests.messages import Messages, message
 
 
 class Held:
@@ -31,9 +31,7 @@ class Held:
         self.opened += 1
         return self
 
-    async def generate(
-        self, messages: Sequence[Message], sampling: Sampling, *, affinity: str
-    ) -> Reply:
+    async def generate(self, messages: Messages, sampling: Sampling, *, affinity: str) -> Reply:
         future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         self.waiting[affinity] = future
         self.asked.set()

@@ -1,7 +1,7 @@
 """Equal calls of several runners at one store: one request, whoever waits for it or leaves."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +9,11 @@ import pytest
 
 from mmconv.core.errors import Refused
 from mmconv.core.plans import Finished, Plan
-from mmconv.core.types import Failure, Message, Outcome, Reply, Sampling
+from mmconv.core.types import Failure, Outcome, Reply, Sampling
 from mmconv.engine import Runner
 from mmconv.store import Store
 from mmconv.store import store as store_module
+from tests.messages import Messages
 from tests.mmconv.engine.test_driver import Scripted, call, chain_of_two, model_for, shout
 from tests.mmconv.engine.test_role import turns
 from tests.mmconv.service.run_settings import until
@@ -29,9 +30,7 @@ class Held(Scripted):
         self.requests = 0
         self.going = asyncio.Event()
 
-    async def generate(
-        self, messages: Sequence[Message], sampling: Sampling, *, affinity: str
-    ) -> Reply:
+    async def generate(self, messages: Messages, sampling: Sampling, *, affinity: str) -> Reply:
         self.requests += 1
         self.begun.put_nowait(affinity)
         await self.going.wait()

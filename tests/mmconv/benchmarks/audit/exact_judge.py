@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 from images.drawn import Turn, draw_sample
 from mmconv.benchmarks.scenes.benchmark import ScenesOptions, list_scenes
 from mmconv.core.config import ModelSpec
 from mmconv.core.keys import hash_json
 from mmconv.core.protocols import ImageSource
-from mmconv.core.types import Message, Reply, Sampling
+from mmconv.core.types import Reply, Sampling
 from model_zoo.simulated.common import Offline
+from tests.messages import Messages
 
 MARKED = re.compile(r"⟦(instruction|truth|answer)⟧\n(.*?)\n⟦end of \1⟧", re.DOTALL)
 CONTENT = {"facts", "answer"}
@@ -36,9 +36,7 @@ class ExactJudge(Offline):
             for turn in draw_sample(**fields).turns:
                 self.turns.setdefault((turn.instruction, turn.truth), turn)
 
-    async def generate(
-        self, messages: Sequence[Message], sampling: Sampling, *, affinity: str
-    ) -> Reply:
+    async def generate(self, messages: Messages, sampling: Sampling, *, affinity: str) -> Reply:
         texts = dict(MARKED.findall(messages[-1].text))
         turn = self.turns[texts["instruction"], texts["truth"]]
         failed = {*turn.check(texts["answer"]).missed}

@@ -14,9 +14,10 @@ from functools import partial
 from mmconv.core.config import ModelSpec
 from mmconv.core.keys import hash_json
 from mmconv.core.protocols import ImageSource
-from mmconv.core.types import Message, Reply, Sampling
+from mmconv.core.types import Reply, Sampling
 from model_zoo.simulated.common import Offline
 from tests.drawn_data import true_answers
+from tests.messages import Messages
 
 MARKED = re.compile(
     r"⟦(image description|(?:instruction|answer) [AB]?[123])[^⟧]*⟧\n(.*?)\n⟦end of \1⟧", re.DOTALL
@@ -43,9 +44,7 @@ class PlantedJudge(Offline):
     errors: Mapping[str, float]
     max_concurrency: int = 64
 
-    async def generate(
-        self, messages: Sequence[Message], sampling: Sampling, *, affinity: str
-    ) -> Reply:
+    async def generate(self, messages: Messages, sampling: Sampling, *, affinity: str) -> Reply:
         prompt = messages[-1].text
         texts = dict(MARKED.findall(prompt))
         instructions = (texts[f"instruction {n}"] for n in (1, 2, 3))

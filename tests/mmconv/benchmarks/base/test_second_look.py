@@ -10,10 +10,11 @@ import orjson
 
 from mmconv.core.config import ModelSpec, RunSpec
 from mmconv.core.protocols import ImageSource
-from mmconv.core.types import Cell, Message, Reply, Sampling, Table
+from mmconv.core.types import Cell, Reply, Sampling, Table
 from mmconv.report.comparison.differences import compare
 from mmconv.report.comparison.leaderboard import make_leaderboard
 from mmconv.run_folder.saved_run import read_tables
+from tests.messages import Messages
 from tests.mmconv.processes import typed
 from tests.mmconv.report.runs import evaluate
 from tests.pictures import picture
@@ -37,9 +38,7 @@ class Candidate:
     mistaken: int
     max_concurrency: int = 4
 
-    async def generate(
-        self, messages: Sequence[Message], sampling: Sampling, *, affinity: str
-    ) -> Reply:
+    async def generate(self, messages: Messages, sampling: Sampling, *, affinity: str) -> Reply:
         number = int(messages[-1].text.rpartition(" ")[2])
         if len(messages) == 1:
             return Reply(text="A hat." if number % self.mistaken == 0 else f"Cup {number}.")

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from judges import PromptSet
@@ -14,6 +13,7 @@ from mmconv.core.errors import Refused
 from mmconv.core.keys import content_key
 from mmconv.core.protocols import ImageSource
 from mmconv.core.types import Message, Reply, Sampling, Text
+from tests.messages import Messages
 
 WORDS = ("rain", "bread", "train", "music", "friend", "garden", "letter", "summer", "coffee", "map")
 ROOM = 60
@@ -35,9 +35,7 @@ class Speaker:
     name: str
     max_concurrency: int = 16
 
-    async def generate(
-        self, messages: Sequence[Message], sampling: Sampling, *, affinity: str
-    ) -> Reply:
+    async def generate(self, messages: Messages, sampling: Sampling, *, affinity: str) -> Reply:
         if self.name == "forgetful":
             begun = messages[0].parts[0]
             if not (isinstance(begun, Text) and begun.text.startswith(PROMPT)):
