@@ -26,9 +26,7 @@ async def test_the_keyboard_keeps_its_place(run: Path, opened: Opener) -> None:
     await expect(page.locator("#detail")).to_be_focused()
 
 
-async def test_arrows_move_a_table_that_scrolls_and_not_the_samples(
-    run: Path, opened: Opener
-) -> None:
+async def test_arrows_move_a_scrolling_table_and_not_the_samples(run: Path, opened: Opener) -> None:
     page = await opened(run, "#details", width=PHONE)
     scrolled = page.locator("#cost .scroll").first
     await scrolled.focus()

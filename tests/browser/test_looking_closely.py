@@ -24,9 +24,7 @@ async def width(page: Page) -> Any:
     return await page.locator("#enlarged img").evaluate(WIDTH)
 
 
-async def test_a_picture_is_enlarged_by_keyboard_and_closed_again(
-    run: Path, opened: Opener
-) -> None:
+async def test_a_picture_is_enlarged_and_closed_by_keyboard(run: Path, opened: Opener) -> None:
     page = await opened(run, "#samples")
     picture = page.get_by_role("button", name="The picture of sample 1")
     await picture.focus()

@@ -135,9 +135,7 @@ async def test_two_raters_by_keyboard_and_a_server_that_is_killed(
     assert len(both) == SAMPLES // 5 * TURNS
 
 
-async def test_drafts_are_edited_accepted_and_rejected_by_keyboard(
-    desk: Desk, opened: Opener
-) -> None:
+async def test_drafts_are_edited_and_judged_by_keyboard(desk: Desk, opened: Opener) -> None:
     page = await opened(desk.review("Ann").url + "/?rater=Ann")
     title, progress = page.locator("#draft-title"), page.locator("#progress")
     await expect(title).to_have_text("Record 1")
@@ -160,9 +158,7 @@ async def test_drafts_are_edited_accepted_and_rejected_by_keyboard(
     assert lines(desk.drafts)[1][CAPTION].endswith(" Again.")
 
 
-async def test_a_draft_that_another_program_changed_is_loaded_again(
-    desk: Desk, opened: Opener
-) -> None:
+async def test_a_draft_changed_by_another_program_is_reloaded(desk: Desk, opened: Opener) -> None:
     page = await opened(desk.review("Ann").url + "/?rater=Ann", expected="status of 409")
     await page.locator("#filter").select_option("")
     await expect(page.locator("#draft textarea").first).to_be_visible()
@@ -179,9 +175,7 @@ async def test_a_draft_that_another_program_changed_is_loaded_again(
     assert (saved["note"], saved["status"]) == ("x", "verified")
 
 
-async def test_an_answer_with_markup_is_shown_as_text(
-    desk: Desk, opened: Opener, tmp_path: Path
-) -> None:
+async def test_answers_with_markup_are_text(desk: Desk, opened: Opener, tmp_path: Path) -> None:
     run = await hostile_run(tmp_path)
     server = desk.servers.page("label", run, "--out", tmp_path / "labels.csv")
     page = await opened(f"{server.url}/?rater=<img src=x onerror=alert(1)>")

@@ -37,9 +37,7 @@ def scores(path: Path, condition: str, turn: int) -> dict[str, float]:
     }
 
 
-async def test_a_sample_shows_its_picture_and_three_conversations(
-    run: Path, opened: Opener
-) -> None:
+async def test_a_sample_shows_its_picture_and_conversations(run: Path, opened: Opener) -> None:
     page = await opened(run, "#samples")
     await expect_list(page, [str(number) for number in range(1, 41)])
     await expect_sample(page, "1")
@@ -73,9 +71,7 @@ async def test_keys_go_from_sample_to_sample(run: Path, opened: Opener) -> None:
         assert page.url.endswith(f"#sample={name}")
 
 
-async def test_an_address_opens_a_sample_and_a_link_in_the_list_another(
-    run: Path, opened: Opener
-) -> None:
+async def test_an_address_opens_a_sample_and_a_link_another(run: Path, opened: Opener) -> None:
     page = await opened(run, "#sample=34")
     await expect_sample(page, "34")
     await expect(page.locator("#list a[aria-current]")).to_be_in_viewport()
@@ -239,9 +235,7 @@ async def test_samples_beside_the_page_are_loaded_from_there(apart: Path, opened
     await expect(page.locator("#detail mark").first).to_be_visible()
 
 
-async def test_what_a_search_could_not_read_is_told(
-    apart: Path, opened: Opener, tmp_path: Path
-) -> None:
+async def test_what_a_search_missed_is_shown(apart: Path, opened: Opener, tmp_path: Path) -> None:
     alone = Path(shutil.copy(apart, tmp_path))
     page = await opened(alone, "#samples", expected="ERR_FILE_NOT_FOUND")
     await page.fill("#query", "picture")
@@ -311,9 +305,7 @@ async def test_everything_has_a_name_for_those_who_hear_the_page(run: Path, open
     assert all(after <= before + 1 for before, after in pairwise(levels))
 
 
-async def test_titles_of_grouped_columns_are_the_headings_of_their_groups(
-    run: Path, opened: Opener
-) -> None:
+async def test_titles_of_grouped_columns_are_headings_of_groups(run: Path, opened: Opener) -> None:
     page = await opened(run)
     scopes = await page.locator("tr.groups th").evaluate_all("all => all.map(each => each.scope)")
     assert scopes
@@ -330,9 +322,7 @@ async def test_no_two_regions_of_a_page_have_one_name(compared: Path, opened: Op
     assert len({*names}) == len(names) > 1
 
 
-async def test_a_page_opens_with_pictures_findings_and_a_compact_table(
-    run: Path, opened: Opener
-) -> None:
+async def test_a_page_opens_with_pictures_findings_and_a_table(run: Path, opened: Opener) -> None:
     page = await opened(run)
     tops = []
     for name in ("#headline figure", ".findings li", "#headline table"):
@@ -349,9 +339,7 @@ async def test_a_page_opens_with_pictures_findings_and_a_compact_table(
         assert height <= 4000, tab
 
 
-async def test_one_tab_is_shown_and_an_address_opens_what_it_names(
-    run: Path, opened: Opener
-) -> None:
+async def test_one_tab_is_shown_and_an_address_opens_its_place(run: Path, opened: Opener) -> None:
     page = await opened(run)
     await expect(page.locator("#samples")).to_be_hidden()
     await expect(page.locator("#losses")).to_be_hidden()
@@ -367,9 +355,7 @@ async def test_one_tab_is_shown_and_an_address_opens_what_it_names(
     await expect(page.locator("details#table-deltas table")).to_be_visible()
 
 
-async def test_without_scripts_everything_but_the_samples_is_shown(
-    run: Path, browser: Browser
-) -> None:
+async def test_without_scripts_all_but_the_samples_is_shown(run: Path, browser: Browser) -> None:
     context = await browser.new_context(java_script_enabled=False)
     page = await context.new_page()
     await page.goto(run.as_uri())

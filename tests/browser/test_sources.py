@@ -37,9 +37,7 @@ SHOW = """async () => {
 """Shows four samples of two turns, each with a picture of its own; one is there at first."""
 
 
-async def test_an_address_of_a_sample_that_is_not_there_yet_loads_it(
-    run: Path, opened: Opener
-) -> None:
+async def test_an_address_of_a_sample_not_there_yet_loads_it(run: Path, opened: Opener) -> None:
     page = await opened(run, "#samples")
     await page.evaluate(SHOW)
     await expect(page.locator("#count")).to_have_text("1 or more samples")
@@ -90,9 +88,7 @@ async def test_scores_of_one_metric_that_are_told_apart_are_chosen_one_by_one(
     await expect_list(page, ["1", "2"])
 
 
-async def test_values_that_are_numbers_stand_in_the_order_of_numbers(
-    run: Path, opened: Opener
-) -> None:
+async def test_values_that_are_numbers_are_sorted_as_numbers(run: Path, opened: Opener) -> None:
     page = await opened(run, "#samples")
     await page.evaluate(SHOW_SCORES)
     lengths = page.locator("select[name=length] option")

@@ -76,9 +76,7 @@ async def test_runs_are_chosen_and_ranked_by_any_column(viewed: Viewed, opened: 
     await expect(page.locator("#findings table").first).to_be_visible()
 
 
-async def test_a_sample_of_runs_that_are_not_finished_has_an_address(
-    viewed: Viewed, opened: Opener
-) -> None:
+async def test_a_sample_of_unfinished_runs_has_an_address(viewed: Viewed, opened: Opener) -> None:
     page = await opened(f"{viewed.url}/?q=ed", expected="status of 409")
     for name in ("blurred", "stopped"):
         await page.locator("tr.run", has_text=name).get_by_role("checkbox").check()

@@ -256,9 +256,7 @@ async def test_options_and_conditions_reach_the_run(url: str, opened: Opener) ->
     await expect(page.locator(".badge")).to_have_text("done")
 
 
-async def test_a_run_tells_its_folder_and_why_it_failed_line_by_line(
-    url: str, opened: Opener
-) -> None:
+async def test_a_run_shows_its_folder_and_its_failure_by_line(url: str, opened: Opener) -> None:
     run = run_of(url, "careful")
     async with httpx2.AsyncClient() as client:
         info = (await client.get(f"{url}/v1/runs/{run}")).json()
@@ -279,9 +277,7 @@ async def test_a_sample_s_references_are_called_so(url: str, opened: Opener) -> 
     await expect(names.nth(1)).to_have_text("reference: perception")
 
 
-async def test_a_token_is_asked_for_once_and_kept_in_the_tab(
-    tmp_path: Path, opened: Opener
-) -> None:
+async def test_a_token_is_asked_once_and_kept_in_the_tab(tmp_path: Path, opened: Opener) -> None:
     servers = Servers(tmp_path)
     try:
         server = serve_scenes(servers, tmp_path, tokens=[token_entry("read", "chat", "run")])
@@ -316,9 +312,7 @@ PAGES = ("", "new", "compare", "try", "runs/{run}#samples", "compare?runs={run},
 
 
 @pytest.mark.parametrize("path", PAGES)
-async def test_every_page_fits_a_phone_and_names_its_fields(
-    url: str, opened: Opener, path: str
-) -> None:
+async def test_pages_fit_a_phone_and_name_their_fields(url: str, opened: Opener, path: str) -> None:
     run, other = run_of(url, "careful"), run_of(url, "blurred")
     page = await opened(f"{url}/{path.format(run=run, other=other)}", width=PHONE)
     if "{run}" in path:

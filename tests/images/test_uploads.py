@@ -45,9 +45,7 @@ def test_the_same_image_twice_is_one_and_counts_once_for_each_owner(uploads: Upl
     assert uploads.owns(None, hash_bytes(OTHER))
 
 
-def test_a_held_image_goes_when_the_last_who_holds_it_lets_go(
-    tmp_path: Path, uploads: Uploads
-) -> None:
+def test_a_held_image_goes_when_its_last_holder_lets_go(tmp_path: Path, uploads: Uploads) -> None:
     sha256 = uploads.hold(PNG, "x.png").sha256
     uploads.hold(PNG, "x.png")
     uploads.release(sha256)

@@ -262,9 +262,7 @@ class TestSlotsLeftOut:
     def test_a_line_of_a_message_leaves_out_nothing(self) -> None:
         assert parsed("# user\nleaves out: caption\n{{answer}}\n").slots == {"answer"}
 
-    def test_a_replacement_may_leave_out_what_it_names_and_nothing_else(
-        self, tmp_path: Path
-    ) -> None:
+    def test_a_replacement_may_leave_out_only_what_it_names(self, tmp_path: Path) -> None:
         file = tmp_path / "direct_extract.md"
         file.write_text("leaves out: judgement\n# user\nSay 5.\n")
         filled = PromptSet("convbench", tmp_path)["direct_extract"].fill({"judgement": "A."})

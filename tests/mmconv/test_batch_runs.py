@@ -115,7 +115,7 @@ def judge_of(out: Path) -> dict[str, Any]:
     return counts
 
 
-def test_killed_ten_times_it_pays_nothing_twice_and_ends_with_the_same_scores(
+def test_killed_ten_times_it_pays_nothing_twice_and_scores_the_same(
     tmp_path: Path,
 ) -> None:
     moments, met = random.Random(0), 0

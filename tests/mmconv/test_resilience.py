@@ -62,9 +62,7 @@ def test_killed_ten_times_and_resumed_equals_uninterrupted(
     assert sum(answered.values()) - len(answered) <= sum(answered_before.values()) - kept
 
 
-def test_a_fifth_of_all_requests_may_fail(
-    tmp_path: Path, expected: list[dict[str, object]]
-) -> None:
+def test_a_fifth_of_requests_may_fail(tmp_path: Path, expected: list[dict[str, object]]) -> None:
     """429 with Retry-After, 500, dropped connections, hangs and malformed JSON, retried."""
     behaviour = Behaviour(failure_rate=0.2, seed=3, hang=1.5, retry_after=0.01)
     with mock_server(behaviour) as url:

@@ -130,9 +130,7 @@ def test_the_commit_of_what_was_downloaded_is_known(snapshot: Path) -> None:
     assert commit_at_hand(str(whole)) is None
 
 
-def test_a_hub_that_does_not_answer_is_named_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_silent_hub_is_named_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("huggingface_hub")
     hub = unused_url().removesuffix("/v1")
     monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", hub)

@@ -146,9 +146,7 @@ def test_weights_that_cannot_be_read_are_named(tmp_path: Path, old: bool) -> Non
 
 
 @pytest.mark.parametrize("trusts", [False, True])
-def test_weights_of_other_shapes_than_the_configuration_are_refused(
-    tmp_path: Path, trusts: bool
-) -> None:
+def test_weights_that_misfit_the_configuration_are_refused(tmp_path: Path, trusts: bool) -> None:
     shutil.copytree(checkpoint("llama"), tmp_path / "misfit")
     file = tmp_path / "misfit" / "config.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | {"intermediate_size": 96}))

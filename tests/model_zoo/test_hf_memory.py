@@ -61,7 +61,7 @@ async def test_out_of_memory_halves_the_batch_and_frees_it(
     assert f"at most {2 * each} tokens from now on" in caplog.messages[-1]
 
 
-async def test_short_prompts_share_batches_after_long_ones_could_not(
+async def test_short_prompts_share_batches_after_long_ones(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     long, short = user("What is it? " * 40), user("What?")
@@ -159,7 +159,7 @@ def test_a_checkpoint_goes_to_one_gpu_unless_it_is_to_be_spread(
     assert len(named) == isinstance(device_map, dict)
 
 
-def test_a_checkpoint_larger_than_each_gpu_is_not_spread_silently(
+def test_a_checkpoint_larger_than_each_gpu_is_announced(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     mock_gpus(monkeypatch, [1000, 2000])

@@ -135,7 +135,7 @@ async def test_too_long_a_prompt_is_refused_and_never_cut() -> None:
     assert refusal.value.kind == "context"
 
 
-async def test_what_a_processor_has_no_memory_for_is_refused(
+async def test_what_exceeds_a_processors_memory_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def fails(*_: Any, **__: Any) -> Any:

@@ -105,9 +105,7 @@ async def said_ids(model: HfBackend, count: int) -> list[int]:
 
 
 @pytest.mark.parametrize("special", [False, True])
-async def test_tags_of_thought_are_found_if_they_are_special_tokens(
-    copy: Path, special: bool
-) -> None:
+async def test_tags_of_thought_are_found_as_special_tokens(copy: Path, special: bool) -> None:
     async with opened(copy) as model:
         ids = await said_ids(model, 12)
     rename(copy, {ids[0]: "<think>", next(i for i in ids[4:] if i != ids[0]): "</think>"}, special)

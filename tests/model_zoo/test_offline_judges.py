@@ -84,9 +84,7 @@ def test_a_filled_prompt_is_read_back(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in DIRECT if name != "direct_turn_3"])
 @pytest.mark.parametrize("spec", [CHRF, BLEU], ids=["chrf", "bleu"])
-async def test_the_reference_is_worth_ten_and_nothing_is_worth_one(
-    spec: ModelSpec, name: str
-) -> None:
+async def test_the_reference_is_worth_ten_and_nothing_one(spec: ModelSpec, name: str) -> None:
     assert await rated(spec, name, TRUE) == 10
     assert await rated(spec, name, dict.fromkeys("123", "")) == 1
 

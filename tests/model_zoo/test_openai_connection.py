@@ -91,7 +91,7 @@ async def test_no_proxy_is_asked_for_this_machine(monkeypatch: pytest.MonkeyPatc
             assert await probe(own) == ("mock",)
 
 
-async def test_the_password_of_a_proxy_is_sent_and_never_told(
+async def test_a_proxys_password_is_sent_and_never_shown(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async with running_proxy() as proxy:
@@ -107,9 +107,7 @@ async def test_the_password_of_a_proxy_is_sent_and_never_told(
 @pytest.mark.parametrize(
     "message", ["socks5://me:hush@host:1080", "http://me:hush@host:port", "//"]
 )
-async def test_a_proxy_that_speaks_no_http_is_told(
-    message: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_proxy_without_http_is_named(message: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTPS_PROXY", message)
     with pytest.raises(ConfigError, match="HTTPS_PROXY: expected the address of") as raised:
         await ask("https://far.invalid/v1")

@@ -149,9 +149,7 @@ def test_a_reply_is_read(data: bytes, expected: tuple[str, str | None, Finish]) 
         ({}, (None, None)),
     ],
 )
-def test_tokens_are_counted_where_told(
-    usage: dict[str, Any], tokens: tuple[int | None, int | None]
-) -> None:
+def test_tokens_are_counted(usage: dict[str, Any], tokens: tuple[int | None, int | None]) -> None:
     reply = read_reply(completion({"content": "a"}, **usage), ENDPOINT, seconds=1.5)
     assert (reply.input_tokens, reply.output_tokens) == tokens
     assert reply.seconds == 1.5
@@ -311,9 +309,7 @@ ANSWERED: dict[str, tuple[dict[str, Any], str | None]] = {
 
 
 @pytest.mark.parametrize(("answer", "name"), ANSWERED.values(), ids=ANSWERED)
-def test_who_answered_is_kept_as_the_server_tells_it(
-    answer: dict[str, Any], name: str | None
-) -> None:
+def test_who_answered_is_kept_as_the_server_says(answer: dict[str, Any], name: str | None) -> None:
     body = completion({"content": "Red."}, **answer)
     first, second = (read_reply(body, ENDPOINT, seconds=1.5).answered_by for _ in range(2))
     assert first == name
@@ -376,9 +372,7 @@ TWICE: dict[str, tuple[list[dict[str, Any]], str]] = {
 
 
 @pytest.mark.parametrize(("replies", "text"), TWICE.values(), ids=TWICE)
-async def test_what_says_nothing_is_asked_once_more(
-    replies: list[dict[str, Any]], text: str
-) -> None:
+async def test_an_empty_reply_is_asked_once_more(replies: list[dict[str, Any]], text: str) -> None:
     async with opened(speaking(*replies)) as (backend, server):
         reply = await backend.generate(asked("Hm?"), ONCE, affinity="a")
     assert reply.text == text

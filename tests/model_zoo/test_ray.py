@@ -313,9 +313,7 @@ async def test_a_model_that_cannot_be_opened_raises_its_own_error(nodes: Nodes) 
 
 
 @in_module
-async def test_a_replica_that_finds_no_place_ends_the_wait(
-    nodes: Nodes, backend: RayBackend
-) -> None:
+async def test_a_replica_without_a_place_ends_the_wait(nodes: Nodes, backend: RayBackend) -> None:
     """The GPUs are taken: one replica more waits for `wait_for_server`, `auto` not at all."""
     with pytest.raises(ConfigError, match=r"no node of Ray's cluster took a replica within 0.5 s"):
         await open_model(replicas=1, gpus=1, wait_for_server=0.5)
@@ -371,9 +369,7 @@ def show_shared() -> None:
 
 
 @in_module
-async def test_each_server_of_vllm_has_gpus_of_its_own(
-    nodes: Nodes, python: str, tmp_path: Path
-) -> None:
+async def test_each_vllm_server_has_its_own_gpus(nodes: Nodes, python: str, tmp_path: Path) -> None:
     options = {"python": python, "log_folder": str(tmp_path), "tensor_parallel_size": GPUS}
     spec = ModelSpec(provider="vllm", model="org/name", options={**options, "replicas": 2})
     async with aclosing(await provider_of(spec).open_backend(spec, IMAGES)) as backend:
@@ -388,9 +384,7 @@ async def test_each_server_of_vllm_has_gpus_of_its_own(
 
 
 @pytest.mark.parametrize("held", [on_replicas(4)], indirect=True)
-def test_four_actors_on_three_nodes_make_the_same_run(
-    nodes: Nodes, expected: Ended, held: Held
-) -> None:
+def test_four_actors_on_three_nodes_make_one_run(nodes: Nodes, expected: Ended, held: Held) -> None:
     held.wait_for(lambda: len(held.replicas()) == 4)
     assert len(set(held.replicas().values())) == 3
     hold(held.url, None)

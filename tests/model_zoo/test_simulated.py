@@ -211,9 +211,7 @@ async def test_ratings_and_wins_are_drawn_as_told() -> None:
         (filled("direct_extract", {}), "does not end with a request"),
     ],
 )
-async def test_what_is_not_for_this_judge_is_refused(
-    messages: Sequence[Message], problem: str
-) -> None:
+async def test_what_is_not_for_it_is_refused(messages: Sequence[Message], problem: str) -> None:
     with pytest.raises(Refused, match=problem):
         await judge(messages)
 

@@ -39,7 +39,7 @@ def test_equal_seeds_draw_equal_pixels_and_others_do_not(family: str) -> None:
 
 
 @pytest.mark.parametrize("family", list(FAMILIES))
-def test_images_have_at_most_1024_pixels_a_side_and_more_facts_at_higher_levels(
+def test_images_have_at_most_1024_pixels_a_side_and_more_facts_by_level(
     family: str,
 ) -> None:
     drawings = [draw(family, level, Random(level)) for level in (1, 10)]

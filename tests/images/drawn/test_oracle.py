@@ -90,9 +90,7 @@ def test_an_oracle_is_right_in_every_phrasing(family: str, language: Language) -
 
 
 @pytest.mark.parametrize(("family", "language"), list(product(FAMILIES, LANGUAGES)))
-def test_the_creation_turn_needs_only_the_dialogue_before_it(
-    family: str, language: Language
-) -> None:
+def test_creation_needs_only_the_dialogue_before_it(family: str, language: Language) -> None:
     """The note is written from the text of the turns, without the image or the truth."""
     for level, number in product(LEVELS, range(FEW)):
         sample = draw_sample(family, level, 0, number, language)

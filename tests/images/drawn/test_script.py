@@ -198,9 +198,7 @@ def test_an_answer_without_facts_is_unread() -> None:
 
 
 @given(number=st.integers(0, 10_000), place=st.integers(0, 1000), other=st.integers(1, 6))
-def test_an_answer_with_one_fact_changed_is_never_right(
-    number: int, place: int, other: int
-) -> None:
+def test_an_answer_with_one_wrong_fact_is_never_right(number: int, place: int, other: int) -> None:
     for line in draw(number)[1].turns:
         words = [
             (match, kind)

@@ -257,9 +257,7 @@ def test_no_extracted_rating(text: str) -> None:
         (extracted_rating, "It says 8.\nFinal Answer: 8", "It says 8."),
     ],
 )
-def test_the_rationale_is_what_stands_before_the_verdict(
-    parser: Parser, text: str, rationale: str
-) -> None:
+def test_the_rationale_is_before_the_verdict(parser: Parser, text: str, rationale: str) -> None:
     assert parser(text).rationale == rationale
 
 

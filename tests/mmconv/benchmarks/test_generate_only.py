@@ -35,9 +35,7 @@ def built(
 
 
 @pytest.mark.parametrize("benchmark", BENCHMARKS)
-def test_prompts_of_ones_own_are_checked_where_none_is_asked(
-    tmp_path: Path, benchmark: str
-) -> None:
+def test_a_users_prompts_are_checked_where_none_is_asked(tmp_path: Path, benchmark: str) -> None:
     with pytest.raises(PromptError, match="no such folder of prompts"):
         built(benchmark, tmp_path, tmp_path / "gone")
     own = tmp_path / "own"

@@ -163,7 +163,7 @@ def test_a_model_that_takes_no_images_refuses_them_before_it_is_opened(tmp_path:
     assert [type(part) for part in messages[-1].parts] == [Text]
 
 
-def test_a_key_that_is_not_set_is_told_before_anything_is_typed(
+def test_a_missing_key_is_named_before_anything_is_typed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)

@@ -131,9 +131,7 @@ def test_a_file_that_is_missing_is_named(tmp_path: Path, patterns: list[str], mi
         ("tokenizer.json", "version https://git-lfs.github.com/spec/v1", "only Git's pointer"),
     ],
 )
-def test_a_file_that_is_damaged_is_named(
-    tmp_path: Path, file: str, text: str, problem: str
-) -> None:
+def test_a_damaged_file_is_named(tmp_path: Path, file: str, text: str, problem: str) -> None:
     candidate = local(tmp_path / "own")
     (tmp_path / "own" / file).write_text(text)
     error = str(check(tmp_path, candidate, "fake/judge").exception)

@@ -130,9 +130,7 @@ def test_what_differs_besides_the_candidates_is_told_first(
     assert result.stderr.startswith(warning)
 
 
-async def test_what_is_amiss_with_a_run_is_told_before_the_tables(
-    runs: list[Path], tmp_path: Path
-) -> None:
+async def test_a_runs_warnings_come_before_the_tables(runs: list[Path], tmp_path: Path) -> None:
     judge = ModelSpec(provider="fake", model="unreadable", name="b")
     bad = await make_run("convbench", tmp_path, BETA, judge, limit=6)
     arguments = (runs[0], bad, "--allow-mismatch", "judge")
@@ -149,7 +147,7 @@ async def test_what_is_amiss_with_a_run_is_told_before_the_tables(
     assert "WARNING" not in typed(*runs).output
 
 
-async def test_a_history_that_both_runs_have_is_compared_whatever_else_one_has(
+async def test_a_history_of_both_runs_is_compared_whatever_else_one_has(
     tmp_path: Path,
 ) -> None:
     """The golden one was named in the run of both only, so that nothing was compared."""

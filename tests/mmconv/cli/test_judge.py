@@ -25,9 +25,7 @@ def options(tmp_path: Path) -> list[str]:
     return ["convbench", *files, "--grading", "direct"]
 
 
-def test_a_judge_is_audited_and_its_folder_is_that_of_a_run(
-    options: list[str], tmp_path: Path
-) -> None:
+def test_a_judge_is_audited_into_the_folder_of_a_run(options: list[str], tmp_path: Path) -> None:
     file = tmp_path / "exact.yaml"
     file.write_text(f"provider: {planted_judge.__name__}\nmodel: planted\n")
     printed = judge(*options, "--judge", str(file), "--controls", "right,wrong")

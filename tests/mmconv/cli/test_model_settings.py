@@ -27,7 +27,7 @@ def folders(here: Path) -> list[Path]:
     return sorted((here / "runs").glob("convbench-*"))
 
 
-def test_a_run_goes_on_in_its_folder_whatever_its_models_are_told_to_do_meanwhile(
+def test_a_run_resumes_in_its_folder_whatever_its_models_are_set_to(
     here: Path,
 ) -> None:
     assert run().exit_code == 0

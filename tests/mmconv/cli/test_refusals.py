@@ -81,9 +81,7 @@ class TestOfflineJudges:
 
     @WAYS
     @pytest.mark.parametrize("benchmark", ["mtbench101", "fbbench"])
-    def test_another_benchmark_refuses_it(
-        self, here: Path, way: tuple[str, ...], benchmark: str
-    ) -> None:
+    def test_others_refuse_it(self, here: Path, way: tuple[str, ...], benchmark: str) -> None:
         data = RECORDS[benchmark](here)["data"]
         roles = ("--candidate", "fake/echo", "--judge", OVERLAP)
         message = refused(*way, benchmark, "--data", data, *roles)
@@ -140,9 +138,7 @@ class TestStore:
             ("annotate", *DATA, "--annotator", "fake/echo", "--out", "drafts.jsonl"),
         ],
     )
-    def test_no_folder_is_made_for_it(
-        self, here: Path, command: tuple[str, ...], store: str
-    ) -> None:
+    def test_no_folder_is_created(self, here: Path, command: tuple[str, ...], store: str) -> None:
         message = refused(*command, "--store", store)
         assert message == f"--store {store}: folder deep/down does not exist; create it first"
         assert not (here / "deep").exists()

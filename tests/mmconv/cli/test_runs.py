@@ -74,9 +74,7 @@ def test_a_run_starts_without_what_only_its_end_needs() -> None:
     assert found == "[]\n"
 
 
-def test_a_finished_run_is_shown_and_scored_again_from_another_folder(
-    here: Path, tmp_path: Path
-) -> None:
+def test_a_finished_run_is_shown_and_scored_from_elsewhere(here: Path, tmp_path: Path) -> None:
     run("--conditions", "free,perception")
     folder = run_folder(here)
     before = {name: (folder / name).read_bytes() for name in ("scores.jsonl", "summary.json")}

@@ -57,9 +57,7 @@ def test_a_link_stays_one(tmp_path: Path) -> None:
         assert (link.readlink(), path.read_text(encoding="utf-8")) == (path, text)
 
 
-def test_a_file_is_on_disk_before_it_takes_its_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_is_on_disk_before_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "file"
     seen: list[tuple[bytes, bool]] = []
 

@@ -52,9 +52,7 @@ def test_a_bad_override_is_told(item: str, message: str) -> None:
         ("models={1: {attempts: 1}}", "1 has no provider and no model"),
     ],
 )
-def test_a_role_that_only_an_override_names_is_told_with_those_there_are(
-    item: str, message: str
-) -> None:
+def test_a_role_that_only_an_override_names_is_listed_with_others(item: str, message: str) -> None:
     with pytest.raises(ConfigError, match=rf"\n  models: {message}"):
         validate(RunSpec, override(RUN, [item]), "run.yaml")
 
@@ -209,7 +207,7 @@ def test_a_key_may_stand_in_several_mappings_and_override_what_is_merged(tmp_pat
     assert read_document(file) == {"one": {"a": 1, "b": 2}, "two": {"a": 3, "b": 2}}
 
 
-def test_a_secret_is_read_by_its_variable_and_missed_by_name(
+def test_a_secret_is_read_by_variable_and_missed_by_name(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("MMCONV_TEST_KEY", "s3cret")
@@ -228,9 +226,7 @@ def test_a_secret_is_read_by_its_variable_and_missed_by_name(
         (ModelSpec(provider="openai", model="x", name="mine"), "mine"),
     ],
 )
-def test_a_model_is_labelled_by_its_name_or_the_end_of_its_path(
-    spec: ModelSpec, label: str
-) -> None:
+def test_a_model_is_labelled_by_name_or_the_end_of_its_path(spec: ModelSpec, label: str) -> None:
     assert spec.label == label
 
 

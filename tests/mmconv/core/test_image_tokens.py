@@ -31,9 +31,7 @@ from mmconv.core.config import ImageTokens, load_model
         ("llava-1.5-7b", (4000, 3000), 576),
     ],
 )
-def test_models_count_by_what_their_files_say(
-    model: str, size: tuple[int, int], tokens: int
-) -> None:
+def test_models_count_as_their_files_say(model: str, size: tuple[int, int], tokens: int) -> None:
     rule = load_model(model).about.image_tokens
     assert rule is not None
     assert rule.count(*size) == tokens

@@ -94,9 +94,7 @@ async def test_every_table_tells_how_many_samples_there_are(tmp_path: Path) -> N
     assert not any("trials" in note for table in once.tables for note in table.notes)
 
 
-async def test_trials_that_are_all_alike_are_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_trials_all_alike_are_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As far as there are answers: the echo draws nothing, whether it fails now and then or not."""
     chosen = spec(tmp_path / "data.jsonl", [*"abcdefgh"], 2)
     alike = await evaluate(chosen, tmp_path / "runs")

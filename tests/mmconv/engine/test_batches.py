@@ -160,9 +160,7 @@ async def test_a_run_killed_at_any_moment_pays_nothing_twice(
 
 
 @each_provider
-async def test_a_broken_connection_after_sending_pays_nothing_twice(
-    provider: str, store: Store
-) -> None:
+async def test_a_connection_broken_after_sending_pays_once(provider: str, store: Store) -> None:
     server = BatchServer(drop_answer=True)
     async with server.running() as url, batched(server, provider, url, store) as backend:
         assert await ask_all(backend, TEXTS) == ANSWERS
@@ -258,9 +256,7 @@ async def test_a_refused_batch_fails_its_calls_and_a_busy_server_is_waited_for(
 
 
 @each_provider
-async def test_a_refused_batch_leaves_calls_of_earlier_batches_alone(
-    provider: str, store: Store
-) -> None:
+async def test_a_refused_batch_leaves_earlier_batches_alone(provider: str, store: Store) -> None:
     server = BatchServer()
     async with server.running() as url:
         async with batched(server, provider, url, store) as backend:
@@ -296,9 +292,7 @@ async def test_a_batch_that_fails_its_check_names_the_reason(store: Store) -> No
 
 
 @each_provider
-async def test_a_batch_that_the_provider_has_deleted_is_sent_again(
-    provider: str, store: Store
-) -> None:
+async def test_a_batch_deleted_by_the_provider_is_sent_again(provider: str, store: Store) -> None:
     server = BatchServer()
     async with server.running() as url:
         async with batched(server, provider, url, store) as backend:
@@ -309,7 +303,7 @@ async def test_a_batch_that_the_provider_has_deleted_is_sent_again(
     assert server.paid == {"one": 2}
 
 
-async def test_progress_says_what_it_waits_for_and_a_stopped_run_does_not_wait(
+async def test_progress_names_what_it_waits_for_and_a_stopped_run_ends(
     store: Store,
 ) -> None:
     server, stats, looked = BatchServer(), ModelStats(), asyncio.Event()

@@ -83,9 +83,7 @@ def stop_reason(calls: int, kind: FailureKind, message: str) -> StopReason:
 
 
 @pytest.mark.parametrize("kind", sorted(HOPELESS))
-async def test_a_model_that_no_one_can_ask_stops_the_run_soon(
-    store: Store, kind: FailureKind
-) -> None:
+async def test_a_hopeless_model_stops_the_run_soon(store: Store, kind: FailureKind) -> None:
     backend = failing(Refused(kind, "HTTP 4xx: no."), always)
     complete, stats = await run(store, backend)
     assert not complete
@@ -239,7 +237,7 @@ async def test_quick_refusals_before_a_slow_first_answer_stop_nothing(
     assert stats.model("candidate").failed == 2 * MOST_FAILED
 
 
-async def test_a_model_that_may_be_overloaded_is_not_taken_for_one_that_rejects_all(
+async def test_an_overloaded_model_is_not_taken_for_one_that_rejects_all(
     store: Store,
 ) -> None:
     def fail(number: int) -> bool:
@@ -334,7 +332,7 @@ async def test_it_stops_as_soon_as_it_is_told_that_it_is_enough(store: Store) ->
     assert runner.stats.stop_reason.description == "seven are enough"
 
 
-async def test_what_the_store_holds_of_a_plan_is_found_as_far_as_its_needs_are_known(
+async def test_cached_replies_of_a_plan_are_found_as_far_as_needs_are_known(
     store: Store,
 ) -> None:
     backend = failing(Refused("context", "long"), lambda number: number == 2)
@@ -349,9 +347,7 @@ async def test_what_the_store_holds_of_a_plan_is_found_as_far_as_its_needs_are_k
 
 
 @pytest.mark.parametrize("offline", [False, True])
-async def test_a_run_that_is_stopped_with_its_last_call_is_whole(
-    store: Store, offline: bool
-) -> None:
+async def test_a_run_stopped_with_its_last_call_is_whole(store: Store, offline: bool) -> None:
     """Nothing is left to ask, whoever wanted to stop: the budget, or somebody by hand."""
     last = chain_of_two()
     backend = Scripted(lambda *_: Reply(text="yes"))

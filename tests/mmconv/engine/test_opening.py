@@ -68,7 +68,7 @@ class Loaded:
 
 
 @pytest.mark.parametrize("fails", [False, True])
-async def test_a_model_that_is_loaded_or_fails_as_its_call_is_dropped_is_closed(
+async def test_a_model_that_loads_or_fails_as_its_call_is_dropped_is_closed(
     fails: bool,
 ) -> None:
     loaded, begun = Loaded(), asyncio.Event()

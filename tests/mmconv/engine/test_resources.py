@@ -57,7 +57,7 @@ async def test_all_models_are_closed_together_whatever_one_of_them_raises(tmp_pa
     assert second.closed
 
 
-async def test_what_was_found_out_about_images_stays_though_the_data_have_a_fault(
+async def test_what_is_known_of_images_stays_though_the_data_are_faulty(
     tmp_path: Path,
 ) -> None:
     """Whoever mends a record and checks again waits for no picture twice."""

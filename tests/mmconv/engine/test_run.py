@@ -130,7 +130,7 @@ async def test_what_answered_in_other_versions_is_told(
     assert (await run())[1] == ()
 
 
-async def test_a_stopped_run_leaves_earlier_scores_with_what_they_were_made_from(
+async def test_a_stopped_run_leaves_earlier_scores_with_their_sources(
     tmp_path: Path,
 ) -> None:
     place = Place(out=tmp_path / "runs")

@@ -242,9 +242,7 @@ async def test_what_fails_in_another_process_is_requested_here(
     await there.aclose()
 
 
-async def test_a_run_that_waits_for_another_process_can_be_stopped(
-    store: Store, tmp_path: Path
-) -> None:
+async def test_a_run_that_waits_for_another_can_be_stopped(store: Store, tmp_path: Path) -> None:
     there = Store(str(tmp_path / "store.sqlite"))
     backend = Held()
     first = Asker(there, backend)

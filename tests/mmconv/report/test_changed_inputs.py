@@ -6,7 +6,7 @@ from mmconv.report.changed_inputs import describe_changes
 from mmconv.run_folder.saved_run import read_manifest
 
 
-def test_options_of_other_defaults_are_named_and_new_ones_are_not(
+def test_options_of_other_defaults_are_named_and_new_ones_not(
     copies: tuple[Path, Path],
 ) -> None:
     folder, _ = copies

@@ -65,9 +65,7 @@ async def test_an_answer_has_openais_shape(served: Served) -> None:
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_a_message_of_the_assistants_at_the_end_is_refused(
-    served: Served, stream: bool
-) -> None:
+async def test_an_assistants_message_at_the_end_is_refused(served: Served, stream: bool) -> None:
     begun = [{"role": "user", "content": "hello"}, {"role": "assistant", "content": "Hel"}]
     answer = await post(served, says("") | {"messages": begun, "stream": stream})
     assert (answer.status_code, error(answer)["param"]) == (400, "messages[1].role")
@@ -129,7 +127,7 @@ SCRIPTED = {
 }
 
 
-async def test_an_image_by_uri_or_id_is_seen_and_a_held_one_goes_with_its_request(
+async def test_an_image_by_uri_or_id_is_seen_and_a_held_one_goes(
     served: Served,
 ) -> None:
     sha256 = hash_bytes(PNG)
@@ -209,7 +207,7 @@ async def test_several_answers_are_several_calls(serve: Serve, stream: bool) -> 
     assert usage["prompt_tokens"] == 6 * len(body["messages"][0]["content"].split())
 
 
-async def test_tools_that_may_not_be_called_and_an_answer_without_words_are_taken(
+async def test_forbidden_tools_and_an_answer_without_words_are_taken(
     served: Served,
 ) -> None:
     before = [{"role": "user", "content": "hello"}, {"role": "assistant", "content": None}]
@@ -287,9 +285,7 @@ async def test_json_mode_is_a_schema_that_any_object_obeys(
     ("kind", "status"),
     [("timeout", 504), ("connection", 502), ("server", 502), ("rate_limit", 503)],
 )
-async def test_a_model_that_fails_is_told_without_its_address(
-    serve: Serve, kind: str, status: int
-) -> None:
+async def test_a_failed_models_address_is_hidden(serve: Serve, kind: str, status: int) -> None:
     failing = {
         "provider": "fake",
         "model": "failing",

@@ -235,9 +235,7 @@ async def test_of_two_removals_at_once_one_finds_nothing(served: Served) -> None
     assert sorted(answer.status_code for answer in both) == [204, 404]
 
 
-async def test_a_bug_of_the_check_is_not_the_clients(
-    served: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_bugs_of_the_check_are_ours(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mmconv.service.datasets.sys.executable", shutil.which("false"))
     assert (await send(served.client, LINE)).status_code == 500
     assert (await served.client.get("/v1/data")).json()["data"] == []

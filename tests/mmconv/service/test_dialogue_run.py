@@ -251,7 +251,7 @@ def test_texts_and_verdicts(whole: DialogueResult) -> None:
     assert overall.score == 6
 
 
-def test_deltas_are_those_of_turns_that_both_conditions_leave_to_the_model(
+def test_deltas_are_of_turns_that_both_conditions_leave_open(
     whole: DialogueResult,
 ) -> None:
     found = {(each.start, each.goal, each.turn): each.value for each in whole.deltas}

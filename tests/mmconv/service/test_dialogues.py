@@ -174,7 +174,7 @@ async def test_the_field_to_blame_is_named(
     assert (answer.status_code, answer.json()["error"]["param"]) == (status, param)
 
 
-async def test_three_turns_in_all_conditions_and_gradings_are_answered_at_once(
+async def test_three_turns_in_all_conditions_are_answered_at_once(
     talking: Served,
 ) -> None:
     assert DIALOGUE["conditions"] == ["free", "perception", "reasoning"]

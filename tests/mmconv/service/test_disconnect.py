@@ -167,9 +167,7 @@ async def test_a_call_that_waits_is_not_asked_and_others_go_on(
     assert (await served.client.post("/v1/dialogues", json=DIALOGUE)).status_code == 200
 
 
-async def test_it_ends_at_once_where_the_servers_time_is_over(
-    served: Served, asked: ResolvedCall
-) -> None:
+async def test_it_ends_at_once_after_the_servers_time(served: Served, asked: ResolvedCall) -> None:
     """As uvicorn ends what is left at the end of its draining, be the client there or not."""
     here = Visitor(served, "/v1/dialogues", DIALOGUE)
     await until(lambda: asked.calls == 1)
@@ -212,9 +210,7 @@ def leave_under_way(server: ServerProcess, mock: str) -> None:
         see(lambda: client.get(stats).json()["under_way"] == 1)
 
 
-def test_a_server_that_drains_keeps_the_call_of_a_client_that_has_gone(
-    start: Servers, mock: str
-) -> None:
+def test_a_draining_server_keeps_the_call_of_a_client_that_left(start: Servers, mock: str) -> None:
     server = start(models=held(mock))
     leave_under_way(server, mock)
     server.terminate()

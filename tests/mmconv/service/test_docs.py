@@ -75,9 +75,7 @@ async def test_every_parameter_says_what_it_means(document: dict[str, Any]) -> N
             assert parameter.get("description"), (method, path, parameter["name"])
 
 
-async def test_every_example_is_served(
-    serve: Serve, tmp_path: Path, document: dict[str, Any]
-) -> None:
+async def test_examples_are_served(serve: Serve, tmp_path: Path, document: dict[str, Any]) -> None:
     served = await serve(data={"convbench": drawn(tmp_path)["shapes"]})
     sent, run = [], ""
     # a run is posted before it is annotated

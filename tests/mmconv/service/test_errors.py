@@ -38,9 +38,7 @@ NOT_HERE = "not supported here: leave it out"
         "check the key in the environment variable OPENAI_API_KEY",
     ],
 )
-def test_places_of_this_machine_are_not_told(
-    message: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_places_of_this_machine_are_hidden(message: str, caplog: pytest.LogCaptureFixture) -> None:
     assert presentable(message, "general words") == "general words"
     assert message in caplog.text
 

@@ -148,9 +148,7 @@ async def test_calls_and_tokens_of_a_run_are_counted(serve: Serve, tmp_path: Pat
 
 
 @pytest.mark.parametrize(("calls", "work"), [(32, "dialogue"), (0, "dialogue"), (None, "chat")])
-async def test_what_each_token_has_spent_is_told(
-    serve: Serve, calls: int | None, work: str
-) -> None:
+async def test_each_token_sees_what_it_spent(serve: Serve, calls: int | None, work: str) -> None:
     tokens = [token(name, "admin") for name in ("ada", "bob")]
     served = await serve(tokens=tokens, synchronous_calls=calls or 0)
     for name in ("ada", "bob"):

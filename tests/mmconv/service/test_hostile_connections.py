@@ -207,7 +207,7 @@ def test_what_is_no_http_is_refused(server: ServerProcess, sent: bytes) -> None:
     check_refusal(answer.status, answer.body, 400)
 
 
-def test_what_is_refused_before_it_is_a_request_is_traced_and_counted(
+def test_what_is_refused_before_it_is_a_request_is_counted(
     server: ServerProcess,
 ) -> None:
     def counted() -> float:

@@ -211,9 +211,7 @@ def test_another_content_type_is_refused(client: httpx2.Client) -> None:
     ],
     ids=lambda fields: next(iter(fields)),
 )
-def test_a_field_that_is_too_large_is_refused(
-    client: httpx2.Client, fields: dict[str, Any]
-) -> None:
+def test_a_field_too_large_is_refused(client: httpx2.Client, fields: dict[str, Any]) -> None:
     answer = client.post("chat/completions", json=ORDINARY | fields)
     check_refusal(answer.status_code, answer.content, 400, 413)
 

@@ -124,7 +124,7 @@ async def test_what_goes_wrong_is_told_without_secrets(
         await at.state("b", "done")
 
 
-async def test_a_job_whose_database_fails_is_left_to_its_lease_and_begun_again(
+async def test_a_job_whose_database_fails_is_begun_again_after_its_lease(
     tmp_path: Path,
 ) -> None:
     async with bench(tmp_path) as at:

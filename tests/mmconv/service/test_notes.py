@@ -7,9 +7,7 @@ from tests.mmconv.service.run_settings import drawn, ended, finished, request
 from tests.mmconv.service.tokens import bearer, token
 
 
-async def test_a_run_has_a_note_and_tags_until_they_are_removed(
-    serve: Serve, tmp_path: Path
-) -> None:
+async def test_a_run_has_a_note_and_tags_until_their_removal(serve: Serve, tmp_path: Path) -> None:
     served = await serve(data=drawn(tmp_path))
     info = await finished(served.client, limit=1)
     assert (info["note"], info["tags"]) == ("", [])

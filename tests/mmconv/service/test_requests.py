@@ -64,9 +64,7 @@ async def test_posts_refuse_parameters_that_they_do_not_know(served: Served, pat
         ("/web/choices?zzz=1", "zzz"),
     ],
 )
-async def test_what_is_unknown_or_repeated_is_refused(
-    served: Served, path: str, param: str
-) -> None:
+async def test_wrong_parameters_are_refused(served: Served, path: str, param: str) -> None:
     answer = await served.client.get(path)
     assert (answer.status_code, answer.json()["error"]["param"]) == (400, param)
 

@@ -233,9 +233,7 @@ async def test_unknown_runs_are_not_found(running: Served, path: str) -> None:
     assert answer.json()["error"]["type"] == "not_found_error"
 
 
-async def test_data_that_are_gone_refuse_a_run_and_tell_no_path(
-    running: Served, tmp_path: Path
-) -> None:
+async def test_missing_data_refuse_a_run_and_show_no_path(running: Served, tmp_path: Path) -> None:
     (tmp_path / "data" / "data.jsonl").unlink()
     answer = await post(running.client, request())
     error = answer.json()["error"]

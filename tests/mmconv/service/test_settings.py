@@ -59,9 +59,7 @@ def test_models_are_named_by_file_by_fields_and_by_option(file: Path) -> None:
     assert settings.place.store_url == str(Path("served") / "store.sqlite")
 
 
-def test_the_environment_names_the_database_first(
-    file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_environments_database_comes_first(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = read_settings(file, [], {}, ["database=elsewhere.sqlite"])
     assert settings.place.store_url == "elsewhere.sqlite"
     monkeypatch.setenv("MMCONV_DATABASE_URL", "postgresql+psycopg://u@h/db")

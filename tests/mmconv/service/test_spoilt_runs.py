@@ -77,9 +77,7 @@ async def test_a_summary_may_be_gone_and_not_spoilt(served: Served) -> None:
     assert (await served.client.get(f"/v1/runs/{name}/report")).status_code == 200
 
 
-async def test_a_picture_that_is_gone_is_no_fault_of_the_run(
-    served: Served, tmp_path: Path
-) -> None:
+async def test_a_missing_picture_is_no_fault_of_the_run(served: Served, tmp_path: Path) -> None:
     name, _ = await done(served, limit=2)
     picture = sorted((tmp_path / "data" / "images").iterdir())[0]
     digest = hashlib.sha256(picture.read_bytes()).hexdigest()
@@ -108,9 +106,7 @@ async def test_a_spoilt_run_is_removed_and_posted_again(served: Served) -> None:
     assert (await served.client.get(f"/v1/runs/{name}/scores")).status_code == 200
 
 
-async def test_a_run_whose_folder_is_on_another_server_is_told(
-    serve: Serve, tmp_path: Path
-) -> None:
+async def test_a_run_in_a_folder_of_another_server_is_named(serve: Serve, tmp_path: Path) -> None:
     database = str(tmp_path / "store.sqlite")
     common = {"data": drawn(tmp_path), "database": database}
     one = await serve(out=tmp_path / "one", **common)

@@ -96,9 +96,7 @@ def test_fewer_than_five_clusters_have_no_interval(groups: int) -> None:
 
 @pytest.mark.parametrize("count", [3, 6, 7, 10, 49, 77, 101])
 @pytest.mark.parametrize("value", [0.05, 0.1, 1 / 3, 0.7, 1.1 / 3])
-def test_equal_numbers_have_no_spread_however_their_sum_is_rounded(
-    value: float, count: int
-) -> None:
+def test_equal_numbers_have_no_spread_however_a_sum_is_rounded(value: float, count: int) -> None:
     column = Column.of([value] * count)
     plain, share = summarise(column), summarise_share(column)
     assert plain.mean == pytest.approx(value, rel=1e-15)

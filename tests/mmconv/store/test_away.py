@@ -55,9 +55,7 @@ async def fail(store: Store, *numbers: int) -> None:
     assert [type(each) for each in results] == [StoreError] * len(numbers)
 
 
-async def test_replies_that_came_meanwhile_are_kept_with_the_next(
-    tmp_path: Path, outage: Outage
-) -> None:
+async def test_replies_of_an_outage_are_kept_with_the_next(tmp_path: Path, outage: Outage) -> None:
     path = tmp_path / "store.sqlite"
     store = Store(str(path))
     outage.error = StoreError("away")
@@ -145,9 +143,7 @@ async def test_of_failures_only_the_history_suffers(tmp_path: Path, outage: Outa
     assert await kept(path, 1, 2) == ["hello", None]
 
 
-async def test_a_changed_reply_is_replaced_after_an_outage_too(
-    tmp_path: Path, outage: Outage
-) -> None:
+async def test_a_changed_reply_is_replaced_after_an_outage(tmp_path: Path, outage: Outage) -> None:
     path = tmp_path / "store.sqlite"
     store = Store(str(path))
     await store.put(key(1), "model", HELLO)

@@ -57,9 +57,7 @@ async def test_a_claimed_call_is_waited_for(two: tuple[Store, Store], url: str) 
     assert found(url) == {}
 
 
-async def test_a_claim_finds_a_reply_that_came_since_the_lookup(
-    two: tuple[Store, Store], url: str
-) -> None:
+async def test_a_claim_finds_a_reply_since_the_lookup(two: tuple[Store, Store], url: str) -> None:
     first, second = two
     assert await second.get(key(1)) is None
     await first.put(key(1), "model", REPLY)

@@ -102,9 +102,7 @@ def test_a_folder_is_no_store(tmp_path: Path) -> None:
         Store(str(tmp_path))
 
 
-def test_a_folder_that_cannot_be_written_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_that_is_closed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """SQLite itself says only that it is unable to open a file."""
 
     def refuse(_engine: Engine) -> None:

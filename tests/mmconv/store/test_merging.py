@@ -67,9 +67,7 @@ async def test_who_answered_comes_along(url: str, tmp_path: Path) -> None:
     await merged.aclose()
 
 
-async def test_what_is_merged_in_is_found_by_who_has_the_store_open(
-    url: str, tmp_path: Path
-) -> None:
+async def test_what_is_merged_is_found_by_an_open_store(url: str, tmp_path: Path) -> None:
     source = str(tmp_path / "source.sqlite")
     await filled(source)
     store = Store(url)

@@ -73,7 +73,7 @@ async def test_submitting_again_finds_the_job(queue: Queue) -> None:
     assert (admission, job.state) == ("known", "done")
 
 
-async def test_what_another_owner_stopped_is_resumed_for_others_only_on_purpose(
+async def test_what_another_owner_stopped_is_resumed_only_on_purpose(
     queue: Queue,
 ) -> None:
     await queue.submit(new("a"))
@@ -310,9 +310,7 @@ async def test_what_a_worker_gives_back_is_queued(queue: Queue) -> None:
     assert (await take(queue, "two")).id == "a"
 
 
-async def test_a_job_whose_worker_died_while_it_was_stopping_is_stopped(
-    queue: Queue, url: str
-) -> None:
+async def test_a_job_whose_worker_died_while_stopping_is_stopped(queue: Queue, url: str) -> None:
     await queue.submit(new("a"))
     await take(queue, "dead")
     await queue.stop("a")

@@ -93,7 +93,7 @@ async def test_a_database_that_can_only_be_read_is_told(postgres_url: str) -> No
 
 
 @pytest.mark.real
-async def test_others_are_read_as_they_are_asked_for_where_one_is_removed(
+async def test_others_are_read_on_demand_where_one_is_removed(
     postgres_url: str,
 ) -> None:
     """There may be thousands, and psycopg's plain cursors fetch all rows at once."""

@@ -175,9 +175,7 @@ async def test_other_models_paraphrase_and_judge(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("control", ["paraphrase", "shorter"])
-def test_rewritten_answers_are_requested_before_they_are_judged(
-    tmp_path: Path, control: str
-) -> None:
+def test_rewritten_answers_are_requested_before_judgement(tmp_path: Path, control: str) -> None:
     made = build(spec_of("convbench", tmp_path, ALPHA, models={"paraphraser": ALPHA}))
     sample = next(made.load())
     calls = made.calls(sample, control)

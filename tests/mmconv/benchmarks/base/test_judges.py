@@ -44,7 +44,7 @@ def values(file: Path, **where: str) -> dict[tuple[Any, ...], float | None]:
     }
 
 
-async def test_two_judges_rate_as_each_does_alone_and_the_run_has_their_mean(
+async def test_two_judges_rate_as_each_alone_and_the_run_has_their_mean(
     tmp_path: Path,
 ) -> None:
     out = tmp_path / "runs"

@@ -66,7 +66,7 @@ def test_a_sample_without_a_score_that_others_have_is_missing(scaled: Any) -> No
     assert not cells(scaled, given, "hinted")
 
 
-def test_zeros_and_ones_have_the_interval_of_a_share_unless_the_scale_is_another(
+def test_zeros_and_ones_have_the_interval_of_a_share_unless_scaled(
     scaled: Any,
 ) -> None:
     given = [

@@ -98,9 +98,7 @@ async def test_pairs_that_lack_a_dialogue_are_missing_with_a_reason(
     assert (words.n, words.missing) == (14, {"unfinished dialogue": 28})
 
 
-async def test_runs_are_compared_whoever_else_their_opponents_are(
-    data: Path, tmp_path: Path
-) -> None:
+async def test_runs_are_compared_whatever_opponents_they_had(data: Path, tmp_path: Path) -> None:
     """And the opponent may have been scored again, which writes its files again."""
     folder = await rival(data, tmp_path / "runs")
     first = (await evaluate(against(data, folder), tmp_path / "runs")).folder

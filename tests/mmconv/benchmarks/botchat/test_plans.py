@@ -209,9 +209,7 @@ def test_only_the_dialogues_that_are_compared_are_needed(tmp_path: Path) -> None
         built(path, samples=("MT-2",), **arena)
 
 
-def test_a_users_prompt_for_utterances_is_checked_before_the_run(
-    data: Path, tmp_path: Path
-) -> None:
+def test_a_users_prompt_for_utterances_is_checked_first(data: Path, tmp_path: Path) -> None:
     folder = tmp_path / "prompts"
     folder.mkdir()
     (folder / "generate.md").write_text("# system\nBe brief.\n# user\nGo on.\n", encoding="utf-8")

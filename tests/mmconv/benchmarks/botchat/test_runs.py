@@ -123,9 +123,7 @@ async def test_dialogues_of_the_same_text_are_no_comparison(tmp_path: Path) -> N
     assert "arena" not in found
 
 
-async def test_a_loop_after_the_cut_counts_in_whole_dialogues_only(
-    data: Path, tmp_path: Path
-) -> None:
+async def test_a_loop_after_the_cut_counts_in_whole_dialogues(data: Path, tmp_path: Path) -> None:
     """The echo says the same from its third utterance on, and its human dialogue has four."""
     echo = ModelSpec(provider="fake", model="echo")
     for scope, lost in (("compared", None), ("whole", 100.0)):

@@ -55,9 +55,7 @@ class TestDialogues:
         assert [turn.strategy for turn in dialogue.turns] == ["A", "B", "D", None, None]
         assert dialogue.turns[2].label == "建议+反馈"
 
-    def test_one_element_lists_are_opened_and_a_full_width_plus_joins_acts_too(
-        self, tmp_path: Path
-    ) -> None:
+    def test_lists_of_one_are_opened_and_a_full_width_plus_joins_acts(self, tmp_path: Path) -> None:
         made = record("1")
         made["会话内容"][2].update(言语行为="反馈＋追问")
         first, second = built(standard(tmp_path, [made], [[record("2")]])).load()
@@ -125,9 +123,7 @@ class TestFaults:
         assert fault in found[0]
 
     @pytest.mark.parametrize("query", ["没有问题", "\n问题", "文章\n", "文章\n又一段\n问题"])
-    def test_a_long_text_needs_one_line_break_before_its_question(
-        self, tmp_path: Path, query: str
-    ) -> None:
+    def test_a_long_text_ends_with_one_line_of_question(self, tmp_path: Path, query: str) -> None:
         made = long_record()
         made["会话内容"][0]["用户query"] = query
         path = write(tmp_path / "long-text_data.json", [made])
@@ -143,9 +139,7 @@ class TestFaults:
             ([reference(1, ID=None)], "reference.summary is missing"),
         ],
     )
-    def test_references_must_be_there(
-        self, tmp_path: Path, references: list[Any], fault: str
-    ) -> None:
+    def test_references_are_needed(self, tmp_path: Path, references: list[Any], fault: str) -> None:
         path = write(tmp_path / "long-text_data.json", [long_record()])
         found = problems(path, references=write(tmp_path / "references.json", references))
         assert fault in found[0]
@@ -176,9 +170,7 @@ class TestFiles:
         ("made", "subset"),
         [(record(), "standard"), (hard_record(), "hard"), (long_record(), "long-text")],
     )
-    def test_the_fields_of_a_file_say_its_subset(
-        self, tmp_path: Path, made: Any, subset: str
-    ) -> None:
+    def test_the_fields_say_the_subset(self, tmp_path: Path, made: Any, subset: str) -> None:
         assert subset_of(write(tmp_path / "mine.json", [made])) == subset
         scored = published(made, (1, 1), (1, 1), (1, 1))
         assert subset_of(write(tmp_path / "scored.json", [scored])) == subset

@@ -44,9 +44,7 @@ def test_a_spreadsheet_may_show_ids_as_it_likes(source: Source) -> None:
 
 
 @pytest.mark.parametrize("name", ["Status", "first_turn_answr", "third turn demands"])
-def test_a_column_that_looks_like_one_that_is_not_there_is_no_stray(
-    source: Source, name: str
-) -> None:
+def test_a_column_that_looks_like_a_missing_one_is_no_stray(source: Source, name: str) -> None:
     """Drafts would pass as verified, and categories or focus points be left out in silence."""
     write_lines(source.data, [record(n, **{name: "draft"}) for n in (1, 2, 3)])
     meant = name.lower().replace(" ", "_").replace("answr", "answer")

@@ -100,9 +100,7 @@ class TestRefusals:
             ({"status": "done"}, "status is 'done'; write draft or verified"),
         ],
     )
-    def test_a_bad_record_is_one_problem(
-        self, source: Source, fields: dict[str, Any], said: str
-    ) -> None:
+    def test_one_problem_a_record(self, source: Source, fields: dict[str, Any], said: str) -> None:
         write_lines(source.data, [record(1), record(2, **fields)])
         error = refusal(source)
         assert len(error.problems) == 1

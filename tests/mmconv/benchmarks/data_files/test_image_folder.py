@@ -92,8 +92,6 @@ def test_images_of_a_dataset_are_opened_side_by_side(tmp_path: Path) -> None:
         ("b.png", ""),
     ],
 )
-def test_a_name_that_is_nearly_that_of_a_file_has_a_hint(
-    tmp_path: Path, name: str, hint: str
-) -> None:
+def test_a_name_close_to_that_of_a_file_has_a_hint(tmp_path: Path, name: str, hint: str) -> None:
     fill(tmp_path, "a.png")
     assert problem(tmp_path, name) == f"image {name} is not in {tmp_path.name}{hint}"

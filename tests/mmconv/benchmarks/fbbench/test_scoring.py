@@ -86,9 +86,7 @@ def test_error_correction(
         ({FIRM: "是"}, "all", None),
     ],
 )
-def test_response_maintenance(
-    results: dict[str, str], rule: Maintenance, expected: float | None
-) -> None:
+def test_maintenance(results: dict[str, str], rule: Maintenance, expected: float | None) -> None:
     scores = judged(RM, reply(results), rule=rule)
     assert scores["score"].value == expected
     assert scores["authors"].value == float("是" in results.values())

@@ -72,7 +72,7 @@ def test_golden_histories_make_every_turn_independent(tmp_path: Path) -> None:
     assert "own answer 2" not in judged(calls["judge/turn_3"])
 
 
-def test_the_own_history_holds_own_answers_after_turns_that_are_history_only(
+def test_own_history_holds_own_answers_after_turns_of_history_only(
     tmp_path: Path,
 ) -> None:
     calls = plan(tmp_path, "CM", "self")

@@ -45,7 +45,7 @@ def test_a_model_breaks_where_its_faults_begin(rehearsal: Rehearsal) -> None:
     assert held >= 0.93 * RUNS // 2
 
 
-def test_tables_have_curves_by_level_and_a_leaderboard_finds_its_numbers(
+def test_tables_have_curves_by_level_and_a_leaderboard_numbers(
     rehearsal: Rehearsal,
 ) -> None:
     frame = rehearsal.run(lambda level: (level / 12, 0.0, 0.0), seed=1)

@@ -101,7 +101,7 @@ def test_an_answer_judged_on_both_sides_has_the_mean_as_in_tables(tmp_path: Path
         ("sample,turn,value", "a,last,3", "turn is 'last'"),
     ],
 )
-def test_bad_records_are_named(tmp_path: Path, header: str, row: str, problem: str) -> None:
+def test_one_problem_a_record(tmp_path: Path, header: str, row: str, problem: str) -> None:
     with pytest.raises(DataError, match=rf"ann\.csv row 2: {problem}"):
         read_ratings(write(tmp_path / "ann.csv", header, row))
 
@@ -113,9 +113,7 @@ def test_bad_records_are_named(tmp_path: Path, header: str, row: str, problem: s
         ("id,person,score", "no field sample and no field value; its fields: id, person, score"),
     ],
 )
-def test_a_wrong_column_is_told_once_with_those_there_are(
-    tmp_path: Path, header: str, problem: str
-) -> None:
+def test_a_wrong_column_is_named_with_the_others(tmp_path: Path, header: str, problem: str) -> None:
     rows = ["a,1,2"] * 3
     with pytest.raises(DataError) as refused:
         read_ratings(write(tmp_path / "ann.csv", header, *rows))
@@ -147,7 +145,7 @@ def test_several_sheets_of_ratings_are_not_taken_for_one(tmp_path: Path) -> None
     assert [each.value for each in read_ratings(path)] == [1]
 
 
-def test_values_that_were_quoted_for_spreadsheets_are_read_without_the_quote(
+def test_values_quoted_for_spreadsheets_are_read_without_the_quote(
     tmp_path: Path,
 ) -> None:
     path = write(tmp_path / "people.csv", "sample,value", "1,'=won", "2,'-1", "3,won")

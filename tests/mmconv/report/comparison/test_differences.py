@@ -203,7 +203,7 @@ def test_differences_are_marked_that_stay_significant_among_all_of_their_table(
     )
 
 
-async def test_runs_that_score_dialogues_otherwise_share_only_what_is_the_same(
+async def test_runs_that_score_dialogues_otherwise_share_what_is_the_same(
     tmp_path: Path,
 ) -> None:
     first = await make_run("mtbench101", tmp_path)

@@ -83,9 +83,7 @@ async def test_a_tracker_gets_numbers_settings_and_files(trackio: Trackio, tmp_p
     assert {"tables", "manifest.json", "spec.json"} <= {*trackio.artifacts}
 
 
-async def test_names_of_numbers_do_not_depend_on_the_model(
-    trackio: Trackio, tmp_path: Path
-) -> None:
+async def test_numbers_have_one_name_for_all_models(trackio: Trackio, tmp_path: Path) -> None:
     run = await make_run("botchat", tmp_path)
     await export(run, "trackio", tmp_path / "out")
     assert {"uncon/N_16", "uncon/N_16.low", "uncon/gteval/win_tie"} <= trackio.metrics.keys()

@@ -75,7 +75,7 @@ def test_a_compact_table_has_the_digits_that_its_intervals_support() -> None:
     assert shown == [("80", "27 to 100"), ("9.05", "8.65 to 9.45")]
 
 
-async def test_several_runs_have_a_colour_each_and_significant_differences_a_star(
+async def test_runs_have_a_colour_each_and_significant_differences_a_star(
     tmp_path: Path,
 ) -> None:
     runs = [await simulated_run(tmp_path, *each) for each in (("sharp", 0.1), ("blurred", 0.9))]

@@ -175,7 +175,7 @@ async def test_five_hundred_samples_stay_below_five_megabytes(tmp_path: Path) ->
     assert path.stat().st_size < LIMIT
 
 
-async def test_samples_beyond_the_page_s_room_lie_beside_it_and_the_page_says_so(
+async def test_samples_beyond_the_pages_room_are_beside_it_and_it_says_so(
     tmp_path: Path,
 ) -> None:
     folder = await simulated_run(tmp_path)

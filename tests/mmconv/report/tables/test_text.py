@@ -157,7 +157,5 @@ def _words(text: str) -> Counter[str]:
         ("中文中文中文中文", ["中文中文中文", "中文"]),
     ],
 )
-def test_a_word_that_is_too_long_is_broken_where_nothing_may_be_wider(
-    text: str, lines: list[str]
-) -> None:
+def test_a_word_too_long_is_broken_where_nothing_may_be_wider(text: str, lines: list[str]) -> None:
     assert fold_anywhere(text, 12) == lines

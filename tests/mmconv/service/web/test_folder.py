@@ -155,9 +155,7 @@ async def test_samples_of_runs_that_cannot_be_compared_are_shown_side_by_side(
         assert shown["about"]
 
 
-async def test_a_run_that_goes_on_shows_its_progress_and_samples(
-    tmp_path: Path, view: View
-) -> None:
+async def test_a_running_run_shows_its_progress_and_samples(tmp_path: Path, view: View) -> None:
     """Another process would write the same files."""
     done = await make_run("convbench", tmp_path)
     options = write_data("convbench", tmp_path / "data")

@@ -68,9 +68,7 @@ def read(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-async def test_raters_see_no_model_condition_or_verdict(
-    tmp_path: Path, stack: AsyncExitStack
-) -> None:
+async def test_raters_see_no_model_or_verdict(tmp_path: Path, stack: AsyncExitStack) -> None:
     runs = [await make_run("convbench", tmp_path, model) for model in (ALPHA, BETA)]
     client = await label(stack, runs, tmp_path / "labels.csv")
     seen = set()
@@ -161,9 +159,7 @@ async def test_work_continues_where_the_file_ends(tmp_path: Path, stack: AsyncEx
     assert [(row["rater"], row["value"]) for row in read(out)] == [("Ann", "5"), ("Ben", "4")]
 
 
-async def test_ratings_are_skipped_changed_and_taken_back(
-    tmp_path: Path, stack: AsyncExitStack
-) -> None:
+async def test_ratings_are_skipped_and_taken_back(tmp_path: Path, stack: AsyncExitStack) -> None:
     out = tmp_path / "labels.csv"
     client = await label(stack, [await make_run("mtbench101", tmp_path)], out)
     page = await take(client, "=Ann")

@@ -43,9 +43,7 @@ async def get(client: httpx2.AsyncClient, path: str, **params: Any) -> Any:
 
 
 @pytest.mark.parametrize("path", PAGES)
-async def test_a_page_may_load_this_server_s_files_and_nothing_else(
-    served: Served, path: str
-) -> None:
+async def test_a_page_may_load_only_this_servers_files(served: Served, path: str) -> None:
     answer = await served.client.get(path)
     assert answer.status_code == 200
     policy = answer.headers["content-security-policy"]
