@@ -62,8 +62,8 @@ class BatchRequest(DialogueSettings):
     def requests(self) -> Iterator[tuple[str, DialogueRequest]]:
         """Each dialogue as a separate request, with its field."""
         shared = self.model_dump(exclude_unset=True, exclude={"dialogues"})
-        for place, each in enumerate(self.dialogues):
-            own = each.model_dump(exclude_unset=True, exclude={"id"})
+        for place, dialogue in enumerate(self.dialogues):
+            own = dialogue.model_dump(exclude_unset=True, exclude={"id"})
             yield f"dialogues[{place}]", DialogueRequest.model_validate(shared | own)
 
     @property
@@ -78,7 +78,9 @@ class BatchRequest(DialogueSettings):
     @property
     def ids(self) -> tuple[str, ...]:
         """The ids of the dialogues."""
-        return tuple(each.id or str(number) for number, each in enumerate(self.dialogues, start=1))
+        return tuple(
+            dialogue.id or str(number) for number, dialogue in enumerate(self.dialogues, start=1)
+        )
 
 
 @router.post(
@@ -128,7 +130,7 @@ async def add_batch(
 
 def _faults(shared: Service, body: BatchRequest) -> Iterator[tuple[str, str]]:
     """The problems of the request: a field and a message. Raises `Problem` for limits."""
-    turns = max(len(each.turns) for each in body.dialogues)
+    turns = max(len(dialogue.turns) for dialogue in body.dialogues)
     check_request(shared, body, turns, "dialogues")
     for name, count in Counter(body.ids).items():
         if count > 1:
@@ -185,7 +187,7 @@ async def _tables(shared: Service, job: Job) -> dict[str, Any]:
     if job.state != "done":
         return dict.fromkeys(SHOWN)
     folder = finished_folder(shared, job)
-    tables = {each.name: each for each in await read_in_thread(read_tables, folder / TABLES)}
+    tables = {table.name: table for table in await read_in_thread(read_tables, folder / TABLES)}
     return {
         field: orjson.loads(FORMATS["json"](tables[name])) if name in tables else None
         for field, name in SHOWN.items()

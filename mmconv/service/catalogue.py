@@ -163,7 +163,9 @@ def _info(name: str, data: DataSpec) -> DataSet:
         benchmark=_benchmark_name(data.benchmark),
         conditions=known.conditions,
         roles=known.roles,
-        options=tuple(each for each in _options(data.benchmark) if each.name not in data.options),
+        options=tuple(
+            option for option in _options(data.benchmark) if option.name not in data.options
+        ),
         about=_about(known.options),
     )
 
@@ -177,7 +179,9 @@ def judged_benchmarks() -> tuple[JudgingInfo, ...]:
             benchmark=_benchmark_name(name),
             conditions=description(name).conditions,
             sample=kind.sample_type.model_json_schema(),
-            options=tuple(each for each in _options(name) if each.name not in Options.model_fields),
+            options=tuple(
+                option for option in _options(name) if option.name not in Options.model_fields
+            ),
             prompts=PromptSet(str(kind.prompts)).names,
         )
         for name, kind in kinds.items()

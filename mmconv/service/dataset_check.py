@@ -147,7 +147,7 @@ def unpack(order: Order) -> dict[str, Any]:
     if begin.startswith(b"PK\x03\x04"):
         try:
             with ZipFile(upload) as archive:
-                if sum(each.file_size for each in archive.infolist()) > order.most_bytes:
+                if sum(info.file_size for info in archive.infolist()) > order.most_bytes:
                     raise TooLarge(f"it unpacks to more than {order.most_bytes:,} bytes")
                 if "xl/workbook.xml" not in archive.namelist():
                     return _extract(archive, order.benchmark)
@@ -239,7 +239,7 @@ def _count_samples(order: Order, options: Mapping[str, Any]) -> int:
     )
     images = BoundedStore(Path(EMBEDDED), limits=order.images, most_bytes=order.most_bytes)
     benchmark = build_benchmark(spec, images)
-    if sum(len(each.model_dump_json()) for each in benchmark.load()) > order.text_bytes:
+    if sum(len(sample.model_dump_json()) for sample in benchmark.load()) > order.text_bytes:
         raise TooLarge(f"data: all samples together have more than {order.text_bytes:,} bytes")
     return benchmark.size
 

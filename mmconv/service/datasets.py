@@ -98,21 +98,23 @@ class Datasets:
         if not name.startswith(OWN_DATA) or "/" in name:
             return None
         with suppress(OSError, ValidationError):
-            found = OwnDataset.model_validate_json((self._folder / name / ABOUT).read_bytes())
-            if owner in (None, found.owner):
+            dataset = OwnDataset.model_validate_json((self._folder / name / ABOUT).read_bytes())
+            if owner in (None, dataset.owner):
                 place = self._folder / name
-                return found.model_copy(update={"options": _placed(found.options, place)})
+                return dataset.model_copy(update={"options": _placed(dataset.options, place)})
         return None
 
     def of(self, owner: str | None) -> list[OwnDataset]:
         """The datasets of this owner, or all, the newest first."""
         names = (path.name for path in self._folder.glob(f"{OWN_DATA}*"))
         known = (self.find(name, owner) for name in names)
-        return sorted(filter(None, known), key=lambda each: (each.sent, each.id), reverse=True)
+        return sorted(
+            filter(None, known), key=lambda dataset: (dataset.sent, dataset.id), reverse=True
+        )
 
     def used(self, owner: str) -> int:
         """The bytes of this owner's datasets."""
-        return sum(each.bytes for each in self.of(owner))
+        return sum(dataset.bytes for dataset in self.of(owner))
 
     def library(self, spec: RunSpec) -> ImageStore | None:
         """The images of the dataset that a run names, if it is one of these."""
@@ -197,7 +199,7 @@ class Datasets:
     ) -> OwnDataset:
         """Put a draft into its place. Raises `Problem` 429."""
         size = sum(path.stat().st_size for path in draft.rglob("*") if path.is_file())
-        made = OwnDataset(
+        dataset = OwnDataset(
             id=name,
             owner=owner,
             title=new.title,
@@ -207,7 +209,7 @@ class Datasets:
             bytes=size,
             sent=datetime.now(UTC),
         )
-        (draft / ABOUT).write_text(made.model_dump_json(), encoding="utf-8")
+        (draft / ABOUT).write_text(dataset.model_dump_json(), encoding="utf-8")
         place = self._folder / name
         try:
             # others of the owner may have been stored since the upload began
@@ -222,7 +224,7 @@ class Datasets:
             if (same := self.find(name, owner)) is None:
                 raise
             return same
-        return made.model_copy(update={"options": _placed(made.options, place)})
+        return dataset.model_copy(update={"options": _placed(dataset.options, place)})
 
     @contextmanager
     def _drafted(self) -> Iterator[Path]:
@@ -313,7 +315,7 @@ def _full(room: int) -> Problem:
 def _placed(options: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """The options with paths below the folder."""
     return {
-        name: [str(folder / each) for each in value]
+        name: [str(folder / file) for file in value]
         if isinstance(value, list)
         else str(folder / value)
         for name, value in options.items()

@@ -190,10 +190,10 @@ class DialogueRun:
 
     def result(self, finished: Iterable[Finished]) -> DialogueResult:
         """The result for clients when all plans are finished, in any order."""
-        ended = sorted(finished, key=lambda each: each.plan.order)
+        ended = sorted(finished, key=lambda result: result.plan.order)
         conditions = tuple(
-            self._condition(given, each)
-            for given, each in zip(self.request.given, ended, strict=True)
+            self._condition(given, result)
+            for given, result in zip(self.request.given, ended, strict=True)
         )
         scores = tuple(score for condition in conditions for score in _scores(condition))
         return DialogueResult(
@@ -202,8 +202,8 @@ class DialogueRun:
             lost=sum(
                 isinstance(outcome, Failure)
                 or (isinstance(outcome, Skipped) and outcome.reason == "loss")
-                for each in ended
-                for outcome in each.outcomes.values()
+                for result in ended
+                for outcome in result.outcomes.values()
             ),
             conditions=conditions,
             deltas=tuple(_deltas(conditions, scores)),
@@ -278,16 +278,16 @@ def _scores(result: ConditionResult) -> Iterator[NamedScore]:
     of_turns = ((turn.turn, turn.judgements) for turn in result.turns)
     groups: dict[tuple[GradingName, int], list[JudgedTurn]] = {}
     for number, judgements in [*of_turns, (OVERALL, result.overall)]:
-        for each in judgements:
-            groups.setdefault((each.grading, number), []).append(each)
+        for judgement in judgements:
+            groups.setdefault((judgement.grading, number), []).append(judgement)
     for (grading, turn), judged in groups.items():
-        why = next((each.why for each in judged if each.score is None), None)
+        why = next((judgement.why for judgement in judged if judgement.score is None), None)
         yield NamedScore(
             name=score_name(turn, result.given),
             grading=grading,
             condition=result.condition,
             turn=turn,
-            value=fmean(each.score or 0.0 for each in judged) if why is None else None,
+            value=fmean(judgement.score or 0.0 for judgement in judged) if why is None else None,
             why=why,
         )
 
@@ -315,15 +315,15 @@ def _deltas(conditions: Sequence[ConditionResult], scores: Sequence[NamedScore])
 
 def _usage(finished: Iterable[Finished]) -> CallUsage:
     """The calls and their tokens; a cached reply has cost nothing."""
-    requested = cached = given = made = 0
-    for each in finished:
-        for call_id, outcome in each.outcomes.items():
+    requested = cached = read = written = 0
+    for result in finished:
+        for call_id, outcome in result.outcomes.items():
             if not isinstance(outcome, Reply):
                 continue
-            if each.resolved[call_id].cached:
+            if result.resolved[call_id].cached:
                 cached += 1
                 continue
             requested += 1
-            given += outcome.input_tokens or 0
-            made += outcome.output_tokens or 0
-    return CallUsage(requested=requested, cached=cached, input_tokens=given, output_tokens=made)
+            read += outcome.input_tokens or 0
+            written += outcome.output_tokens or 0
+    return CallUsage(requested=requested, cached=cached, input_tokens=read, output_tokens=written)

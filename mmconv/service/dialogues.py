@@ -113,12 +113,12 @@ async def add_dialogue(
     for param, message in body.faults():
         raise Problem(400, f"{param}: {message}", param=param)
     check_request(shared, body, len(body.turns), "turns")
-    made = await while_connected(request, _hold(shared, caller, body, seconds))
-    if isinstance(made, DialogueResult):
-        return json_response(made)
-    if made.state == "done":
-        return Response(made.result, media_type="application/json")
-    queued = _queued_dialogue(made)
+    outcome = await while_connected(request, _hold(shared, caller, body, seconds))
+    if isinstance(outcome, DialogueResult):
+        return json_response(outcome)
+    if outcome.state == "done":
+        return Response(outcome.result, media_type="application/json")
+    queued = _queued_dialogue(outcome)
     return json_response(queued, 202, {"Location": queued["location"]})
 
 

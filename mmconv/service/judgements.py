@@ -179,13 +179,10 @@ async def _read_sample(
     kind = benchmark.sample_type
     document = dict(fields)
     for name, field in kind.model_fields.items():
-        alias = field.validation_alias
-        if name in fields or alias in fields:
-            continue
-        if name == "id" or (field.annotation is Image and field.is_required()):
-            document[alias if isinstance(alias, str) else name] = (
-                "request" if name == "id" else NOT_SENT
-            )
+        alias = field.validation_alias or name
+        is_optional = name == "id" or (field.annotation is Image and field.is_required())
+        if is_optional and name not in fields and alias not in fields:
+            document[str(alias)] = "request" if name == "id" else NOT_SENT
     names: set[str] = set()
 
     def note(name: str) -> Image:
@@ -266,10 +263,10 @@ def _calls_to_make(body: JudgementRequest, planned: Sequence[Call]) -> tuple[Cal
                 message = f"replies: {call.id} cannot be judged without {others}"
                 raise Problem(400, message, param="replies")
         raise Problem(400, "options: with these nothing is judged", param="options")
-    made = [call for call in possible.values() if call.id in needed | body.replies.keys()]
-    if any(NOT_SENT in message.parts for call in made for message in call.messages):
+    calls = [call for call in possible.values() if call.id in needed | body.replies.keys()]
+    if any(NOT_SENT in message.parts for call in calls for message in call.messages):
         raise Problem(400, "sample: the judge is sent its image; name it", param="sample")
-    return tuple(made)
+    return tuple(calls)
 
 
 def _check_names(body: JudgementRequest, planned: Sequence[Call]) -> None:
@@ -299,11 +296,11 @@ def _judged(call: Call, outcomes: Mapping[str, Outcome]) -> JudgedCall:
 
 
 def _replies(call: Call, outcomes: Mapping[str, Outcome]) -> Iterator[JudgeReply]:
-    for each in call.attempts:
-        outcome = outcomes.get(each.id)
+    for attempt in call.attempts:
+        outcome = outcomes.get(attempt.id)
         if isinstance(outcome, Reply):
             yield JudgeReply(
-                call=each.id,
+                call=attempt.id,
                 text=outcome.text,
                 finish=outcome.finish,
                 input_tokens=outcome.input_tokens,

@@ -113,9 +113,9 @@ def check_answered(finished: list[Finished]) -> None:
     """Raise the first failure as a `Problem` if no call that was made has a reply."""
     outcomes = [
         outcome
-        for each in finished
-        for call_id, outcome in each.outcomes.items()
-        if call_id not in each.plan.replies
+        for result in finished
+        for call_id, outcome in result.outcomes.items()
+        if call_id not in result.plan.replies
     ]
     if any(isinstance(outcome, Reply) for outcome in outcomes):
         return

@@ -137,7 +137,9 @@ def describe(info: Mapping[str, Any], routes: list[Any]) -> dict[str, Any]:
                 del operation["responses"]["422"]
             parameters = operation.get("parameters", [])
             # In the path's order: FastAPI puts those of dependencies last.
-            parameters.sort(key=lambda each: places.get(f"{{{each['name']}}}", len(places)))
+            parameters.sort(
+                key=lambda parameter: places.get(f"{{{parameter['name']}}}", len(places))
+            )
             for parameter in parameters:
                 if parameter["name"] in PARAMETERS:
                     parameter.setdefault("description", PARAMETERS[parameter["name"]])
@@ -157,9 +159,9 @@ def describe(info: Mapping[str, Any], routes: list[Any]) -> dict[str, Any]:
 
 def _dependencies(dependant: Dependant) -> Iterator[object]:
     """What is called for the parameters of a route, and for theirs."""
-    for each in dependant.dependencies:
-        yield each.call
-        yield from _dependencies(each)
+    for dependency in dependant.dependencies:
+        yield dependency.call
+        yield from _dependencies(dependency)
 
 
 def _add_scopes(operation: dict[str, Any], route: APIRoute) -> None:

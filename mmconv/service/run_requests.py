@@ -94,7 +94,8 @@ def resolve(settings: Settings, request: RunRequest, data: DataSpec | None) -> R
         raise Problem(400, "models: name the model to evaluate as candidate", param="models")
     _check_names(data.benchmark, request)
     check_bounds(
-        {f"sampling.{role}": each for role, each in request.sampling.items()}, settings.sizes
+        {f"sampling.{role}": sampling for role, sampling in request.sampling.items()},
+        settings.sizes,
     )
     check_options(settings, data, request.options)
     models = {
@@ -262,7 +263,7 @@ CODE = "invalid_run"
 NO_FILE = "unused"
 """The value of options that locate data if the sample comes with the request."""
 
-UNTOLD = "the benchmark cannot be built with these options, or from this data"
+UNNAMED_CAUSE = "the benchmark cannot be built with these options, or from this data"
 """The message if the benchmark's own exposes this machine."""
 
 TOPICS = (
@@ -294,7 +295,7 @@ def build_problem(error: InputError, spec: RunSpec) -> Problem:
         detail = presentable(message, "the server's log says why")
         message = f"the data cannot be read on the server; its owner can fix that: {detail}"
         return Problem(409, message, param="data", code="data_unusable")
-    return Problem(400, presentable(message, UNTOLD), param=param, code=CODE)
+    return Problem(400, presentable(message, UNNAMED_CAUSE), param=param, code=CODE)
 
 
 def build_benchmark(
@@ -358,7 +359,7 @@ def _option_problem(error: ValidationError, spec: RunSpec) -> Problem:
     if param == "options":
         message = message.removeprefix("options: ")
         param = _option_in(message, spec) or param
-    return Problem(400, presentable(message, UNTOLD), param=param, code=CODE)
+    return Problem(400, presentable(message, UNNAMED_CAUSE), param=param, code=CODE)
 
 
 def _option_in(message: str, spec: RunSpec) -> str | None:

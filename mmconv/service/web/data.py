@@ -281,7 +281,7 @@ def _curves(board: Leaderboard) -> list[Plot]:
     runs = {run.label: run for run in board.runs}
     best = [runs[label] for label in board.tables[0].rows if label in runs][: len(COLOURS)]
     pictures = curves_of_runs(best, display_of(best[0].spec.benchmark)) if best else []
-    return [each.plot() for each in pictures if each.axis.line is not None]
+    return [curve.plot() for curve in pictures if curve.axis.line is not None]
 
 
 @router.get("/compare")

@@ -143,12 +143,12 @@ class Labelling(Serving):
         """How far the rater is, and all raters together."""
         task = self.task
         units = [[task.unit(item, rater, turn) for turn in item.turns] for item in task.items]
-        wanted = {unit for each in units for unit in each}
-        own = wanted & {*task.file}
+        every = {unit for of_item in units for unit in of_item}
+        own = every & {*task.file}
         numbers = self.assignments.of_rater.get(rater, {})
         return {
-            "total": len(wanted),
-            "done": len(wanted & {unit._replace(rater=rater) for unit in task.file}),
+            "total": len(every),
+            "done": len(every & {unit._replace(rater=rater) for unit in task.file}),
             "own": len(own),
             "items": [
                 {"item": number, "open": sum(unit not in own for unit in units[number])}
@@ -189,7 +189,9 @@ def open_task(  # noqa: PLR0913 - the runs, the file, and what is drawn
     judged = next(iter(runs[names[0]].judges().values()), None)
     rated = scores[names[0]] if judged is None else [*ScoreFrame(judged)]
     metric = _choose_metric(first, rated, metric)
-    pairwise = any(SIDE in s.tags for each in scores.values() for s in each if s.metric == metric)
+    pairwise = any(
+        SIDE in s.tags for of_run in scores.values() for s in of_run if s.metric == metric
+    )
     drawn = draw_items(scores, metric, samples=samples, double=double, seed=seed)
     chosen = {item.sample for item in drawn}
     dialogues = {
@@ -249,7 +251,7 @@ def write_label_studio(task: Task, path: Path, images: ImageStore) -> Path:
         (
             interface,
             f"""<View>
-<Header value="$question"/>{pictures * any(each["data"]["images"] for each in tasks)}
+<Header value="$question"/>{pictures * any(task["data"]["images"] for task in tasks)}
 <Paragraphs name="dialogue" value="$dialogue" layout="dialogue"/>
 <Text name="about" value="$about"/>
 <Choices name="value" toName="dialogue" required="true" showInLine="true">{choice}</Choices>
@@ -266,9 +268,9 @@ def _show_in_label_studio(page: Mapping[str, Any], images: ImageStore) -> dict[s
     said: list[dict[str, str]] = []
     names: dict[str, None] = {}
     for turn in page["turns"]:
-        for each in turn["asked"]:
-            said.append({"author": "user", "text": each["text"]})
-            names |= dict.fromkeys(each["images"])
+        for message in turn["asked"]:
+            said.append({"author": "user", "text": message["text"]})
+            names |= dict.fromkeys(message["images"])
         said.append({"author": f"answer {turn['n']}", "text": turn["answers"][0]})
         if turn["given"] not in (None, turn["answers"][0]):
             said.append({"author": "its place in the dialogue took", "text": turn["given"]})
@@ -276,10 +278,10 @@ def _show_in_label_studio(page: Mapping[str, Any], images: ImageStore) -> dict[s
     return {
         "dialogue": said,
         "images": [
-            f"data:{read_media_type(each, name)};base64,{b64encode(each).decode()}"
-            for name, each in data.items()
+            f"data:{read_media_type(image, name)};base64,{b64encode(image).decode()}"
+            for name, image in data.items()
         ],
-        "about": "\n\n".join(f"{each['name']}: {each['text']}" for each in page["about"]),
+        "about": "\n\n".join(f"{entry['name']}: {entry['text']}" for entry in page["about"]),
     }
 
 

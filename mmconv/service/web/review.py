@@ -109,5 +109,5 @@ def _shown(shared: Reviewing, draft: Draft) -> dict[str, Any]:
         "rater": draft.entry.get(REVIEWER),
         "images": shown.images,
         "shown": [{"name": name, "text": text} for name, text in shown.texts.items()],
-        "texts": {each.name: str(draft.entry.get(each.name) or "") for each in fields},
+        "texts": {field.name: str(draft.entry.get(field.name) or "") for field in fields},
     }
