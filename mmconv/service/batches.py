@@ -67,15 +67,6 @@ class BatchRequest(DialogueSettings):
             yield f"dialogues[{place}]", DialogueRequest.model_validate(shared | own)
 
     @property
-    def set_options(self) -> dict[str, Any]:
-        """The benchmark's options that the client has set."""
-        fields = {"judge_retries": "retries", "candidate_system": "system"}
-        chosen = self.model_fields_set | ({"generate_only"} if self.judge is None else set())
-        return {
-            name: value for name, value in self.options.items() if fields.get(name, name) in chosen
-        }
-
-    @property
     def ids(self) -> tuple[str, ...]:
         """The ids of the dialogues."""
         return tuple(
@@ -116,7 +107,7 @@ async def add_batch(
     run = RunRequest(
         data=own.id,
         models=body.models,
-        options=body.set_options,
+        options=body.options,
         conditions=tuple(names),
         sampling={CANDIDATE: body.sampling} if body.sampling.model_fields_set else {},
     )

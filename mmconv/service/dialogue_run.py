@@ -55,6 +55,18 @@ _JUDGED = ("gradings", "order", "prompts", "caption", "judge_sees_images", "retr
 """The fields that only a judge reads."""
 
 
+OPTIONS: Mapping[str, str] = {
+    "gradings": "gradings",
+    "order": "order",
+    "prompts": "prompts",
+    "judge_sees_images": "judge_sees_images",
+    "judge_retries": "retries",
+    "judge_max_tokens": "judge_max_tokens",
+    "candidate_system": "system",
+}
+"""Option of the benchmark -> the field that sets it."""
+
+
 class DialogueTurn(Strict):
     """What the user says, the correct answer, and criteria that a good answer satisfies.
 
@@ -94,17 +106,13 @@ class DialogueSettings(Strict):
 
     @property
     def options(self) -> dict[str, Any]:
-        """The benchmark's options; sampling goes with the model."""
-        return {
-            "generate_only": self.judge is None,
-            "gradings": self.gradings,
-            "order": self.order,
-            "prompts": self.prompts,
-            "judge_sees_images": self.judge_sees_images,
-            "judge_retries": self.retries,
-            "judge_max_tokens": self.judge_max_tokens,
-            "candidate_system": self.system,
+        """The benchmark's options that the request sets. Its defaults are the benchmark's."""
+        options = {
+            option: getattr(self, field)
+            for option, field in OPTIONS.items()
+            if field in self.model_fields_set
         }
+        return options | ({"generate_only": True} if self.judge is None else {})
 
 
 class DialogueContent(Strict):

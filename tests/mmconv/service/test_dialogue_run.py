@@ -10,13 +10,13 @@ import pytest
 from mmconv.api import DialogueResult
 from mmconv.benchmarks.convbench.benchmark import ConvBench
 from mmconv.benchmarks.convbench.data import Row
-from mmconv.benchmarks.dialogue import Dialogue
+from mmconv.benchmarks.dialogue import Dialogue, DialogueOptions
 from mmconv.core.config import RunSpec
 from mmconv.core.errors import PromptError
 from mmconv.core.graph import check, dependencies, resolve
 from mmconv.core.keys import content_key
 from mmconv.core.types import Call, Failure, Image, Outcome, Reply, Text
-from mmconv.service.dialogue_run import DialogueRun
+from mmconv.service.dialogue_run import OPTIONS, DialogueRequest, DialogueRun
 from tests.mmconv.service.conftest import Serve, Served
 from tests.mmconv.service.dialogue_samples import PICTURE, TURNS, dialogue, finish, request
 
@@ -180,6 +180,12 @@ def test_an_offline_judge_is_remarked_on() -> None:
     by_overlap = dialogue(judge="reference/chrf", prompts="convbench", gradings=["direct"])
     assert "not comparable" in " ".join(by_overlap.benchmark.remarks())
     assert not [*dialogue().benchmark.remarks()]
+
+
+def test_defaults_are_those_of_the_benchmark() -> None:
+    fields, options = DialogueRequest.model_fields, DialogueOptions.model_fields
+    for option, field in OPTIONS.items():
+        assert fields[field].default == options[option].default, option
 
 
 def test_conditions_are_numbers_of_given_turns() -> None:
