@@ -23,9 +23,7 @@ MODELS = {
 }
 
 
-async def test_what_failed_is_told_in_words_and_never_called_an_answer(
-    tmp_path: Path, opened: Opener
-) -> None:
+async def test_failures_are_in_words_and_never_an_answer(tmp_path: Path, opened: Opener) -> None:
     servers = Servers(tmp_path)
     try:
         server = servers(models=MODELS)

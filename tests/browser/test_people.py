@@ -93,9 +93,7 @@ def ratings(out: Path) -> dict[tuple[str, str, str], str]:
     return found
 
 
-async def test_two_raters_by_keyboard_and_a_server_that_is_killed(
-    desk: Desk, opened: Opener, tmp_path: Path
-) -> None:
+async def test_two_raters_and_a_killed_server(desk: Desk, opened: Opener, tmp_path: Path) -> None:
     out = tmp_path / "labels.csv"
     server = desk.label(out)
     gone = "net::ERR_CONNECTION_REFUSED"

@@ -75,9 +75,7 @@ SHOW_SCORES = """async () => {
 }"""
 
 
-async def test_scores_of_one_metric_that_are_told_apart_are_chosen_one_by_one(
-    run: Path, opened: Opener
-) -> None:
+async def test_distinct_scores_of_one_metric_are_chosen_singly(run: Path, opened: Opener) -> None:
     page = await opened(run, "#samples")
     await page.evaluate(SHOW_SCORES)
     metrics = page.locator("select[name=metric] option")

@@ -43,9 +43,7 @@ def as_value(data: bytes) -> values.Image:
 
 
 @given(policies(), sides, sides)
-def test_a_fitted_size_obeys_the_bounds_and_keeps_the_aspect(
-    policy: Policy, width: int, height: int
-) -> None:
+def test_a_fitted_size_keeps_bounds_and_aspect(policy: Policy, width: int, height: int) -> None:
     w, h = fit(policy, width, height)
     assert w >= 1
     assert h >= 1

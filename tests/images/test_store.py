@@ -142,9 +142,7 @@ def test_bad_bytes_leave_nothing_behind(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_bytes_without_a_folder_are_removed_with_the_store(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bytes_go_with_their_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     store = ImageStore()
     image = store.add_bytes(PNG)

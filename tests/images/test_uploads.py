@@ -98,9 +98,7 @@ def test_what_a_killed_process_held_is_removed_later(tmp_path: Path) -> None:
     assert young.exists()
 
 
-def test_what_another_process_removes_meanwhile_stops_no_start(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_removals_meanwhile_stop_no_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "held" / "other").mkdir(parents=True)
     really = Path.iterdir
 

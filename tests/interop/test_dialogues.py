@@ -126,9 +126,7 @@ def replay(file: Path, benchmark: str, options: dict[str, Any], out: Path) -> Pa
     return asyncio.run(evaluate(spec, out)).folder
 
 
-def test_lmms_eval_logs_the_same_fields_and_its_file_is_replayed(
-    run: Path, lmms: Python, tmp_path: Path
-) -> None:
+def test_lmms_eval_logs_are_replayed(run: Path, lmms: Python, tmp_path: Path) -> None:
     """Its own logger writes the dialogues of an export again; they are replayed by position."""
     [ours] = export(run, "lmms-eval", tmp_path / "out").rglob("*_free.jsonl")
     lmms("-W", "ignore", "-c", LOG_SAMPLES, ours, tmp_path / "theirs")

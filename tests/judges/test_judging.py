@@ -173,9 +173,7 @@ UNIEVAL = UniEvalParser(utterances=16)
         (rating, ""),
     ],
 )
-def test_a_reply_that_was_cut_off_before_its_verdict_has_none(
-    parser: Parser, text: str, finish: Finish
-) -> None:
+def test_a_reply_cut_off_early_has_no_verdict(parser: Parser, text: str, finish: Finish) -> None:
     first = parser in (UNIEVAL, comparison)
     call = Call(id="judge", model="judge", messages=(), parser=parser, verdict_last=not first)
     reply = Reply(text=text, finish=finish)
@@ -201,9 +199,7 @@ def test_a_reply_that_was_cut_off_before_its_verdict_has_none(
         (comparison, "Choice: Conversation 1\nReason: Conversation 2", "first"),
     ],
 )
-def test_a_reply_that_was_cut_off_behind_its_verdict_has_one(
-    parser: Parser, text: str, found: float | str
-) -> None:
+def test_a_reply_cut_off_later_has_a_verdict(parser: Parser, text: str, found: float | str) -> None:
     first = parser in (UNIEVAL, comparison)
     call = Call(id="judge", model="judge", messages=(), parser=parser, verdict_last=not first)
     reply = Reply(text=text, finish="length")

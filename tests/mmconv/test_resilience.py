@@ -41,9 +41,7 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, object]
         return finish(write_run(folder, url, rows=ROWS), folder / "runs")
 
 
-def test_killed_ten_times_and_resumed_equals_uninterrupted(
-    tmp_path: Path, expected: list[dict[str, object]]
-) -> None:
+def test_killed_ten_times_it_is_the_same(tmp_path: Path, expected: list[dict[str, object]]) -> None:
     """`kill -9` at ten random moments; no reply that was committed is asked for again."""
     log = tmp_path / "answered.log"
     with mock_server(Behaviour(latency=0.03), log=log) as url:
@@ -96,9 +94,7 @@ def test_shards_merge_into_the_whole(tmp_path: Path, expected: list[dict[str, ob
         assert len(log.read_text().split()) == answered
 
 
-def test_two_processes_that_start_together_divide_the_work(
-    tmp_path: Path, expected: list[dict[str, object]]
-) -> None:
+def test_two_processes_divide_the_work(tmp_path: Path, expected: list[dict[str, object]]) -> None:
     log = tmp_path / "answered.log"
     with mock_server(Behaviour(latency=0.03), log=log) as url:
         run = write_run(tmp_path, url, rows=ROWS)

@@ -116,9 +116,7 @@ WRONG: dict[str, tuple[str, Mapping[str, Any], str]] = {
 
 
 @pytest.mark.parametrize(("model", "options", "words"), WRONG.values(), ids=WRONG)
-async def test_wrong_options_are_told_before_a_run(
-    model: str, options: Mapping[str, Any], words: str
-) -> None:
+async def test_wrong_options_are_named(model: str, options: Mapping[str, Any], words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         fingerprint(spec(model, **options))
     with pytest.raises(ConfigError, match=words):

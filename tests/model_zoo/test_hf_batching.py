@@ -70,9 +70,7 @@ def test_a_row_that_nobody_waits_for_ends() -> None:
     ("apart", "length", "max_tokens", "fits"),
     [(False, 6, 4, True), (False, 6, 5, False), (True, 10, 10, True), (True, 6, 11, False)],
 )
-def test_prompt_and_reply_share_the_positions_of_a_decoder(
-    apart: bool, length: int, max_tokens: int, fits: bool
-) -> None:
+def test_prompt_and_reply_share_room(apart: bool, length: int, max_tokens: int, fits: bool) -> None:
     checkpoint: Any = SimpleNamespace(context=10, encoder_decoder=apart)
     with nullcontext() if fits else pytest.raises(Refused, match="the model has room for 10"):
         check_context(checkpoint, length, max_tokens)

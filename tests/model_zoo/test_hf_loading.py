@@ -213,9 +213,7 @@ def test_what_is_missing_is_named(error: ImportError, problem: str) -> None:
 
 
 @pytest.mark.parametrize("trusts", [True, False])
-def test_code_that_a_checkpoint_brings_is_told_from_a_bug(
-    trusts: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_code_of_a_checkpoint_is_no_bug(trusts: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*_: Any, **__: Any) -> Any:
         raise RuntimeError("its own words")
 

@@ -79,9 +79,7 @@ def opening(folder: Path, tag: str) -> None:
 
 
 @pytest.mark.parametrize("tag", ["<think>", "[THINK]"])
-async def test_thought_that_the_template_opens_and_nothing_ends_is_no_answer(
-    copy: Path, tag: str
-) -> None:
+async def test_thought_that_the_template_opens_alone_is_no_answer(copy: Path, tag: str) -> None:
     opening(copy, tag)
     reply = await reply_of(copy)
     assert (reply.text, reply.finish) == ("", "length")

@@ -105,9 +105,7 @@ async def test_the_better_side_wins_on_either_side(name: str) -> None:
         (0.0, "", 1),
     ],
 )
-async def test_focus_points_are_blended_into_the_creation_turn(
-    weight: float, answer: str, value: float
-) -> None:
+async def test_focus_points_weigh_in_creation(weight: float, answer: str, value: float) -> None:
     spec = CHRF.model_copy(update={"options": {"focus_weight": weight}})
     assert await rated(spec, "direct_turn_3", {**SILENT, "3": answer}) == value
 

@@ -124,7 +124,7 @@ def full_server() -> Iterator[str]:
             yield f"http://127.0.0.1:{full.getsockname()[1]}/v1"
 
 
-async def test_a_host_that_does_not_connect_is_given_up_before_the_timeout(
+async def test_a_host_without_connection_is_given_up_early(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("model_zoo.openai_api.client._LONGEST_CONNECT", 0.1)

@@ -235,9 +235,7 @@ WAITS: dict[str, tuple[Mapping[str, str], float | None]] = {
 
 @pytest.mark.parametrize(("headers", "seconds"), WAITS.values(), ids=WAITS)
 @pytest.mark.parametrize("status", [429, 503])
-def test_the_wait_that_a_server_asks_for(
-    status: int, headers: Mapping[str, str], seconds: float | None
-) -> None:
+def test_waits_are_read(status: int, headers: Mapping[str, str], seconds: float | None) -> None:
     assert wait(status, headers=headers) == seconds
 
 

@@ -25,7 +25,7 @@ async def test_an_incomplete_answer_is_a_connection_failure(sent: bytes) -> None
             assert raised.value.kind == "connection"
 
 
-async def test_the_bound_of_an_answer_counts_decompressed_bytes(
+async def test_bounds_of_answers_are_of_decompressed_bytes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     packed = gzip.compress(b"yes." * 100)
@@ -78,7 +78,7 @@ async def test_a_request_dropped_at_once_is_sent_again(
     assert len(server.requests) == requests
 
 
-async def test_an_idle_connection_is_given_up_before_servers_close_it(
+async def test_idle_connections_are_closed_before_servers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("model_zoo.openai_api.client._LONGEST_IDLE", 0.0)

@@ -82,9 +82,7 @@ def nobody_is_asked(*address: object, **_more: object) -> None:
     raise AssertionError(f"nothing may be downloaded: {address}")
 
 
-def test_a_hub_name_is_read_where_downloads_are_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_hub_name_is_read_from_downloads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     constants = pytest.importorskip("huggingface_hub.constants")
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
     monkeypatch.setattr(socket, "getaddrinfo", nobody_is_asked)

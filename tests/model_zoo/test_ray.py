@@ -240,9 +240,7 @@ async def test_images_come_with_the_calls_that_show_them(backend: RayBackend) ->
 
 
 @in_module
-async def test_an_image_is_sent_once_for_all_turns(
-    backend: RayBackend, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_image_is_sent_once(backend: RayBackend, monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[bytes] = []
 
     def put(data: bytes) -> Any:

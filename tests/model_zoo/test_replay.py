@@ -175,9 +175,7 @@ async def test_a_folder_without_replies_is_refused(tmp_path: Path) -> None:
         await replayed(tmp_path, tmp_path / "work")
 
 
-async def test_a_log_of_inspect_needs_its_package(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_inspect_logs_need_a_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replay_formats, "find_spec", lambda _: None)
     (tmp_path / "a.eval").touch()
     with pytest.raises(ConfigError, match="pip install inspect-ai"):

@@ -70,9 +70,7 @@ async def test_stopping_ends_the_process_and_can_be_repeated(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("server", ["ends", "is ended"])
-async def test_what_a_server_leaves_has_time_to_clean_up_and_is_waited_for(
-    tmp_path: Path, server: str
-) -> None:
+async def test_what_a_server_leaves_is_waited_for(tmp_path: Path, server: str) -> None:
     before = children()
     cleaned, log = tmp_path / "cleaned", tmp_path / "log"
     command = [sys.executable, "-c", SERVER, ENGINE, str(cleaned), server]
@@ -84,9 +82,7 @@ async def test_what_a_server_leaves_has_time_to_clean_up_and_is_waited_for(
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-async def test_a_guard_that_is_ended_ends_the_server_and_is_waited_for(
-    tmp_path: Path, number: signal.Signals
-) -> None:
+async def test_a_guard_that_ends_ends_the_server(tmp_path: Path, number: signal.Signals) -> None:
     before = children()
     cleaned, log = tmp_path / "cleaned", tmp_path / "log"
     command = [sys.executable, "-c", SERVER, ENGINE, str(cleaned), "is ended"]

@@ -72,9 +72,7 @@ def test_other_formats_are_for_programs(runs: list[Path]) -> None:
     assert [row["row"] for row in csv.DictReader(rows)][:3] == ["R1", "R2", "S1"]
 
 
-async def test_of_more_than_two_runs_the_scores_stand_first_as_they_were_named(
-    runs: list[Path], tmp_path: Path
-) -> None:
+async def test_scores_of_many_runs_are_in_the_order_named(runs: list[Path], tmp_path: Path) -> None:
     gamma = await make_run("convbench", tmp_path, FAILING)
     tables = json.loads(typed(gamma, runs[1], runs[0], "--format", "json").stdout)
     differences = ["differences", "delta_differences", "failure_differences"]
@@ -90,9 +88,7 @@ def test_the_baseline_can_be_named(runs: list[Path]) -> None:
     assert "Scores: alpha minus beta" in result.output
 
 
-async def test_of_more_than_two_runs_unfinished_ones_are_left_out_and_named(
-    runs: list[Path], tmp_path: Path
-) -> None:
+async def test_unfinished_runs_of_many_are_left_out_named(runs: list[Path], tmp_path: Path) -> None:
     killed = await make_run("convbench", tmp_path, FAILING)
     for name in ("manifest.json", "summary.json"):
         (killed / name).unlink()
@@ -109,9 +105,7 @@ async def test_of_more_than_two_runs_unfinished_ones_are_left_out_and_named(
         assert not result.stderr
 
 
-def test_what_differs_besides_the_candidates_is_told_first(
-    runs: list[Path], milder: Path, tmp_path: Path
-) -> None:
+def test_other_differences_come_first(runs: list[Path], milder: Path, tmp_path: Path) -> None:
     arguments = (runs[0], milder, "--allow-mismatch", "judge")
     warning = (
         "WARNING: the judge differs: arbiter in alpha, b in beta; options.lowest is not set and 4."

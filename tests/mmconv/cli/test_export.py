@@ -66,9 +66,7 @@ def test_a_run_is_not_exported_with_other_data(desk: Desk, written: list[list[An
     assert written == []
 
 
-def test_data_that_differ_in_what_is_not_asked_are_scored_first(
-    desk: Desk, written: list[list[Any]]
-) -> None:
+def test_data_that_differ_beside_requests_are_scored(desk: Desk, written: list[list[Any]]) -> None:
     """Scores may be read off what no model is shown, and the log would call them the run's."""
     desk.run()
     desk.write(*({**riddle, "source": "folklore"} for riddle in riddles()))

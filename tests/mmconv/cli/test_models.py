@@ -89,9 +89,7 @@ def test_every_option_of_a_provider_is_told_with_its_meaning(provider: str) -> N
     assert known == {name.partition(".")[0] for name in options}
 
 
-def test_the_options_of_a_provider_of_ones_own_are_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_users_provider_has_its_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "own_zoo").mkdir()
     needed = "def fingerprint(spec): ...\nasync def open_backend(spec, images): ...\n"

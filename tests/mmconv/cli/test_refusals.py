@@ -202,9 +202,7 @@ class TestClosedFolder:
         message = str(typed("score", str(folder)).exception)
         assert message == f"cannot write into {folder.absolute()}: Read-only file system"
 
-    def test_what_lies_elsewhere_is_named_itself(
-        self, folder: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_other_places_are_named(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         gone = PermissionError(errno.EACCES, "Permission denied", "/elsewhere/data.jsonl")
         monkeypatch.setattr("mmconv.report.writing.ordered_lines", raising(gone))
         assert typed("score", str(folder)).exception is gone

@@ -177,9 +177,7 @@ def test_a_wrong_field_is_named(fields: dict[str, object], message: str) -> None
         ("- a\n", ": expected a mapping .*, found a list"),
     ],
 )
-def test_a_document_that_misleads_or_cannot_be_read_is_refused(
-    tmp_path: Path, text: str | bytes, message: str
-) -> None:
+def test_a_misleading_document_is_refused(tmp_path: Path, text: str | bytes, message: str) -> None:
     file = tmp_path / "run.yaml"
     file.write_bytes(text.encode() if isinstance(text, str) else text)
     with pytest.raises(ConfigError, match=rf"run\.yaml{message}$"):
@@ -192,9 +190,7 @@ def test_numbers_that_are_what_they_seem_are_read(tmp_path: Path) -> None:
     assert read_document(file) == {"all": [0, -7, 1000, 31, 7, "010"]}
 
 
-def test_a_model_file_that_is_named_without_its_suffix_is_meant(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_model_file_needs_no_suffix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("mine.yaml").write_text("provider: fake\nmodel: echo\n")
     with pytest.raises(ConfigError, match=r"; did you mean mine\.yaml\?$"):
@@ -231,9 +227,7 @@ def test_a_model_is_labelled_by_name_or_the_end_of_its_path(spec: ModelSpec, lab
 
 
 @pytest.mark.parametrize(("fields", "label"), [("", "mine"), ("name: own\n", "own")])
-def test_a_run_labels_a_model_by_its_file_unless_that_has_a_name(
-    tmp_path: Path, fields: str, label: str
-) -> None:
+def test_a_model_is_labelled_by_its_file_or_name(tmp_path: Path, fields: str, label: str) -> None:
     file = tmp_path / "mine.yaml"
     file.write_text(f"provider: openai\nmodel: org/standin\n{fields}")
     spec = validate(RunSpec, {**RUN, "models": {"candidate": str(file)}}, "run.yaml")

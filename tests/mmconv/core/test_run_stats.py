@@ -24,7 +24,7 @@ def test_the_time_left_is_that_of_the_calls_not_answered_at_the_pace_of_the_last
     assert (shown[0], shown[10], shown[-1]) == ((0, None), (0, None), (2, 200))
 
 
-def test_cached_replies_are_reached_and_do_not_speed_up_the_time_left(
+def test_cached_replies_do_not_shorten_the_time_left(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     pace = Throughput()

@@ -77,9 +77,7 @@ async def test_a_backend_takes_a_whole_number_of_calls_at_once(most: Any) -> Non
 
 
 @pytest.mark.parametrize("at", ["open_backend", "generate"])
-async def test_the_key_is_removed_from_the_errors_of_a_provider(
-    monkeypatch: pytest.MonkeyPatch, at: str
-) -> None:
+async def test_errors_of_a_provider_hide_the_key(monkeypatch: pytest.MonkeyPatch, at: str) -> None:
     monkeypatch.setenv("PARROT_KEY", "sk-1\n")
     refused = Refused("authentication", "bad key sk-1!")
     with pytest.raises(Refused, match=r"^bad key \[key\]!$"):

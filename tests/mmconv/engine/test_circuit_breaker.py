@@ -100,9 +100,7 @@ async def test_a_hopeless_model_stops_the_run_soon(store: Store, kind: FailureKi
         Transient("rate_limit", "HTTP 429", retry_after=86_400.0),
     ],
 )
-async def test_a_model_that_fails_every_time_stops_it_after_some_more(
-    store: Store, error: BackendError
-) -> None:
+async def test_a_model_that_always_fails_stops_it_later(store: Store, error: BackendError) -> None:
     backend = failing(error, always)
     complete, stats = await run(store, backend)
     assert not complete

@@ -45,9 +45,7 @@ async def test_a_judge_that_draws_lots_has_not_changed(tmp_path: Path) -> None:
     assert files == {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-async def test_a_judge_that_became_harsher_has_changed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_harsher_judge_has_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = await make_run(tmp_path)
     monkeypatch.setattr(planted_judge.PlantedJudge, "_rating", lambda *_: 2)
     drift = await check(folder)

@@ -108,9 +108,7 @@ def alone(order: int) -> Plan:
     return Plan(order=order, sample=str(order), condition="free", calls=(call("a", f"w{order}"),))
 
 
-async def test_calls_under_way_are_kept_when_a_bug_ends_the_run(
-    store: Store, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_bug_keeps_calls_under_way(store: Store, caplog: pytest.LogCaptureFixture) -> None:
     def answer(text: str, sampling: Sampling) -> Reply:
         return break_down() if text == "w0" else shout(text, sampling)
 

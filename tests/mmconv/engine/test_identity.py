@@ -113,9 +113,7 @@ def test_files_are_what_lies_there_however_that_is_typed(here: Path) -> None:
     assert identified(run(data="other.jsonl")) != identified(run())
 
 
-def test_a_folder_with_data_and_runs_may_move_as_a_whole(
-    here: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_of_data_and_runs_may_move(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     inside = identified(run())
     moved = here / "moved"
     moved.mkdir()

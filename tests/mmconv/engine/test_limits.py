@@ -63,9 +63,7 @@ def test_headers_spare_refusals() -> None:
     ids=["halves", "doubles", "both"],
 )
 @pytest.mark.parametrize("wait", [1.0, None])
-def test_a_cap_that_changes_is_found_again(
-    caps: tuple[tuple[float, int], ...], wait: float | None
-) -> None:
+def test_a_new_cap_is_found_again(caps: tuple[tuple[float, int], ...], wait: float | None) -> None:
     check(Limits(caps=caps, retry_after=wait), 2400, latency=0.1)
 
 

@@ -122,8 +122,6 @@ def test_a_judge_goes_where_there_is_something_to_judge(tmp_path: Path) -> None:
         ({"seeds": [1.5]}, r"seeds.0"),
     ],
 )
-def test_a_wrong_sweep_file_names_the_field(
-    tmp_path: Path, fields: dict[str, Any], message: str
-) -> None:
+def test_a_sweeps_bad_field_is_named(tmp_path: Path, fields: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         read(tmp_path, **fields)

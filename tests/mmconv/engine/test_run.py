@@ -105,9 +105,7 @@ async def test_two_runs_of_one_folder_at_once_spoil_nothing(tmp_path: Path) -> N
     assert not [*one.folder.rglob("*.part")]
 
 
-async def test_what_answered_in_other_versions_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_other_versions_are_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = Place(out=tmp_path / "runs")
 
     async def run() -> tuple[Path, tuple[str, ...]]:

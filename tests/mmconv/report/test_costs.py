@@ -27,9 +27,7 @@ def priced(**price: float) -> ModelSpec:
         ({"input": 2.0, "output": 8.0, "cached_input": 0.0}, 0.4),
     ],
 )
-def test_tokens_from_the_servers_cache_have_their_own_price(
-    price: dict[str, float], dollars: float
-) -> None:
+def test_tokens_from_a_servers_cache_have_a_price(price: dict[str, float], dollars: float) -> None:
     assert cost(priced(**price), Tokens(input=10**6, cached=800_000)) == pytest.approx(dollars)
 
 
@@ -97,9 +95,7 @@ def test_an_answer_is_as_long_as_its_call_tells(
 @pytest.mark.parametrize(
     ("of_run", "of_model", "tokens"), [(16, None, 16), (None, 24, 24), (16, 24, 16)]
 )
-def test_a_role_may_bound_its_answers(
-    of_run: int | None, of_model: int | None, tokens: int
-) -> None:
+def test_a_role_may_limit_answers(of_run: int | None, of_model: int | None, tokens: int) -> None:
     model = {"provider": "fake", "model": "judge", "sampling": bound(of_model)}
     spec = RunSpec.model_validate(
         {"benchmark": "b", "models": {"judge": model}, "sampling": {"judge": bound(of_run)}}

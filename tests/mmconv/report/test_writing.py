@@ -71,9 +71,7 @@ async def test_tables_of_a_session_before_do_not_stand_beside_new_scores(tmp_pat
 
 
 @pytest.mark.parametrize("benchmark", TITLES)
-async def test_every_table_with_intervals_says_once_what_they_are(
-    benchmark: str, tmp_path: Path
-) -> None:
+async def test_tables_with_intervals_explain_them_once(benchmark: str, tmp_path: Path) -> None:
     tables = read_tables(await make_run(benchmark, tmp_path) / "tables")
     notes = {
         table.name: sum(note.startswith("Brackets hold") for note in table.notes)

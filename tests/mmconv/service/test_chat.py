@@ -93,9 +93,7 @@ async def test_a_stream_brings_the_same_text_and_the_usage(served: Served) -> No
     assert usage["choices"] == []
 
 
-async def test_a_stream_that_takes_long_is_kept_alive(
-    served: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_long_stream_stays_alive(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streams, "PATIENCE_SECONDS", 0.1)
     answer = await post(served, says("hello", stream=True, model="slow"))
     assert answer.text.count(": at work\n\n") >= 2
@@ -108,9 +106,7 @@ async def test_a_stream_that_failed_in_time_has_a_status(serve: Serve) -> None:
     assert "no pattern" in error(answer)["message"]
 
 
-async def test_a_stream_that_fails_late_says_so(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_late_failure_is_streamed(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streams, "PATIENCE_SECONDS", 0.01)
     served = await serve(models=SCRIPTED)
     answer = await post(served, says("other", model="scripted", stream=True))
@@ -270,9 +266,7 @@ async def test_a_schema_binds_models_that_can_be_bound(serve: Serve) -> None:
     assert (refused.status_code, error(refused)["param"]) == (400, "response_format")
 
 
-async def test_json_mode_is_a_schema_that_any_object_obeys(
-    served: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_json_mode_takes_any_object(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = record_asked(monkeypatch)
     wanted = {"type": "json_object"}
     answer = await post(served, says("grade", model="judge", response_format=wanted))
@@ -337,9 +331,7 @@ async def test_the_models_own_file_is_the_default_and_the_request_goes_first(
     assert (chosen.temperature, chosen.max_tokens, chosen.stop, chosen.seed) == (0.0, 9, ("x",), 4)
 
 
-async def test_a_nucleus_of_nothing_is_the_likeliest_token_alone(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_empty_nucleus_is_greedy(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     """Task files of lmms-eval hold `top_p: 0`, which no backend takes."""
     served = await serve(models={"echo": MODELS["echo"] | {"sampling": {"top_p": 0.9}}})
     asked = record_asked(monkeypatch)

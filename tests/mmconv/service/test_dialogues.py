@@ -266,9 +266,7 @@ async def test_a_queued_dialogue_is_its_owners(serve: Serve) -> None:
     assert found == {"ann": 200, "bob": 404, "eve": 200}
 
 
-async def test_a_dialogue_is_asked_and_judged_as_convbench_asks(
-    serve: Serve, tmp_path: Path
-) -> None:
+async def test_a_dialogue_is_asked_and_judged_as_convbench(serve: Serve, tmp_path: Path) -> None:
     """After a run over the row, its dialogue is known: nothing is asked, and the scores agree."""
     data, images = write_scenes(tmp_path / "data", 1)
     options = {"data": str(data), "images": str(images)}

@@ -150,9 +150,7 @@ async def test_a_chat_whose_client_has_gone_is_told_by_its_model_and_token(
     assert line in (await served.client.get("/metrics")).text
 
 
-async def test_a_call_that_waits_is_not_asked_and_others_go_on(
-    served: Served, asked: ResolvedCall
-) -> None:
+async def test_a_waiting_call_ends_and_others_go_on(served: Served, asked: ResolvedCall) -> None:
     other = Visitor(served, "/v1/dialogues", {**DIALOGUE, "turns": [{"instruction": "Other?"}]})
     await until(lambda: asked.calls == 1)
     leaving = Visitor(served, "/v1/dialogues", DIALOGUE)

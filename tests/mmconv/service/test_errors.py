@@ -98,9 +98,7 @@ async def test_a_database_that_is_away_is_no_bug(
     assert line == f"GET '{path}', request {name} of local: no server at 10.0.0.7"
 
 
-async def test_what_a_bug_leaves_in_memory_is_collected(
-    served: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_memory_of_bugs_is_collected(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     collected = asyncio.Event()
     monkeypatch.setattr("mmconv.engine.garbage.COLLECT_SECONDS", 0.05)
     monkeypatch.setattr(garbage, "_due", 0.0)
@@ -142,9 +140,7 @@ async def test_a_disk_without_room_is_no_bug(
     assert str(out) not in answer.text
 
 
-async def test_another_fault_of_a_file_is_a_bug(
-    served: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_other_file_errors_are_bugs(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_given: object) -> None:
         raise OSError(errno.EBADF, "Bad file descriptor")
 

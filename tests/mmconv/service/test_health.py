@@ -89,9 +89,7 @@ async def test_a_process_is_ready_when_its_models_are_loaded(
     await became(served, 200)
 
 
-async def test_a_process_whose_worker_takes_no_jobs_is_not_ready(
-    served: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_idle_workers_are_not_ready(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mmconv.service.jobs.POLL_SECONDS", 0.01)
 
     async def fail(*_given: object) -> None:

@@ -109,9 +109,7 @@ async def bench(folder: Path, *, at_once: int = 2, drain: float = 5) -> AsyncIte
         (ZeroDivisionError("secret"), "the server failed; its log says why"),
     ],
 )
-async def test_what_goes_wrong_is_told_without_secrets(
-    tmp_path: Path, error: Exception, words: str
-) -> None:
+async def test_failures_show_no_secrets(tmp_path: Path, error: Exception, words: str) -> None:
     async with bench(tmp_path) as at:
         await at.submit("a")
         task = await at.task("a")
@@ -142,9 +140,7 @@ async def test_a_job_whose_database_fails_is_begun_again_after_its_lease(
 
 
 @pytest.mark.parametrize(("asked", "starts"), [(0, 1), (1, 0)])
-async def test_only_replies_that_were_asked_now_show_that_a_job_gets_on(
-    tmp_path: Path, asked: int, starts: int
-) -> None:
+async def test_only_new_replies_show_progress(tmp_path: Path, asked: int, starts: int) -> None:
     """What the store held comes back each time that a server ends while at it."""
     async with bench(tmp_path) as at:
         await at.submit("a")
@@ -229,9 +225,7 @@ async def test_draining_gives_jobs_back_and_takes_none(tmp_path: Path, stubborn:
     await again.aclose()
 
 
-async def test_the_time_to_drain_counts_from_when_jobs_were_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_draining_has_one_deadline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with asyncio.timeout(30), bench(tmp_path, drain=100) as at:
         at.stubborn = True
         await at.submit("a")
@@ -262,9 +256,7 @@ async def test_the_worker_goes_on_whatever_goes_wrong_when_it_looks_for_jobs(
     assert "the disk is gone" in caplog.text
 
 
-async def test_a_beat_that_fails_is_not_the_last(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_beat_follows_a_failed_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with bench(tmp_path) as at:
         await at.submit("a")
         task = await at.task("a")
@@ -290,9 +282,7 @@ def scripted(text: str) -> dict[str, Any]:
     return {"provider": "fake", "model": "scripted", "options": {"script": {".*": text}}}
 
 
-async def test_another_model_of_the_same_name_makes_a_dialogue_another_one(
-    serve: Serve, tmp_path: Path
-) -> None:
+async def test_another_model_of_a_name_is_another_dialogue(serve: Serve, tmp_path: Path) -> None:
     said = []
     for text in ("old", "new", "old"):
         served = await serve(models={"m": scripted(text)}, synchronous_calls=0)
@@ -342,9 +332,7 @@ async def test_what_was_changed_in_place_is_run_again(serve: Serve, tmp_path: Pa
     assert (await post())[0].status_code == 200
 
 
-async def test_pictures_of_a_finished_run_stay_whatever_its_models_are_by_now(
-    serve: Serve, tmp_path: Path
-) -> None:
+async def test_pictures_of_a_finished_run_outlive_its_models(serve: Serve, tmp_path: Path) -> None:
     data = drawn(tmp_path)
     served = await serve(data=data)
     run = (await finished(served.client, limit=1))["id"]

@@ -225,9 +225,7 @@ async def test_prompts_of_the_operator_replace_ours(serve: Serve, tmp_path: Path
 
 
 @pytest.mark.parametrize("name", [name for name in CLASSES if name != "scenes"])
-async def test_what_a_run_has_judged_is_cached_and_scored_alike(
-    serve: Serve, tmp_path: Path, name: str
-) -> None:
+async def test_a_runs_judgements_are_cached(serve: Serve, tmp_path: Path, name: str) -> None:
     """The judge's calls of a run have the same content keys: none is made again."""
     options, shown, sample, image = _data(tmp_path, name)
     data = {"shapes": {"benchmark": name, "options": options}}

@@ -130,9 +130,7 @@ def loading(opened: list[str], monkeypatch: pytest.MonkeyPatch) -> Loading:
     return how
 
 
-async def test_a_model_is_loaded_though_all_who_asked_for_it_give_up(
-    opened: list[str], loading: Loading
-) -> None:
+async def test_a_model_is_loaded_though_all_give_up(opened: list[str], loading: Loading) -> None:
     zoo = pool(slow=SLOW)
     run = zoo.lend(run_spec(candidate=SLOW))["candidate"]
     for role in (zoo.roles["slow"], run, zoo.roles["slow"]):
@@ -172,9 +170,7 @@ async def test_what_still_loads_at_the_end_is_ended(opened: list[str]) -> None:
     assert opened == ["open", "ended"]
 
 
-async def test_a_run_that_stops_and_closes_its_models_leaves_others_be(
-    opened: list[str], held: Held
-) -> None:
+async def test_a_run_that_closes_its_models_spares_others(opened: list[str], held: Held) -> None:
     zoo = pool(slow=SLOW)
     run, other = (zoo.lend(run_spec(candidate=SLOW))["candidate"] for _ in range(2))
     asking = [asyncio.create_task(ask(role)) for role in (run, other, zoo.roles["slow"])]

@@ -169,9 +169,7 @@ async def test_a_run_goes_with_all_that_was_made_of_it(served: Served) -> None:
     assert files(served) == set()
 
 
-async def test_two_who_remove_runs_at_once_leave_nothing(
-    served: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_removals_at_once_clear_all(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     """One empties what it threw away while the other is about to throw its run away."""
     client = served.client
     roles = {"candidate": "other", "judge": "judge"}

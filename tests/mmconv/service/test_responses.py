@@ -47,9 +47,7 @@ def events(answer: httpx2.Response) -> list[Any]:
     return values
 
 
-async def test_a_conversation_with_an_image_is_answered(
-    served: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_image_is_answered_about(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = record_asked(monkeypatch)
     answer = await post(
         served, CONVERSATION, instructions="Be brief.", max_output_tokens=9, store=False

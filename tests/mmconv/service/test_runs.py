@@ -242,9 +242,7 @@ async def test_missing_data_refuse_a_run_and_show_no_path(running: Served, tmp_p
     assert str(tmp_path) not in answer.text
 
 
-async def test_pictures_that_are_missing_are_named_without_their_folder(
-    running: Served, tmp_path: Path
-) -> None:
+async def test_missing_pictures_are_named_without_folder(running: Served, tmp_path: Path) -> None:
     folder = tmp_path / "data" / "images"
     picture = sorted(folder.iterdir())[0]
     picture.unlink()
@@ -278,9 +276,7 @@ async def test_tokens_bound_who_starts_stops_and_how_many(serve: Serve, tmp_path
     assert stopped.status_code == 202
 
 
-async def test_what_another_token_stopped_is_resumed_by_its_owner_or_an_admin(
-    serve: Serve, tmp_path: Path
-) -> None:
+async def test_a_stopped_run_is_resumed_by_owner_or_admin(serve: Serve, tmp_path: Path) -> None:
     tokens = [token("ann", "run"), token("bob", "run"), token("root", "admin")]
     served = await serve(data=drawn(tmp_path), models={"slow": SLOW}, tokens=tokens)
     body = request(models={"candidate": "slow", "judge": "slow"})

@@ -43,9 +43,7 @@ def file(tmp_path: Path) -> Path:
         (["fake/echo"], ["preload=[gpt]"], "preload: 'gpt' is none of the models"),
     ],
 )
-def test_models_that_cannot_be_named_are_refused(
-    models: list[str], overrides: list[str], info: str
-) -> None:
+def test_unnameable_models_are_refused(models: list[str], overrides: list[str], info: str) -> None:
     with pytest.raises(ConfigError, match=info):
         read_settings(None, models, {}, overrides)
 

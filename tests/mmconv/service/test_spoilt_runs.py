@@ -43,9 +43,7 @@ GIVEN_OUT = (("scores.jsonl", "scores?format=jsonl"), ("scores.parquet", "scores
 
 
 @pytest.mark.parametrize("gone", [False, True], ids=["cut short", "gone"])
-async def test_what_is_spoilt_is_told_without_a_path(
-    served: Served, tmp_path: Path, gone: bool
-) -> None:
+async def test_spoilt_files_hide_their_path(served: Served, tmp_path: Path, gone: bool) -> None:
     name, folder = await done(served, limit=2)
     for file, asked in (*SPOILT, *(GIVEN_OUT if gone else ())):
         path = folder / file

@@ -92,9 +92,7 @@ async def test_a_failure_is_posted_too(serve: Serve, receiver: Receiver, tmp_pat
     assert info["error"]
 
 
-async def test_runs_that_were_stopped_are_posted_too(
-    serve: Serve, receiver: Receiver, tmp_path: Path
-) -> None:
+async def test_stopped_runs_are_posted(serve: Serve, receiver: Receiver, tmp_path: Path) -> None:
     """The second waits for its turn when it is stopped."""
     served = await serve(data=drawn(tmp_path), webhook_networks=LOOPBACK, runs_at_once=1)
     roles = {"candidate": "slow", "judge": "judge"}

@@ -228,9 +228,7 @@ def test_every_part_without_spread_widens_a_mean_of_means() -> None:
 
 
 @pytest.mark.parametrize(("count", "before", "after"), [(20, 0.5, 0.8), (77, 7.0, 7.3)])
-def test_equal_differences_have_neither_interval_nor_p_value(
-    count: int, before: float, after: float
-) -> None:
+def test_equal_differences_have_no_interval_or_p(count: int, before: float, after: float) -> None:
     """Their mean is a rounding off, so that an error of 1e-17 came of it, and a p of 2e-158."""
     left, right = Column.of([before] * count), Column.of([after] * count)
     found = contrast(alone("S1", left), alone("S1", right), NAMES)
@@ -247,9 +245,7 @@ def test_what_rounding_makes_of_no_change_is_no_change() -> None:
 
 @pytest.mark.parametrize("count", [10, 77])
 @pytest.mark.parametrize("change", [1 / 3, -0.05, 0.3, 0.0])
-def test_changes_that_are_all_alike_have_one_interval_however_they_are_rounded(
-    change: float, count: int
-) -> None:
+def test_equal_changes_have_one_interval_however_rounded(change: float, count: int) -> None:
     found = summarise_share_change(Column.of([change] * count))
     size = count + 2
     centre, square = count * change / size, (count * change**2 + 1) / size

@@ -121,9 +121,7 @@ def test_a_p_value_of_a_mean_over_small_tasks_belongs_to_its_interval() -> None:
         (FB_BENCH, 0.944),
     ],
 )
-def test_intervals_over_tasks_of_few_samples_hold_the_true_mean(
-    sizes: Sequence[int], least: float
-) -> None:
+def test_intervals_over_small_tasks_hold_the_true_mean(sizes: Sequence[int], least: float) -> None:
     scores = np.linspace(0, 1, 5)
 
     def draw(random: np.random.Generator) -> dict[str, Column]:

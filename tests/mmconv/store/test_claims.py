@@ -103,9 +103,7 @@ async def test_a_claim_that_is_not_renewed_runs_out(two: tuple[Store, Store], ur
     assert await first.put(key(1), "model", REPLY) == REPLY
 
 
-async def test_a_claim_of_a_dead_process_of_this_machine_ends_at_once(
-    two: tuple[Store, Store], url: str
-) -> None:
+async def test_a_claim_of_a_dead_process_ends_at_once(two: tuple[Store, Store], url: str) -> None:
     first, second = two
     await first.claim(key(1))
     ended = await asyncio.create_subprocess_exec(sys.executable, "-c", "")

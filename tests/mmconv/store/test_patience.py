@@ -22,7 +22,7 @@ OTHERS = (
 )
 
 
-async def test_a_server_that_hangs_is_given_up_and_used_when_it_is_back(
+async def test_a_hanging_server_is_used_when_it_is_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(connections, "SILENT_SECONDS", 1.0)

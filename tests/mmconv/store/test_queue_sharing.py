@@ -34,9 +34,7 @@ async def test_owners_take_turns_by_what_they_have_under_way_of_a_kind(queue: Qu
     assert talk.id == "f"
 
 
-async def test_what_a_worker_that_is_gone_has_left_does_not_count_for_its_owner(
-    queue: Queue, url: str
-) -> None:
+async def test_jobs_of_a_dead_worker_do_not_count_for_owners(queue: Queue, url: str) -> None:
     for name, owner in (("a", "ann"), ("b", "ann"), ("c", "bob")):
         await queue.submit(new(name, owner))
     assert (await take(queue, "one")).id == "a"

@@ -240,9 +240,7 @@ def test_a_plan_that_changes_is_refused(tmp_path: Path) -> None:
         build(tmp_path, Counting)
 
 
-async def test_keys_of_all_roles_are_checked_before_any_request(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_keys_are_checked_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MMCONV_TEST_KEY", raising=False)
     run = spec(tmp_path, Riddles)
     judge = ModelSpec(provider="openai", model="x", api_key_env="MMCONV_TEST_KEY")

@@ -180,9 +180,7 @@ HALF = {
 
 @pytest.mark.parametrize("chosen", [{"limit": 2}, {"limit": 4, "shuffle": 1}, {}])
 @pytest.mark.parametrize("name", HALF)
-def test_a_judge_that_comes_later_gets_the_same_samples(
-    tmp_path: Path, name: str, chosen: dict[str, Any]
-) -> None:
+def test_a_later_judge_gets_the_samples(tmp_path: Path, name: str, chosen: dict[str, Any]) -> None:
     options = {**HALF[name](tmp_path), "skip_bad_records": True}
     if name == "fbbench":
         options["reference"] = True

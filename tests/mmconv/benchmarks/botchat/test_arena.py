@@ -80,9 +80,7 @@ def test_few_dialogues_have_no_interval(dialogues: int, has_interval: bool) -> N
 
 
 @pytest.mark.parametrize(("losses", "has_interval"), [(3, False), (6, True)])
-def test_draws_without_finite_strengths_are_beyond_the_interval(
-    losses: int, has_interval: bool
-) -> None:
+def test_draws_without_finite_strengths_widen_the_interval(losses: int, has_interval: bool) -> None:
     """Of 40 dialogues b wins 3, which 8 of these 200 draws lack: more than a tail of 2.5 %."""
     rated = rate_models(played("a", "b", wins=40 - losses, losses=losses), seed=1)
     for player in "ab":

@@ -75,9 +75,7 @@ def fail(*names: str) -> Callable[[dict[str, Any]], object]:
     return edit
 
 
-async def test_pairs_that_lack_a_dialogue_are_missing_with_a_reason(
-    data: Path, tmp_path: Path
-) -> None:
+async def test_pairs_without_a_dialogue_are_missing_for_reasons(data: Path, tmp_path: Path) -> None:
     folder = await rival(data, tmp_path / "runs")
     # a dialogue of eleven utterances, and one that never began
     change(folder, fail("MT-1 utterance_12", "MT-3 utterance_3"))

@@ -138,9 +138,7 @@ JUDGED_BY_NO_ONE = {name: text for name, text in unieval("m", 1, "").items() if 
         (JUDGED_BY_NO_ONE | {"a": "No", "b": "No"}, "which column holds the judge's replies: a, b"),
     ],
 )
-def test_rows_that_are_not_judgements_are_refused(
-    tmp_path: Path, row: dict[str, object], message: str
-) -> None:
+def test_other_rows_are_refused(tmp_path: Path, row: dict[str, object], message: str) -> None:
     with pytest.raises(DataError) as refused:
         rescore([write(tmp_path / "file.tsv", [row])])
     assert message in str(refused.value)

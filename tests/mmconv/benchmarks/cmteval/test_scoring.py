@@ -94,9 +94,7 @@ class TestScores:
             ([entry("1", 4, 5), entry("2", 9, 2), entry("3", 2, 2)], OFF_SCALE),
         ],
     )
-    def test_an_unscored_turn_leaves_its_dialogue_unscored(
-        self, entries: list[dict[str, object]], why: str
-    ) -> None:
+    def test_unscored_turn_voids_dialogue(self, entries: list[dict[str, object]], why: str) -> None:
         scores = scored(dialogue(), entries)
         assert values(scores, "TLS") == {1: 4.5, 2: why, 3: 2}
         assert values(scores, "DLS") == values(scores, "DLS_min") == {0: why}

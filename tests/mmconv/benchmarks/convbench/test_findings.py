@@ -85,9 +85,7 @@ def test_if_the_bounds_hold_the_half_the_split_of_fixed_failures_is_said() -> No
 @pytest.mark.parametrize(
     ("low", "high", "claims"), [(1.0, 8.0, 0), (-8.0, -1.0, 0), (-1.0, 4.0, 1)]
 )
-def test_nothing_is_claimed_of_failures_if_a_control_is_not_0(
-    low: float, high: float, claims: int
-) -> None:
+def test_no_failure_is_explained_if_a_control_fails(low: float, high: float, claims: int) -> None:
     control = Cell(value=(low + high) / 2, low=low, high=high, n=60)
     [sentence] = causes({"perception": MOST}, control=control)
     assert sentence.startswith("Most failures") == bool(claims)
@@ -150,9 +148,7 @@ def test_the_largest_gain_is_that_of_people_if_there_are_labels() -> None:
     ("low", "high", "digits"),
     [(0.5, 1.9, 2), (71.0, 100.0, 0), (5.1, 7.3, 1), (0.911, 0.912, 2), (None, None, 2), (1, 1, 2)],
 )
-def test_digits_are_those_that_the_interval_supports(
-    low: float | None, high: float | None, digits: int
-) -> None:
+def test_digits_follow_the_interval(low: float | None, high: float | None, digits: int) -> None:
     assert supported_digits(low, high, 2) == digits
 
 
@@ -171,9 +167,7 @@ def test_digits_are_those_that_the_interval_supports(
         ),
     ],
 )
-def test_samples_are_marked_by_what_their_failures_come_from(
-    title: str, grading: str, counted: str, mark: str
-) -> None:
+def test_samples_are_marked_by_causes(title: str, grading: str, counted: str, mark: str) -> None:
     row = {title: Cell(value="perception"), "in the shares": Cell(value=counted)}
     rows = {f"{grading}/creation/7": row}
     table = Table(name="attribution_samples", title="", columns=(*row,), rows=rows)

@@ -235,9 +235,7 @@ def test_failures_are_attributed_to_the_first_level_that_mends_them() -> None:
         (("free", "perception", "reasoning"), {"creation", "reasoning"}),
     ],
 )
-def test_failures_are_laid_where_the_conditions_were_asked_for(
-    conditions: tuple[str, ...], levels: set[str]
-) -> None:
+def test_failures_are_laid_by_conditions(conditions: tuple[str, ...], levels: set[str]) -> None:
     asked = [score for score in scores() if score.condition in conditions]
     made = build_tables(asked, CONTEXT)
     rows = made["attribution_net"].rows if "attribution_net" in made else {}
@@ -329,9 +327,7 @@ def test_an_overall_verdict_lost_with_a_turn_s_is_told_with_what_helps(why: str)
 
 
 @pytest.mark.parametrize(("failure_win", "failed"), [(0.5, {"lost"}), (1.0, {"lost", "tie"})])
-def test_one_win_in_both_orders_is_no_failure_unless_told(
-    failure_win: float, failed: set[str]
-) -> None:
+def test_one_win_in_both_orders_is_no_failure_alone(failure_win: float, failed: set[str]) -> None:
     wins = {"won": (1.0, 1.0), "tie": (1.0, 0.0), "lost": (0.0, 0.0)}
     both = [
         won(sample, condition, 2, side, value)

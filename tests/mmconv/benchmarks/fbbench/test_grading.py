@@ -88,9 +88,7 @@ WEIGHED = [["甲", 0.1], ['it\'s "乙"', 0.9]]
 @pytest.mark.parametrize(
     "record", [correction(checklist=WHOLE), correction(checklist=WEIGHED), maintenance()]
 )
-def test_a_prompt_can_show_checklist_and_form_as_python_writes_them(
-    tmp_path: Path, record: dict[str, Any]
-) -> None:
+def test_a_prompt_can_show_checklists_as_python(tmp_path: Path, record: dict[str, Any]) -> None:
     own = "# user\n{{query}}{{first_answer}}{{feedback}}\n{{answer|json_escaped}}\n"
     (tmp_path / "judge.md").write_text(
         f"{own}{{{{checklist|repr}}}}\n{{{{form|json4}}}}\n", "utf-8"

@@ -95,7 +95,7 @@ def test_only_what_may_be_answered_the_next_time_is_worth_asking_again(
     assert f"runs/transcripts.jsonl has the reasons. {advice}" in capsys.readouterr().err
 
 
-def test_a_run_whose_prompts_fit_nowhere_is_told_what_makes_room(
+def test_prompts_that_fit_nowhere_name_what_makes_room(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     failure = Failure(kind="context", message="maximum context length is 4096", attempts=1)

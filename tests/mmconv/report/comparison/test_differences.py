@@ -169,7 +169,7 @@ def p_value(cell: Cell) -> float:
     return float(2 * stdtr(SIZE - 1, -abs(cell.value) / half))
 
 
-def test_differences_are_marked_that_stay_significant_among_all_of_their_table(
+def test_differences_significant_in_their_table_are_marked(
     copies: tuple[Path, Path],
 ) -> None:
     first, second = copies

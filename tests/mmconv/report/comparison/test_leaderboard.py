@@ -197,9 +197,7 @@ async def test_chosen_columns_stand_in_the_order_in_which_they_are_named(runs: l
             make_leaderboard(runs, sort=text)
 
 
-async def test_what_a_run_lacks_is_counted_and_the_run_is_marked(
-    tmp_path: Path, copies: tuple[Path, Path]
-) -> None:
+async def test_what_a_run_lacks_is_counted(tmp_path: Path, copies: tuple[Path, Path]) -> None:
     runs = [*copies, await make_run("convbench", tmp_path, FAILING)]
     board = make_leaderboard(runs)
     assert board.warnings
@@ -242,9 +240,7 @@ async def test_a_run_without_the_headline_stands_last_and_has_no_rank(
     assert any("of the 2 runs are better" in note for note in scores.notes)
 
 
-async def test_runs_without_a_grading_are_named_where_they_are_not(
-    tmp_path: Path, copies: tuple[Path, Path]
-) -> None:
+async def test_runs_without_a_grading_are_named(tmp_path: Path, copies: tuple[Path, Path]) -> None:
     both, _ = copies
     direct = await make_run("convbench", tmp_path, BETA, options={"grading": ["direct"]})
     tables = by_name(make_leaderboard([both, direct]))

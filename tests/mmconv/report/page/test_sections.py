@@ -27,9 +27,7 @@ from tests.mmconv.report.runs import make_run
     ("benchmark", "plots"),
     [("convbench", 4), ("mtbench101", 1), ("cmteval", 2), ("fbbench", 0), ("botchat", 0)],
 )
-async def test_every_metric_has_a_label_and_ratings_are_counted(
-    benchmark: str, plots: int, tmp_path: Path
-) -> None:
+async def test_metrics_have_labels_and_counts(benchmark: str, plots: int, tmp_path: Path) -> None:
     folder = await make_run(benchmark, tmp_path)
     frame = ScoreFrame(read_finished(folder).scores())
     labels = display_of(benchmark).labels

@@ -238,9 +238,7 @@ def test_a_table_that_is_read_while_it_is_written_again_stays_whole(tmp_path: Pa
         assert json.load(index) == ["win_rates"]
 
 
-def test_the_index_of_tables_is_there_when_all_of_them_are(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_index_is_written_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full_disk(path: Path, content: bytes | str) -> None:
         if path.name == "b.tex":
             raise OSError("no space left on device")

@@ -131,9 +131,7 @@ async def test_runs_are_ranked(tmp_path: Path, view: View) -> None:
     assert unknown.json()["error"]["message"].startswith("no column 'none'; there are: ")
 
 
-async def test_samples_of_runs_that_cannot_be_compared_are_shown_side_by_side(
-    tmp_path: Path, view: View
-) -> None:
+async def test_samples_of_other_runs_are_shown_side_by_side(tmp_path: Path, view: View) -> None:
     """They were judged by different judges, and the second has fewer samples."""
     other_judge = JUDGE.model_copy(update={"name": "another", "system": "Be strict."})
     first = await make_run("convbench", tmp_path)

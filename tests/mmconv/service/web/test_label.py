@@ -82,9 +82,7 @@ async def test_raters_see_no_model_or_verdict(tmp_path: Path, stack: AsyncExitSt
     assert (await client.get(f"/v1/images/{image}")).headers["content-type"] == "image/png"
 
 
-async def test_ratings_reach_all_runs_and_conditions_and_agree_reads_them(
-    tmp_path: Path, stack: AsyncExitStack
-) -> None:
+async def test_ratings_of_all_runs_are_read_by_agree(tmp_path: Path, stack: AsyncExitStack) -> None:
     runs = [await make_run("convbench", tmp_path, model) for model in (ALPHA, BETA)]
     out = tmp_path / "labels.csv"
     client = await label(stack, runs, out, samples=3)
@@ -109,9 +107,7 @@ async def test_ratings_reach_all_runs_and_conditions_and_agree_reads_them(
         assert (agreement["n"], agreement["missing"]) == (27, {})
 
 
-async def test_answers_that_two_judges_rated_are_rated_on_their_scale(
-    tmp_path: Path, stack: AsyncExitStack
-) -> None:
+async def test_answers_of_two_judges_share_a_scale(tmp_path: Path, stack: AsyncExitStack) -> None:
     run = (await evaluate(spec(tmp_path, [FAIR, HARSH]), tmp_path / "runs")).folder
     out = tmp_path / "labels.csv"
     client = await label(stack, [run], out, samples=1)
@@ -119,9 +115,7 @@ async def test_answers_that_two_judges_rated_are_rated_on_their_scale(
     assert {row["metric"] for row in read(out)} == {"rating"}
 
 
-async def test_a_share_goes_to_every_rater_and_the_rest_is_divided(
-    tmp_path: Path, stack: AsyncExitStack
-) -> None:
+async def test_raters_share_some_and_divide_the_rest(tmp_path: Path, stack: AsyncExitStack) -> None:
     run = await make_run("convbench", tmp_path)
     out = tmp_path / "labels.csv"
     client = await label(stack, [run], out, samples=10, double=20)
@@ -173,9 +167,7 @@ async def test_ratings_are_skipped_and_taken_back(tmp_path: Path, stack: AsyncEx
     assert (rating.rater, rating.value) == ("=Ann", 1.0)
 
 
-async def test_a_turn_is_rated_after_the_history_that_the_model_saw(
-    tmp_path: Path, stack: AsyncExitStack
-) -> None:
+async def test_a_turn_is_rated_after_its_history(tmp_path: Path, stack: AsyncExitStack) -> None:
     run = await make_run("mtbench101", tmp_path)  # whose histories have the authors' answers
     client = await label(stack, [run], tmp_path / "labels.csv", samples=100)
     later = 0
@@ -223,9 +215,7 @@ async def test_answers_that_failed_are_not_rated(tmp_path: Path, stack: AsyncExi
         assert all(turn["answers"][0] for turn in page["turns"] if turn["n"] in own)
 
 
-async def test_requests_of_other_sites_and_of_other_raters_are_refused(
-    tmp_path: Path, stack: AsyncExitStack
-) -> None:
+async def test_other_sites_and_raters_are_refused(tmp_path: Path, stack: AsyncExitStack) -> None:
     client = await label(stack, [await make_run("convbench", tmp_path)], tmp_path / "labels.csv")
     page = await take(client, "Ann")
     body = {"rater": "Ann", "item": page["item"], "turn": page["rated"][0]["turn"], "key": "5"}

@@ -137,9 +137,7 @@ async def test_a_comparison_comes_in_parts(served: Served) -> None:
     assert {column["run"] for column in columns} == {0, 1}
 
 
-async def test_of_comparisons_the_last_few_are_kept(
-    served: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_few_comparisons_are_kept(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mmconv.service.web.data.COMPARISONS_KEPT", 1)
     one, two = await two_runs(served)
     for runs in (f"{one},{two}", f"{two},{one}"):
