@@ -10,6 +10,7 @@ from base64 import b64encode
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -189,9 +190,7 @@ def open_task(  # noqa: PLR0913 - the runs, the file, and what is drawn
     judged = next(iter(runs[names[0]].judges().values()), None)
     rated = scores[names[0]] if judged is None else [*ScoreFrame(judged)]
     metric = _choose_metric(first, rated, metric)
-    pairwise = any(
-        SIDE in s.tags for of_run in scores.values() for s in of_run if s.metric == metric
-    )
+    pairwise = any(SIDE in s.tags for s in chain(*scores.values()) if s.metric == metric)
     drawn = draw_items(scores, metric, samples=samples, double=double, seed=seed)
     chosen = {item.sample for item in drawn}
     dialogues = {
