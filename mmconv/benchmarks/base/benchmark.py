@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Generic, TypeVar, get_args, get_origin
 from judges import Prompt, PromptSet
 from mmconv.benchmarks.base.compare import Board, Tables, derive_boards
 from mmconv.benchmarks.base.dataset import Dataset, load_dataset
-from mmconv.benchmarks.base.endings import METRICS, endings
+from mmconv.benchmarks.base.endings import endings
 from mmconv.benchmarks.base.judges import (
     check_judges,
     combine_judges,
@@ -386,9 +386,7 @@ class Benchmark(ABC, Generic[SampleT, OptionsT]):
         """The metrics of the benchmark, or the default ones, and how the answers ended."""
         declared = [*self.metrics()]
         if not declared:
-            names = [name for name in frame.distinct("metric") if name not in METRICS]
-            scales = {name: ends_of(self.scale, name) for name in names}
-            declared += default_metrics(frame, self.conditions, scales, table=self.name)
+            declared += default_metrics(frame, self.conditions, self.scale, table=self.name)
         return [*declared, *endings_metrics("answers")]
 
     def quantities(self, frame: ScoreFrame) -> Iterator[Quantity]:

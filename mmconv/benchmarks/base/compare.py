@@ -13,10 +13,9 @@ from itertools import groupby
 from typing import TypeAlias
 
 from mmconv.benchmarks.base.corrections import CORRECTED
-from mmconv.benchmarks.base.endings import METRICS
 from mmconv.benchmarks.base.layouts import Layout
 from mmconv.benchmarks.base.metrics import Delta, Metric, default_metrics, quantities
-from mmconv.benchmarks.base.results import Scale, ends_of
+from mmconv.benchmarks.base.results import Scale
 from mmconv.benchmarks.registry import find_class
 from mmconv.core.config import RunSpec
 from mmconv.core.types import Cell, Table
@@ -31,9 +30,7 @@ def find_quantities(frame: ScoreFrame, spec: RunSpec, scale: Scale = None) -> It
     try:
         yield from find_class(spec.benchmark)(spec).quantities(frame)
     except ImportError:
-        names = [name for name in frame.distinct("metric") if name not in METRICS]
-        scales = {name: ends_of(scale, name) for name in names}
-        metrics = default_metrics(frame, frame.distinct("condition"), scales, table="")
+        metrics = default_metrics(frame, frame.distinct("condition"), scale, table="")
         yield from quantities(metrics, frame)
 
 

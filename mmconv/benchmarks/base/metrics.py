@@ -16,7 +16,8 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from mmconv.benchmarks.base.endings import SHARES, TOKENS
+from mmconv.benchmarks.base.endings import METRICS, SHARES, TOKENS
+from mmconv.benchmarks.base.results import Scale, ends_of
 from mmconv.core.types import Cell, Summary
 from mmconv.stats import (
     FEWEST_CLUSTERS,
@@ -413,18 +414,17 @@ class _OfEverySample:
 
 
 def default_metrics(
-    frame: ScoreFrame,
-    conditions: Iterable[str],
-    scales: Mapping[str, tuple[float, float] | None],
-    *,
-    table: str,
+    frame: ScoreFrame, conditions: Iterable[str], scale: Scale, *, table: str
 ) -> Iterator[Mean]:
     """The mean of every score under every condition, and of each turn if there are several.
 
-    `scales` are the ends of each score. Scores that are all 0 or 1 have a share's interval, unless
-    their scale is another. Means of turns are in no table; runs are compared in them.
+    How answers ended is left out. Scores that are all 0 or 1 have a share's interval, unless their
+    `scale` is another. Means of turns are in no table; runs are compared in them.
     """
-    for name, ends in scales.items():
+    for name in frame.distinct("metric"):
+        if name in METRICS:
+            continue
+        ends = ends_of(scale, name)
         for condition in conditions:
             of = _OfEverySample(score=name, condition=condition)
             column = frame.select(metric=name, condition=condition)
