@@ -34,7 +34,6 @@ Kind: TypeAlias = Literal["delta", "score", "net", "split", "falls"]
 
 PROVIDER = "model_zoo.simulated.planted"
 FAILURE_RATING = 6.0
-FAILURE_WIN = 0.5
 ROWS_PER_IMAGE = 2
 
 JUDGED = frozenset(grading.metric for grading in GRADINGS)

@@ -17,13 +17,12 @@ from judges.parsers.mtbench101 import bracketed_rating
 from mmconv.core.config import ModelSpec
 from mmconv.core.errors import ConfigError, Refused, Transient
 from mmconv.core.protocols import Backend
-from mmconv.core.types import Image, Message, Parser, Sampling
+from mmconv.core.types import Message, Parser, Sampling
 from model_zoo.simulated.fake import FakeOptions, fingerprint, obey, open_backend, verdict
 from tests.messages import message
 from tests.model_zoo.conftest import NoImages
 
 ONCE = Sampling()
-PICTURE = Image(sha256="ab" * 32, media_type="image/png", width=40, height=30)
 
 CHECKLIST = (Criterion(text="a", weight=0.3), Criterion(text="b", weight=0.7))
 SCALE = FakeOptions()

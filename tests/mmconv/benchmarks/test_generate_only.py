@@ -42,8 +42,7 @@ def test_a_users_prompts_are_checked_where_none_is_asked(tmp_path: Path, benchma
     shutil.copytree(PROMPTS / benchmark, own)
     made = built(benchmark, tmp_path, own)
     assert made.provenance["prompts"] == {}
-    plan: Any = getattr(made, "calls", None) or getattr(made, "plan")  # noqa: B009
-    calls = plan(next(iter(made.load())), made.conditions[0])
+    calls = made.calls(next(made.load()), made.conditions[0])
     assert {call.model for call in calls} == {"candidate"}
     (own / "joke.md").write_text("# user\nTell one.\n", encoding="utf-8")
     with pytest.raises(PromptError, match=f"{benchmark} has no prompt 'joke'"):

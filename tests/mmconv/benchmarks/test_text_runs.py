@@ -5,15 +5,12 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from mmconv.benchmarks.mtbench101 import AUTHORS_TITLE, MINIMUM_TITLE
+from mmconv.benchmarks.mtbench101 import MINIMUM_TITLE
 from mmconv.core.config import ModelSpec, RunSpec
 from mmconv.core.types import Cell
 from mmconv.engine.run import Result
 from mmconv.run_folder.saved_run import read_scores
-from tests.mmconv.benchmarks.botchat.samples import MUTUAL, SPEAKER
-from tests.mmconv.benchmarks.cmteval.dialogues import REAL as CMTEVAL
-from tests.mmconv.benchmarks.fbbench.samples import RELEASE
-from tests.mmconv.benchmarks.mtbench101.dialogues import REAL as MTBENCH101
+from tests.mmconv.benchmarks.botchat.samples import SPEAKER
 from tests.mmconv.report.runs import evaluate, write_data
 
 BENCHMARKS = ("botchat", "cmteval", "fbbench", "mtbench101")
@@ -120,38 +117,3 @@ async def test_an_unreadable_judge_scores_nothing(
     score = cell(result, SCORES[benchmark])
     assert (score.value, score.n) == (None, 0)
     assert set(score.missing) == {"unparsed"}
-
-
-AUTHORS: dict[str, tuple[Path, int, int, dict[Place, int]]] = {
-    "botchat": (
-        MUTUAL,
-        547 * 14,
-        547 + 444,
-        {
-            **{("unieval", "me", f"N={n}"): 547 for n in (4, 8, 12, 16)},
-            ("unieval", "me", "human length"): 222,
-            ("gteval", "me", "win+tie"): 444,
-            ("loops", "GT", "non-loop (%)"): 222,
-        },
-    ),
-    "cmteval": (
-        CMTEVAL,
-        4431,
-        596,
-        {
-            ("scores", "me, standard", "DLS"): 271,
-            ("scores", "me, hard", "DLS"): 262,
-            ("scores", "me, long-text", "DLS"): 63,
-            ("scores", "me, overall", "DLS"): 596,
-            ("personas", "Mr.Qi", "me, standard"): 42,
-        },
-    ),
-    "fbbench": (RELEASE, 591, 591, {("scores", "me", "overall"): 591}),
-    "mtbench101": (
-        MTBENCH101,
-        3615,
-        3615,
-        {("scores", "average", title): 1388 for title in (MINIMUM_TITLE, AUTHORS_TITLE)},
-    ),
-}
-"""Benchmark -> the authors' data, the numbers of answers and judgements, and n of some cells."""

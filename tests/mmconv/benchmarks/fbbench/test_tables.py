@@ -69,10 +69,6 @@ def test_tasks_stand_in_the_papers_order_with_blank_cells_where_there_are_no_sam
     assert list(tables["subtasks"].rows) == ["Mathematics / Mathematics 1", "Coding / Coding 1"]
 
 
-WIDE = (1.0, 0.0, 0.5, 0.5, 0.5)
-"""Scores of as many samples as an interval needs."""
-
-
 def test_a_sample_counts_for_each_of_its_types() -> None:
     tables = made(
         scores(EC, "Coding", 1.0, 0.0, feedback="Clarifying Intent; Simple Questioning"),
