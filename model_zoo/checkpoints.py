@@ -154,7 +154,7 @@ def file_at_hand(model: str, name: str, revision: str | None = None) -> Path | N
 
 def commit_at_hand(model: str, revision: str | None = None) -> str | None:
     """The commit of a hub name that was downloaded; None for a folder, or if it is not known."""
-    file = None if is_local(model) else file_at_hand(model, "config.json", revision)
+    file = None if is_local(model) else file_at_hand(model, _CONFIG, revision)
     return file.parent.name if file is not None and _COMMIT.fullmatch(file.parent.name) else None
 
 
@@ -207,9 +207,9 @@ def _read_json(file: Path) -> dict[str, Any]:
     except ValueError as error:
         if text.startswith(POINTER.decode()):
             raise ConfigError(f"{file}: {POINTER_ONLY}") from None
-        raise ConfigError(f"{file}: not valid JSON ({error}); copy or download it again") from error
+        raise ConfigError(f"{file}: not valid JSON ({error}); {_AGAIN}") from error
     if not isinstance(document, dict):
-        raise ConfigError(f"{file}: expected a JSON object; copy or download it again")
+        raise ConfigError(f"{file}: expected a JSON object; {_AGAIN}")
     return document
 
 
@@ -234,7 +234,7 @@ def require_hub(spec: ModelSpec, revision: str | None) -> None:
 
     The hub's library alone would try for minutes.
     """
-    if is_local(spec.model) or file_at_hand(spec.model, "config.json", revision) is not None:
+    if is_local(spec.model) or file_at_hand(spec.model, _CONFIG, revision) is not None:
         return
     from huggingface_hub import HfApi, constants
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError
@@ -256,23 +256,14 @@ def require_sight(model: str, revision: str | None = None) -> None:
 
     A hub name that was not downloaded before and a model with its own code pass.
     """
-    file = file_at_hand(model, "config.json", revision)
-    fields = set(_fields(read_fields(file)))
+    file = file_at_hand(model, _CONFIG, revision)
+    # the names of nested objects count too
+    fields = set(re.findall(r'"(\w+)":', json.dumps(read_fields(file))))
     is_known = "model_type" in fields and "auto_map" not in fields
     if is_known and not any(map(_IMAGE_FIELD.search, fields)):
         raise ConfigError(
             f"it takes no images: {file} describes no part for images; use a vision-language model"
         )
-
-
-def _fields(config: Any) -> Iterator[str]:
-    if isinstance(config, dict):
-        for name, value in config.items():
-            yield name
-            yield from _fields(value)
-    elif isinstance(config, list):
-        for value in config:
-            yield from _fields(value)
 
 
 def checkpoint_fingerprint(model: str, revision: str | None = None) -> str:
