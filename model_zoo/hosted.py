@@ -39,8 +39,8 @@ class HostedFields(ImageFields):
 
     def identity(self) -> list[Any]:
         """What of these options changes replies, for a fingerprint."""
-        own = [self.guided_json, self.empty_answer, self.extra_body]
-        return [self.policy(), self.max_bytes, *own]
+        others = [self.guided_json, self.empty_answer, self.extra_body]
+        return [self.policy(), self.max_bytes, *others]
 
 
 class HostedClient(ABC):

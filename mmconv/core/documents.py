@@ -30,8 +30,8 @@ def read_document(path: Path) -> dict[str, Any]:
     """Read a YAML file that holds a mapping; raises `ConfigError` naming the file."""
     document = read_yaml(path)
     if not isinstance(document, dict):
-        found = "nothing" if document is None else f"a {type(document).__name__}"
-        raise ConfigError(f"{path}: expected a mapping of fields (name: value), found {found}")
+        kind = "nothing" if document is None else f"a {type(document).__name__}"
+        raise ConfigError(f"{path}: expected a mapping of fields (name: value), found {kind}")
     return document
 
 
@@ -72,8 +72,8 @@ def _problem_line(problem: Mapping[str, Any], kind: type[BaseModel]) -> str:
     if problem["type"] == "extra_forbidden":
         return f"{name} is not a field here{nearest(place[-1], _fields_at(kind, place[:-1]))}"
     if problem["type"] == "model_type":
-        own = ", ".join(_fields_at(kind, place))
-        return f"{name} is not a single value: it has the fields {own}"
+        names = ", ".join(_fields_at(kind, place))
+        return f"{name} is not a single value: it has the fields {names}"
     if problem["type"] == "tuple_type" and isinstance(problem["input"], str):
         return f"{name} is a list: write [{problem['input']}]"
     if problem["type"] in _NUMBERS and isinstance(problem["input"], str):

@@ -33,9 +33,9 @@ def hash_file(path: Path) -> str:
 
 def hash_files(paths: Iterable[Path]) -> dict[str, str]:
     """Hashes of files by their names, and by their whole paths where two have one name."""
-    there = tuple(paths)
-    named = Counter(path.name for path in there)
-    return {path.name if named[path.name] == 1 else str(path): hash_file(path) for path in there}
+    files = tuple(paths)
+    named = Counter(path.name for path in files)
+    return {path.name if named[path.name] == 1 else str(path): hash_file(path) for path in files}
 
 
 def hash_json(value: Any) -> str:

@@ -34,16 +34,16 @@ class Tokens:
 
     def add(self, attempt: BackendError | Reply) -> None:
         """Count a reply, or an attempt that was metered without one."""
-        given, made = attempt.input_tokens or 0, attempt.output_tokens or 0
-        self.input += given
-        self.output += made
+        read, written = attempt.input_tokens or 0, attempt.output_tokens or 0
+        self.input += read
+        self.output += written
         if isinstance(attempt, Reply):
             cached = attempt.cached_tokens or 0
             self.cached += cached
             self.unmetered += None in (attempt.input_tokens, attempt.output_tokens)
             if attempt.batched:
-                self.batched_input += given
-                self.batched_output += made
+                self.batched_input += read
+                self.batched_output += written
                 self.batched_cached += cached
 
 

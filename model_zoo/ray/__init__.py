@@ -52,8 +52,8 @@ async def open_backend(spec: ModelSpec, images: ImageSource) -> Backend:
     from model_zoo.ray.backend import RayBackend
 
     try:
-        own, places = await asyncio.to_thread(cluster.place_replicas, spec)
-        backend = RayBackend(own, places, images)
+        replica, places = await asyncio.to_thread(cluster.place_replicas, spec)
+        backend = RayBackend(replica, places, images)
     except BaseException:
         await asyncio.to_thread(cluster.disconnect)
         raise

@@ -169,12 +169,12 @@ class RayBackend:
         self._conversations: OrderedDict[str, _Life] = OrderedDict()
         # a permit for each free place; there may be more, left by replicas that were lost
         self._room = asyncio.Semaphore(0)
-        self._each = 1
+        self._capacity = 1
         remote: Any = ray.remote
         kind = remote(max_restarts=-1, max_task_retries=0, max_concurrency=CALLS)(Replica)
-        own = (spec, str(Path.cwd()), tuple(sys.path), LEFT_SECONDS)
+        arguments = (spec, str(Path.cwd()), tuple(sys.path), LEFT_SECONDS)
         self._is_detached = spec.detached
-        self._actors = [kind.options(**place).remote(*own) for place in places]
+        self._actors = [kind.options(**place).remote(*arguments) for place in places]
         self._placed: set[Any] = set()
         self._lives: list[_Life] = []
         self._failures: list[Exception] = []
@@ -185,7 +185,7 @@ class RayBackend:
     @property
     def max_concurrency(self) -> int:
         """The sum over all replicas; those that are not ready yet count too."""
-        return self._each * len(self._actors)
+        return self._capacity * len(self._actors)
 
     async def wait_until_ready(self) -> None:
         """Return when one replica is ready; raises as `generate` does if there will be none."""
@@ -286,7 +286,7 @@ class RayBackend:
                 self._failures.append(opened)
                 self._room.release()
                 return
-            crashes, self._each = 0, opened
+            crashes, self._capacity = 0, opened
             life = _Life(actor, opened)
             self._lives.append(life)
             for _ in range(opened):

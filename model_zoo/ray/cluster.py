@@ -40,9 +40,9 @@ def connect(address: str) -> None:
             os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
             # actors hold no CPU; more of them would start processes that nothing uses
             local: dict[str, Any] = {"num_cpus": 1, "include_dashboard": False}
-            own = local if address == "local" else {}
+            options = local if address == "local" else {}
             try:
-                ray.init(address, log_to_driver=False, logging_level=logging.ERROR, **own)
+                ray.init(address, log_to_driver=False, logging_level=logging.ERROR, **options)
             except (ConnectionError, RuntimeError, ValueError) as error:
                 raise ConfigError(
                     f"Ray at {address!r} (--ray or RAY_ADDRESS): {error}; start it on this machine "
@@ -78,33 +78,33 @@ def place_replicas(spec: ModelSpec) -> tuple[ModelSpec, list[Place]]:
     alive.sort(key=lambda node: -node["Resources"].get("GPU", 0.0))
     gpus = [node["Resources"].get("GPU", 0.0) for node in alive]
     share = gpus_of(spec, sum(gpus))
-    own = one_replica(spec)
+    replica = one_replica(spec)
     # those that other processes have started hold the GPUs that `auto` would count
-    count = count_running(own) if spec.detached and spec.replicas == "auto" else 0
+    count = count_running(replica) if spec.detached and spec.replicas == "auto" else 0
     if not count:
         available = state.available_resources().get("GPU", 0.0)
         count = count_replicas(spec, share, gpus, available)
-    lives = [_life(own, number) for number in range(count)]
+    lifetimes = [_lifetime(replica, number) for number in range(count)]
     if 0 < share <= gpus[0]:
         place = {"num_gpus": share, "num_cpus": 0, "scheduling_strategy": "SPREAD"}
-        return own, [place | life for life in lives]
+        return replica, [place | lifetime for lifetime in lifetimes]
     if share:
         # vLLM has to start on a node that has a GPU; it reserves its own, in a placement group
-        own = over_nodes(own, ray.get_runtime_context().gcs_address)
+        replica = over_nodes(replica, ray.get_runtime_context().gcs_address)
     # Ray spreads only what needs something of a node
     homes: list[Place] = [
         {"scheduling_strategy": NodeAffinitySchedulingStrategy(node["NodeID"], soft=True)}
         for node in alive
         if node["Resources"].get("CPU")
     ] or [{}]
-    return own, [homes[number % len(homes)] | life for number, life in enumerate(lives)]
+    return replica, [homes[n % len(homes)] | lifetime for n, lifetime in enumerate(lifetimes)]
 
 
-def _life(own: ModelSpec, number: int) -> Place:
+def _lifetime(replica: ModelSpec, number: int) -> Place:
     """For a detached replica: its name, by which other processes find it."""
-    if not own.detached:
+    if not replica.detached:
         return {}
-    name = f"{_shared_name(own)}/{number}"
+    name = f"{_shared_name(replica)}/{number}"
     return {
         "name": name,
         "namespace": NAMESPACE,
@@ -113,14 +113,14 @@ def _life(own: ModelSpec, number: int) -> Place:
     }
 
 
-def _shared_name(own: ModelSpec) -> str:
-    return f"{own.label}-{hash_json(own.model_dump(mode='json'))[:16]}"
+def _shared_name(replica: ModelSpec) -> str:
+    return f"{replica.label}-{hash_json(replica.model_dump(mode='json'))[:16]}"
 
 
-def count_running(own: ModelSpec) -> int:
+def count_running(replica: ModelSpec) -> int:
     """The detached replicas of this model in the cluster."""
     named: Any = ray.util.list_named_actors(all_namespaces=True)
-    beginning = f"{_shared_name(own)}/"
+    beginning = f"{_shared_name(replica)}/"
     return sum(
         each["namespace"] == NAMESPACE and each["name"].startswith(beginning) for each in named
     )

@@ -129,16 +129,14 @@ class ReferenceJudge(Offline):
         start = time.perf_counter()
         try:
             # in a thread: long answers take tens of milliseconds, and others share the loop
-            text = await asyncio.to_thread(self._judge, read_task(messages))
+            task = read_task(messages)
+            judge = self._rate if task.grading == "direct" else self._choose
+            text = await asyncio.to_thread(judge, task)
         except KeyError as error:
             raise Refused("rejected", _refusal(f"slot {error} is missing")) from error
         except ValueError as error:
             raise Refused("rejected", _refusal(error)) from error
         return Reply(text=text, seconds=time.perf_counter() - start)
-
-    def _judge(self, task: Task) -> str:
-        """The disclaimer, what was measured, then the verdict."""
-        return self._rate(task) if task.grading == "direct" else self._choose(task)
 
     def _rate(self, task: Task) -> str:
         texts = task.texts
