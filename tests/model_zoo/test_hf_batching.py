@@ -14,7 +14,7 @@ from mmconv.core.errors import Refused
 from mmconv.core.types import Sampling
 from model_zoo.hf.backend import GATHER_SECONDS, BatchQueue, check_context
 from model_zoo.hf.batching import Budget, Request, choose_batch
-from model_zoo.hf.decoding import RowLimits, RowSampler
+from model_zoo.hf.sampling import RowLimits, RowSampler
 
 
 def request(length: int = 4, max_tokens: int = 6, **others: Any) -> Request:

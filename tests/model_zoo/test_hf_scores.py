@@ -10,7 +10,7 @@ import torch
 import transformers
 
 from mmconv.core.errors import ConfigError, Refused
-from model_zoo.hf.decoding import ScoreWatch
+from model_zoo.hf.sampling import ScoreWatch
 from tests.messages import user
 from tests.model_zoo.hf_support import ask, backend, checkpoint, loaded, opened
 

@@ -13,7 +13,7 @@ from mmconv.core.types import Reply
 from model_zoo import hf
 from model_zoo.hf import decoding
 from model_zoo.hf.backend import HfBackend
-from model_zoo.hf.decoding import stream_seed
+from model_zoo.hf.sampling import stream_seed
 from tests.messages import user
 from tests.model_zoo.hf_support import (
     PICTURES,
