@@ -95,7 +95,9 @@ async def probe(spec: ModelSpec) -> tuple[str, ...]:
     """The model's name, if the server knows it; raises as `generate` does."""
     endpoint = _endpoint(spec)
     async with _sdk(spec, endpoint) as sdk:
-        with _failures(endpoint, spec.timeout):
+        import anthropic
+
+        with sdk_failures(anthropic, endpoint, spec.timeout):
             await sdk.models.retrieve(spec.model)
     return (spec.model,)
 
@@ -157,7 +159,9 @@ class ClaudeClient(HostedClient):
 
     def failures(self) -> AbstractContextManager[None]:
         """Raise the SDK's errors as `Transient` or `Refused`."""
-        return _failures(self.endpoint, self._timeout, self)
+        import anthropic
+
+        return sdk_failures(anthropic, self.endpoint, self._timeout, self)
 
     def read(self, document: Any) -> Reply:
         """Read a message; its tokens include those that were read from the cache or written."""
@@ -217,11 +221,3 @@ def _sdk(spec: ModelSpec, endpoint: Endpoint) -> AsyncAnthropic:
     return AsyncAnthropic(
         api_key=endpoint.key, base_url=endpoint.url, timeout=spec.timeout, max_retries=0
     )
-
-
-def _failures(
-    endpoint: Endpoint, timeout: float, client: HostedClient | None = None
-) -> AbstractContextManager[None]:
-    import anthropic
-
-    return sdk_failures(anthropic, endpoint, timeout, client)
