@@ -90,8 +90,14 @@ def call(name: str, *parts: str | Ref, **options: object) -> Call:
     return Call(id=name, model="candidate", messages=(user(*parts),), **options)  # type: ignore[arg-type]  # options are Call's own fields
 
 
-def refuse(text: str, sampling: Sampling) -> Reply:
-    raise Refused("rejected", "no such model")
+def raising(error: BaseException) -> Answer:
+    def answer(text: str, sampling: Sampling) -> Reply:
+        raise error
+
+    return answer
+
+
+REFUSING = raising(Refused("rejected", "no such model"))
 
 
 def chain_of_two(order: int = 0, word: str = "hello") -> Plan:
@@ -168,7 +174,7 @@ async def test_a_reply_is_committed_before_its_dependent_starts(store: Store) ->
 
 
 async def test_failure_is_a_value_and_skips_what_needs_it(store: Store) -> None:
-    backend = Scripted(refuse)
+    backend = Scripted(REFUSING)
     a, b, c = call("a", "x"), call("b", Ref(call="a")), call("c", Ref(call="b"), Ref(call="a"))
     outcomes, _ = await run_calls(store, backend, a, b, c, call("d", "y"))
     assert outcomes["a"] == Failure(kind="rejected", message="no such model", attempts=1)
@@ -178,7 +184,7 @@ async def test_failure_is_a_value_and_skips_what_needs_it(store: Store) -> None:
 
 
 async def test_a_failed_call_is_asked_again_in_the_next_run(store: Store) -> None:
-    await run(store, Scripted(refuse), [chain_of_two()])
+    await run(store, Scripted(REFUSING), [chain_of_two()])
     [finished] = await run(store, Scripted(shout), [chain_of_two()])
     assert isinstance(finished.outcomes["second"], Reply)
 
@@ -197,10 +203,7 @@ async def test_transient_failures_are_retried_and_then_given_up(store: Store) ->
     [finished] = await run(store, Scripted(flaky), [chain_of_two()])
     assert isinstance(finished.outcomes["second"], Reply)
 
-    def dead(text: str, sampling: Sampling) -> Reply:
-        raise Transient("timeout", "slow", retry_after=0.0)
-
-    backend = Scripted(dead)
+    backend = Scripted(raising(Transient("timeout", "slow", retry_after=0.0)))
     role = model_for(backend, attempts=2)
     [finished] = await run(store, backend, [chain_of_two(word="other")], role)
     assert finished.outcomes["first"] == Failure(kind="timeout", message="slow", attempts=2)
@@ -292,7 +295,7 @@ async def test_a_bug_stops_the_run_and_keeps_what_was_answered(tmp_path: Path) -
 
 async def test_a_chain_of_any_length_is_skipped_behind_a_failure(store: Store) -> None:
     later = (call(f"{number}", Ref(call=f"{number - 1}")) for number in range(1, 3000))
-    outcomes, _ = await run_calls(store, Scripted(refuse), call("0", "hello"), *later)
+    outcomes, _ = await run_calls(store, Scripted(REFUSING), call("0", "hello"), *later)
     assert outcomes["2999"] == Skipped(because="0")
     assert len(outcomes) == 3000
 

@@ -17,6 +17,7 @@ from tests.mmconv.engine.test_driver import (
     call,
     chain_of_two,
     model_for,
+    raising,
     run,
     shout,
     text_of,
@@ -66,10 +67,8 @@ async def test_what_is_checked_before_a_request_is_checked_once_and_in_time(stor
 
 
 async def test_a_call_that_somebody_cancelled_is_no_end(store: Store) -> None:
-    def cancelled(text: str, sampling: Sampling) -> Reply:
-        raise asyncio.CancelledError
-
-    runner = Runner({"candidate": model_for(Scripted(cancelled))}, store)
+    backend = Scripted(raising(asyncio.CancelledError()))
+    runner = Runner({"candidate": model_for(backend)}, store)
     with pytest.raises(RuntimeError, match="1 plans have no end"):
         await runner.run([chain_of_two()], lambda _: None)
 
@@ -195,10 +194,8 @@ async def test_a_run_that_is_stopped_between_plans_has_not_come_to_its_end(store
 
 
 async def test_offline_a_call_that_failed_is_told_as_it_failed(store: Store) -> None:
-    def refuse(text: str, sampling: Sampling) -> Reply:
-        raise Refused("context", "too long")
-
-    asked = Runner({"candidate": model_for(Scripted(refuse))}, store)
+    refusing = Scripted(raising(Refused("context", "too long")))
+    asked = Runner({"candidate": model_for(refusing)}, store)
     await asked.run([alone(0)], lambda _: None)
     ended: list[Finished] = []
     later = Runner({"candidate": model_for(Scripted(shout))}, store, offline=True)
@@ -211,9 +208,7 @@ class PanicError(BaseException):
 
 
 async def test_what_is_no_exception_comes_out_as_it_is(store: Store) -> None:
-    def panic(text: str, sampling: Sampling) -> Reply:
-        raise PanicError("the tokenizer broke")
-
-    runner = Runner({"candidate": model_for(Scripted(panic))}, store)
+    backend = Scripted(raising(PanicError("the tokenizer broke")))
+    runner = Runner({"candidate": model_for(backend)}, store)
     with pytest.raises(PanicError, match="the tokenizer broke"):
         await runner.run([alone(order) for order in range(5)], lambda _: None)

@@ -7,14 +7,13 @@ from typing import Any
 
 import pytest
 
-from mmconv.core.errors import Refused
 from mmconv.core.plans import Finished, Plan
 from mmconv.core.types import Failure, Outcome, Reply, Sampling
 from mmconv.engine import Runner
 from mmconv.store import Store
 from mmconv.store import store as store_module
 from tests.messages import Messages
-from tests.mmconv.engine.test_driver import Scripted, call, chain_of_two, model_for, shout
+from tests.mmconv.engine.test_driver import REFUSING, Scripted, call, chain_of_two, model_for, shout
 from tests.mmconv.engine.test_role import turns
 from tests.mmconv.service.run_settings import until
 
@@ -113,9 +112,6 @@ async def test_when_one_that_waits_is_cancelled_nobody_else_is(store: Store) -> 
 
 
 async def test_a_failure_is_one_of_each_run_and_once_in_the_history(store: Store) -> None:
-    def refuse(text: str, sampling: Sampling) -> Reply:
-        raise Refused("rejected", "not today")
-
     kept: list[str] = []
     add_failure = store.add_failure
 
@@ -124,7 +120,7 @@ async def test_a_failure_is_one_of_each_run_and_once_in_the_history(store: Store
         await add_failure(key, failure)
 
     store.add_failure = watched  # type: ignore[method-assign]  # the test watches the history
-    backend = Held(refuse)
+    backend = Held(REFUSING)
     askers = await begun(store, backend, 3)
     backend.going.set()
     await asyncio.gather(*(asker.run for asker in askers))
@@ -226,11 +222,8 @@ async def test_what_fails_in_another_process_is_requested_here(
 ) -> None:
     monkeypatch.setattr(store_module, "LOOK_SECONDS", 0.01)
 
-    def refuse(text: str, sampling: Sampling) -> Reply:
-        raise Refused("rejected", "not today")
-
     there = Store(str(tmp_path / "store.sqlite"))
-    failing, working = Held(refuse), Held()
+    failing, working = Held(REFUSING), Held()
     working.going.set()
     first = Asker(there, failing)
     await failing.begun.get()

@@ -18,6 +18,7 @@ from mmconv.stats.corrections import (
     summarise_corrected_ratio,
     summarise_corrections,
 )
+from tests.mmconv.stats.intervals import covers, ends
 
 SHARE = (0.0, 1.0)
 
@@ -81,11 +82,8 @@ def test_labels_that_confirm_a_judge_do_not_prove_that_it_never_errs() -> None:
     plain, cautious = (
         summarise_corrections([(correction, 1.0)], possible) for possible in ((), SHARE)
     )
-    assert plain.low is not None
-    assert plain.high is not None
-    assert cautious.low is not None
-    assert cautious.high is not None
-    assert cautious.high - cautious.low > plain.high - plain.low + 0.05
+    (low, high), (lower, higher) = ends(plain), ends(cautious)
+    assert higher - lower > high - low + 0.05
 
 
 def coverage(runs: int, halo: float) -> float:
@@ -101,9 +99,7 @@ def coverage(runs: int, halo: float) -> float:
         labels = first(columns[2], 100)
         correction = correct(pair(columns[0], columns[1]), labels)
         summary = summarise_corrections([(correction, 1.0)])
-        assert summary.low is not None
-        assert summary.high is not None
-        hits += summary.low <= 0.4 <= summary.high
+        hits += covers(summary, 0.4)
     return hits / runs
 
 
@@ -130,9 +126,7 @@ def test_a_judge_that_errs_in_a_fifth_hides_a_share_that_is_found_again() -> Non
     summary = correct_share(judged, rates[0], rates[1])
     assert judged.numbers.mean() > 0.25
     assert summary.mean == pytest.approx(wrong.mean(), abs=0.05)
-    assert summary.low is not None
-    assert summary.high is not None
-    assert summary.low < wrong.mean() < summary.high
+    assert covers(summary, wrong.mean())
 
 
 def test_a_judge_no_better_than_chance_corrects_nothing() -> None:
@@ -148,9 +142,7 @@ def test_attribution_takes_the_right_answers_that_were_failed_from_every_rate() 
     parts = attribute(failures, [Rate(value=0.1, variance=0.002**2)] * 3)
     assert raw[0].mean == pytest.approx(0.32, abs=0.04)
     for part, truth in zip(parts, (0.72, 0.0, 0.28), strict=True):
-        assert part.low is not None
-        assert part.high is not None
-        assert part.low < truth < part.high
+        assert covers(part, truth)
     assert sum(part.mean or 0.0 for part in parts) == pytest.approx(1.0)
 
 
@@ -189,8 +181,7 @@ def test_a_corrected_ratio_says_how_many_labels_it_wants() -> None:
     over = correct(falls[0], first(falls[1], 100))
     under = correct(judged[0], first(column(wrong[0]), 100))
     summary = summarise_corrected_ratio(over, under, possible)
-    assert summary.low is not None
-    assert summary.high is not None
-    width = summary.high - summary.low
+    low, high = ends(summary)
+    width = high - low
     assert count_wanted(over, under, possible, width) == 100
     assert 150 < (count_wanted(over, under, possible, 0.7 * width) or 0) < 400

@@ -8,6 +8,7 @@ from scipy.special import stdtrit
 
 from mmconv.core.types import Summary
 from mmconv.stats import Column, summarise_share
+from tests.mmconv.stats.intervals import covers, ends
 
 
 def test_shares_at_the_ends_keep_an_interval_of_some_width_inside_zero_and_one() -> None:
@@ -28,8 +29,7 @@ def test_an_independent_share_has_the_wilson_interval_of_textbooks(
     wins: int, rows: int, low: float, high: float
 ) -> None:
     summary = summarise_share(Column.of([1.0] * wins + [0.0] * (rows - wins)))
-    assert summary.low is not None and summary.high is not None
-    assert (100 * summary.low, 100 * summary.high) == pytest.approx((low, high), abs=0.005)
+    assert [100 * end for end in ends(summary)] == pytest.approx([low, high], abs=0.005)
 
 
 def test_a_share_of_clusters_that_are_each_of_one_kind_is_over_as_many_values() -> None:
@@ -37,8 +37,7 @@ def test_a_share_of_clusters_that_are_each_of_one_kind_is_over_as_many_values() 
     labels = [str(row // 3) for row in range(30)]
     summary = summarise_share(Column.of([1.0] * 12 + [0.0] * 18, clusters=labels))
     t, n, p = float(stdtrit(9, 0.975)), 9, 0.4
-    assert summary.low is not None and summary.high is not None
-    for end in (summary.low, summary.high):
+    for end in ends(summary):
         # the ends solve |end - p| = t * sqrt(end * (1 - end) / n)
         assert abs(end - p) == pytest.approx(t * math.sqrt(end * (1 - end) / n))
 
@@ -161,6 +160,5 @@ def test_rare_events_in_clusters_are_covered(share: float) -> None:
         summary = summarise_share(
             Column.of((numbers < share).ravel().astype(float).tolist(), clusters=labels)
         )
-        assert summary.low is not None and summary.high is not None
-        held += summary.low <= share <= summary.high
+        held += covers(summary, share)
     assert 0.93 <= held / runs <= 0.99
