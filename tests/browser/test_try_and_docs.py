@@ -95,9 +95,7 @@ async def say(page: Page, place: int, text: str, end: bool = False) -> None:
         await page.evaluate("at => held[at].to.close()", place)
 
 
-async def test_models_answer_side_by_side_while_they_speak(
-    url: str, opened: Opener, audit: Auditor
-) -> None:
+async def test_models_stream_answers_side_by_side(url: str, opened: Opener, audit: Auditor) -> None:
     page = await opened(f"{url}/try", width=400)
     await page.evaluate(HELD)
     await page.select_option("select[name=model]", "careful")

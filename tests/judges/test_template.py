@@ -233,9 +233,7 @@ def test_a_folder_that_does_not_exist(tmp_path: Path) -> None:
         ("direct_extract", b"{{judgement}}\n", "direct_extract.md: .*line 1: no role heading"),
     ],
 )
-def test_a_wrong_replacement_is_named(
-    tmp_path: Path, name: str, content: bytes, message: str
-) -> None:
+def test_bad_replacements_named(tmp_path: Path, name: str, content: bytes, message: str) -> None:
     (tmp_path / f"{name}.md").write_bytes(content)
     with pytest.raises(PromptError, match=message):
         PromptSet("convbench", tmp_path)

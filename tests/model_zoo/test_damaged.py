@@ -170,9 +170,7 @@ async def test_a_model_on_a_server_can_be_damaged() -> None:
     assert provider_of(spec).fingerprint(spec) == hash_json(expected)
 
 
-def test_what_the_whole_model_cannot_is_told_of_the_damaged_one(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_damaged_model_keeps_the_limits(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     with pytest.raises(ConfigError, match="OPENAI_API_KEY is not set"):
         check("check_key", damaged("openai", "gpt-4o", {}))

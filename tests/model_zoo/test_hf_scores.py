@@ -85,9 +85,7 @@ async def test_values_that_overflow_are_a_failure(loud: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:`torch.jit.script_method` is deprecated:DeprecationWarning")
-async def test_8_bit_keeps_the_dtype_of_the_checkpoint(
-    loud: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_8_bit_keeps_the_dtype(loud: Path, caplog: pytest.LogCaptureFixture) -> None:
     pytest.importorskip("bitsandbytes", reason="needs the extra quant")
     with caplog.at_level(logging.WARNING):
         assert await answer(loud, dtype="auto", quantization="8bit")

@@ -68,9 +68,7 @@ async def test_azures_classic_api_is_asked_by_its_key_and_version() -> None:
 
 
 @pytest.mark.parametrize("probing", [False, True])
-async def test_what_a_server_says_of_them_is_told_without_their_values(
-    monkeypatch: pytest.MonkeyPatch, probing: bool
-) -> None:
+async def test_their_values_are_not_shown(monkeypatch: pytest.MonkeyPatch, probing: bool) -> None:
     monkeypatch.setenv("MMCONV_TEST_AZURE", "wrong-key-abc/+=")
     secret_too = {**AZURE["query"], "sig": "${MMCONV_TEST_AZURE}"}
     async with azure() as url:

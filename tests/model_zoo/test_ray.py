@@ -338,9 +338,7 @@ async def test_ray_can_be_left_and_joined_again(nodes: Nodes) -> None:
 
 
 @in_module
-async def test_processes_share_detached_replicas_which_end_after_the_last_of_them(
-    nodes: Nodes, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_processes_share_detached_ones(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LEFT_SECONDS", 10.0)
     async with aclosing(await open_model(**SHARED)) as backend:
         answers = await everywhere(backend)
@@ -393,9 +391,7 @@ def test_four_actors_on_three_nodes_make_one_run(nodes: Nodes, expected: Ended, 
 
 
 @pytest.mark.parametrize("held", [on_replicas(2)], indirect=True)
-def test_sigterm_keeps_what_is_answered_and_ends_the_actors(
-    nodes: Nodes, expected: Ended, held: Held
-) -> None:
+def test_sigterm_keeps_answers_and_ends_actors(nodes: Nodes, expected: Ended, held: Held) -> None:
     held.process.send_signal(signal.SIGTERM)
     assert held.process.stderr is not None
     lines = iter(held.process.stderr.readline, "")

@@ -148,9 +148,7 @@ def test_a_changed_weight_is_counted_and_enters_only_the_authors_score() -> None
 @pytest.mark.parametrize(
     ("results", "expected"), [(("否", "否"), 0.0), (("否", "是"), 1.0), (("是", "是"), 1.0)]
 )
-def test_the_authors_stop_at_a_met_criterion_without_weight(
-    results: tuple[str, str], expected: float
-) -> None:
+def test_the_authors_stop_at_weightless_criteria(results: tuple[str, str], expected: float) -> None:
     text = reply(**{A: entry(results[0], None), C: entry(results[1], None)})
     assert BARE(text).scores["authors"] == expected
 

@@ -108,9 +108,7 @@ async def test_interrupted_and_resumed_equals_uninterrupted(tmp_path: Path, benc
     ("benchmark", "requests"),
     [("botchat", 2 * 3 * 2), ("cmteval", 2 * 2), ("fbbench", 2 * 3), ("mtbench101", 5 * 2)],
 )
-async def test_an_unreadable_judge_scores_nothing(
-    tmp_path: Path, benchmark: str, requests: int
-) -> None:
+async def test_unread_judges_score_nothing(tmp_path: Path, benchmark: str, requests: int) -> None:
     unreadable = {"judge": JUDGE.model_copy(update={"model": "unreadable"})}
     result = await evaluate(spec(benchmark, tmp_path, models=unreadable, limit=2), tmp_path)
     assert result.stats.models["judge"].requested == requests

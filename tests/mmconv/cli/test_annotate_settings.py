@@ -46,9 +46,7 @@ class TestWhatItCosts:
         result = desk.annotate("--dry-run")
         assert re.search(r"^annotator +model +14 +0 +14 ", result.stdout, re.MULTILINE)
 
-    def test_a_dry_run_tells_a_key_that_is_not_set(
-        self, desk: Desk, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_dry_runs_name_missing_keys(self, desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv("OPENAI_API_KEY", raising=False)
         result = desk.annotate("--annotator=gpt-4o", "--dry-run")
         assert result.exit_code == 0

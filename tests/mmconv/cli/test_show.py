@@ -178,9 +178,7 @@ def test_who_answered_is_told() -> None:
     assert lines[-1] == "0.00 s, by gpt-4o-2024-08-06"
 
 
-def test_a_checkpoint_of_this_machine_writes_them_without_its_weights(
-    here: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_local_checkpoint_needs_no_weights(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from tests.model_zoo.hf_support import checkpoint
 
     shutil.copytree(checkpoint("llava"), here / "model")

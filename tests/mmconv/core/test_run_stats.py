@@ -9,7 +9,7 @@ from mmconv.core.run_stats import ModelStats, RunStats, Throughput
 from mmconv.core.types import Reply
 
 
-def test_the_time_left_is_that_of_the_calls_not_answered_at_the_pace_of_the_last_seconds(
+def test_the_time_left_is_that_of_calls_at_the_latest_pace(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """250 plans of two calls; in the first ten seconds nothing is answered, then two a second."""
@@ -45,9 +45,7 @@ def test_plans_that_are_not_opened_count_as_the_others_on_average() -> None:
 
 
 @pytest.mark.parametrize(("tokens", "unmetered"), [((7, 5), 0), ((7, None), 1), ((None, 5), 1)])
-def test_a_reply_without_either_number_of_tokens_is_unmetered(
-    tokens: tuple[int | None, int | None], unmetered: int
-) -> None:
+def test_replies_may_be_unmetered(tokens: tuple[int | None, int | None], unmetered: int) -> None:
     stats = ModelStats()
     stats.count(Reply(text="Yes.", input_tokens=tokens[0], output_tokens=tokens[1]), cached=False)
     assert (stats.requested, stats.session.unmetered) == (1, unmetered)

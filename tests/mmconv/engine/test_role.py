@@ -207,9 +207,7 @@ async def test_shortening_a_prompt_uses_up_no_attempt() -> None:
         ([ImageError("it is cut")], Failure(kind="image", message="it is cut", attempts=1)),
     ],
 )
-async def test_a_refusal_for_another_reason_is_not_retried(
-    problems: list[MmconvError], failure: Failure
-) -> None:
+async def test_other_refusals_are_final(problems: list[MmconvError], failure: Failure) -> None:
     backend = Held(1)
     call = ask(Model("held", backend.open), "0", pinned="")
     await turns()

@@ -170,9 +170,7 @@ async def test_stopping_a_run_that_waits_does_not_wait_for_the_other(store: Stor
 
 
 @pytest.mark.parametrize("offline", [False, True])
-async def test_a_run_begins_with_all_that_other_processes_have_kept(
-    store: Store, tmp_path: Path, offline: bool
-) -> None:
+async def test_a_run_begins_with_all_replies(store: Store, tmp_path: Path, offline: bool) -> None:
     """A second store on the same database stands for the other process."""
     there = Store(str(tmp_path / "store.sqlite"))
     for word in ("hello", "good day"):

@@ -81,9 +81,7 @@ def estimated(
     ("expected", "limit", "tokens"),
     [(None, 8192, ANSWER_TOKENS), (None, 100, 100), (434.0, 8192, 434), (434.0, 400, 400)],
 )
-def test_an_answer_is_as_long_as_its_call_tells(
-    expected: float | None, limit: int, tokens: float
-) -> None:
+def test_answers_have_expected_lengths(expected: float | None, limit: int, tokens: float) -> None:
     bounded = Sampling(max_tokens=limit)
     first = call("first", "Why?", sampling=bounded, expected_tokens=expected)
     second = call("second", Ref(call="first"), sampling=Sampling(max_tokens=1))
@@ -146,9 +144,7 @@ GUESS = "sent to the judge: one for 750 pixels, a guess"
         ({"about": {"image_tokens": {"each": 576}}}, 576, "sent to the judge: 576."),
     ],
 )
-def test_an_image_counts_in_the_size_that_is_sent_by_its_models_own_rule(
-    fields: dict[str, Any], tokens: float, note: str
-) -> None:
+def test_an_image_counts_in_the_size_sent(fields: dict[str, Any], tokens: float, note: str) -> None:
     judge = {"provider": "fake", "model": "judge", **fields}
     spec = RunSpec.model_validate({"benchmark": "b", "models": {"judge": judge}})
     large = Image(sha256="0" * 64, media_type="image/jpeg", width=4000, height=3000)

@@ -191,9 +191,7 @@ def test_a_field_that_is_not_there_is_null(tmp_path: Path) -> None:
         {"sample": 1},
     ],
 )
-def test_a_record_that_does_not_fit_the_schema_is_an_error_and_leaves_no_file(
-    tmp_path: Path, record: dict[str, Any]
-) -> None:
+def test_a_record_off_the_schema_leaves_no_file(tmp_path: Path, record: dict[str, Any]) -> None:
     good = [_record(order) for order in range(20)]
     source = _lines(tmp_path / "records.jsonl", [*good, record, *good])
     with pytest.raises(DataError, match=r"records\.jsonl"):

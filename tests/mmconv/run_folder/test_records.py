@@ -95,9 +95,7 @@ def test_scores_are_written_with_the_fields_that_are_told() -> None:
         ("none", "stop", "unparsed: no number", None),
     ],
 )
-def test_a_judge_s_reply_is_recorded_as_it_is_read(
-    text: str, finish: Finish, parse: str, read: str | None
-) -> None:
+def test_verdicts_are_recorded(text: str, finish: Finish, parse: str, read: str | None) -> None:
     def parser(text: str) -> Verdict:
         if "7" not in text:
             raise Unparsed("no number")

@@ -293,9 +293,7 @@ async def test_a_failed_models_address_is_hidden(serve: Serve, kind: str, status
     assert ("Retry-After" in answer.headers) == (status == 503)
 
 
-async def test_a_model_that_cannot_be_loaded_is_the_operators_matter(
-    served: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_unloadable_models_are_a_503(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     async def fail(*_given: object) -> None:
         raise ConfigError("/checkpoints/x holds no checkpoint")
 
@@ -317,9 +315,7 @@ async def test_without_a_seed_every_answer_is_drawn_anew(serve: Serve) -> None:
     assert await text(temperature=0) == await text(temperature=0)
 
 
-async def test_the_models_own_file_is_the_default_and_the_request_goes_first(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_request_goes_before_files(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     own = {"temperature": 0.5, "max_tokens": 7}
     served = await serve(models={"echo": MODELS["echo"] | {"system": "Be kind.", "sampling": own}})
     asked = record_asked(monkeypatch)

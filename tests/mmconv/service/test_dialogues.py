@@ -203,9 +203,7 @@ async def test_a_large_one_is_a_run_with_the_same_result(serve: Serve) -> None:
     assert again.json() == at_once
 
 
-async def test_a_queued_one_shows_its_calls_and_the_time_left(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_queued_one_shows_progress(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     permits = asyncio.Semaphore(2)
     really = FakeBackend.generate
 

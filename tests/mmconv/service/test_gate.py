@@ -93,9 +93,7 @@ TOKENS = [token("ada", "admin"), token("bob", "chat"), token("eve", "read"), tok
         {"Authorization": b"Bearer \xff\xfe"},
     ],
 )
-async def test_strangers_are_refused_before_their_body_is_read(
-    serve: Serve, headers: dict[str, Any]
-) -> None:
+async def test_strangers_are_refused_body_unread(serve: Serve, headers: dict[str, Any]) -> None:
     client = (await serve(tokens=[token("ada", "admin")])).client
     for method, path in (("GET", "/v1/models"), ("POST", "/v1/images"), ("GET", "/metrics")):
         answer = await client.request(method, path, headers=headers, content=b"x" * 1000)

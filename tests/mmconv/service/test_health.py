@@ -69,9 +69,7 @@ async def test_a_process_without_room_is_not_ready(
     assert sum(f"cannot write into {out}: [Errno 28]" in line for line in caplog.messages) == 1
 
 
-async def test_a_process_is_ready_when_its_models_are_loaded(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_loaded_models_make_it_ready(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     loading = asyncio.Event()
     really = fake.open_backend
 
@@ -169,9 +167,7 @@ async def test_each_token_sees_what_it_spent(serve: Serve, calls: int | None, wo
         assert spent[f"direction=input,model=echo,token={name},work={work}"] > 0
 
 
-async def test_tokens_of_a_chats_attempts_that_brought_no_reply_are_counted(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_failed_attempts_count_tokens(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     errors = [
         Transient("server", "broken off", retry_after=0.0, input_tokens=300, output_tokens=5),
         Refused("filter", "held back", input_tokens=1000, output_tokens=7),

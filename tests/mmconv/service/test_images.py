@@ -85,9 +85,7 @@ async def test_an_image_of_too_many_bytes_is_refused_however_it_is_sent(serve: S
         assert (await client.post("/v1/images", **sent)).status_code == 413
 
 
-async def test_images_that_come_together_take_no_more_room_either(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_images_at_once_share_the_room(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     together = threading.Barrier(2, timeout=20)
     really = Uploads.keep
 
@@ -244,9 +242,7 @@ async def test_a_name_that_changes_after_the_check_is_not_followed(
     assert world.reached == [OUTSIDE]
 
 
-async def test_a_name_that_changes_between_redirects_is_not_followed(
-    world: World, resolve_to: Callable[..., list[str]]
-) -> None:
+async def test_rebinding_at_a_redirect(world: World, resolve_to: Callable[..., list[str]]) -> None:
     resolve_to([OUTSIDE], [INSIDE])
     target = world.url("localhost.")
     await check_refused(world, world.url("localhost", f"/to?to={target}"))

@@ -261,9 +261,7 @@ def test_whose_replies_are_held_to_a_schema(spec: dict[str, Any], guided: bool) 
     assert provider_of(model).guides_output(model) is guided
 
 
-async def test_a_servers_model_gets_the_seed_that_the_client_sends_and_no_other(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_only_the_clients_seed_is_sent(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[Any] = []
 
     async def answer(_self: Any, _messages: Any, sampling: Any, **_: Any) -> Reply:

@@ -126,9 +126,7 @@ async def test_a_file_holds_the_scores_that_are_chosen(served: Served) -> None:
         ("sample", "there are: 1"),
     ],
 )
-async def test_what_no_score_can_be_chosen_by_is_told(
-    served: Served, form: str, field: str, words: str
-) -> None:
+async def test_bad_choices_are_named(served: Served, form: str, field: str, words: str) -> None:
     name = await run(served.client, limit=1)
     params = {"format": form, field: "nonsense"}
     answer = await served.client.get(f"/v1/runs/{name}/scores", params=params)

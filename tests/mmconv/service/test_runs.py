@@ -290,9 +290,7 @@ async def test_a_stopped_run_is_resumed_by_owner_or_admin(serve: Serve, tmp_path
         assert (await post(served.client, body, **bearer(owner))).status_code == 202
 
 
-async def test_events_end_where_the_database_is_away(
-    running: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_events_end_in_an_outage(running: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     run = (await post(running.client, slow_request())).json()["id"]
     get = Queue.get
     asked = 0

@@ -61,9 +61,7 @@ async def post(client: httpx2.AsyncClient, url: str) -> httpx2.Response:
     return await client.post("/v1/runs", json=request(limit=1, webhook=url))
 
 
-async def test_the_end_of_a_run_is_posted_signed_until_it_is_accepted(
-    serve: Serve, receiver: Receiver, tmp_path: Path
-) -> None:
+async def test_ends_are_posted_and_signed(serve: Serve, receiver: Receiver, tmp_path: Path) -> None:
     served = await serve(data=drawn(tmp_path), webhook_networks=LOOPBACK)
     receiver.statuses[:] = [500, 302]
     info = await finished(served.client, limit=1, webhook=receiver.url)

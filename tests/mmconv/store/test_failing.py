@@ -122,9 +122,7 @@ def test_a_file_that_cannot_be_made_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("replaced", [False, True], ids=["deleted", "replaced"])
-async def test_a_store_that_is_gone_stops_the_run_and_loses_no_reply(
-    tmp_path: Path, *, replaced: bool
-) -> None:
+async def test_a_missing_store_stops_runs_without_a_loss(tmp_path: Path, *, replaced: bool) -> None:
     folder = tmp_path / "runs"
     path = folder / "store.sqlite"
     store = Store(str(path))

@@ -224,9 +224,7 @@ def test_a_table_of_another_program_is_left_alone(url: str) -> None:
     engine.dispose()
 
 
-async def test_a_reply_that_was_changed_is_requested_again_and_replaced(
-    url: str, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_changed_reply_is_replaced(url: str, caplog: pytest.LogCaptureFixture) -> None:
     store = Store(url)
     for number in (1, 2):
         await store.put(key(number), "model", REPLY)

@@ -157,9 +157,7 @@ def test_a_class_can_be_run_without_a_run_file(tmp_path: Path) -> None:
     assert "3 samples under free: data in order" in result.output
 
 
-def test_the_manifest_has_the_hashes_of_the_users_code(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_manifest_hashes_a_users_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own, base = Path(__file__), Path(inspect.getfile(example_benchmark))
     assert build(tmp_path, Slow).provenance["code"] == {
         own.name: hash_file(own),
@@ -351,9 +349,7 @@ def test_wrong_scores_are_refused_before_any_request(
     assert str(caught.value).startswith("sample a, condition free, Given.score")
 
 
-def test_scores_differ_in_turn_or_tags_and_any_number_is_a_float(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_scores_differ_in_turn_or_tags(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Given, "scale", {"fit": (1, 1000), "other": None})
     given = [("fit", True, {"turn": 1}), ("fit", 999, {"turn": 2}), ("other", -5, {"side": "a"})]
     monkeypatch.setattr(Given, "given", given)

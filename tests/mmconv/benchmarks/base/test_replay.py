@@ -47,9 +47,7 @@ def test_texts_and_gaps_stay() -> None:
         (Cell(value=1.0, n=9, low=0.5, high=1.5), ("Brackets hold draws.",), ()),
     ],
 )
-def test_what_the_brackets_hold_is_told_where_there_are_any(
-    cell: Cell, own: tuple[str, ...], notes: tuple[str, ...]
-) -> None:
+def test_brackets_are_explained(cell: Cell, own: tuple[str, ...], notes: tuple[str, ...]) -> None:
     made = Table(name="a", title="A", columns=("b",), rows={"r": {"b": cell}}, notes=own)
     [table] = Rescoring().rescored([made])
     assert table.notes == (*own, *notes)

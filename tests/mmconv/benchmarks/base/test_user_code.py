@@ -149,9 +149,7 @@ def test_an_exception_in_a_run_says_how_to_go_on_and_nothing_is_requested_twice(
         ),
     ],
 )
-def test_the_command_line_prints_the_lines_of_the_users_code(
-    tmp_path: Path, kind: Any, code: str, notes: list[str]
-) -> None:
+def test_lines_of_code_are_printed(tmp_path: Path, kind: Any, code: str, notes: list[str]) -> None:
     data = str(spec(tmp_path, kind).options["data"])
     typed = ["--traceback", "run", f"{__name__}:{kind.__name__}", "--data", data, "--no-page"]
     typed += ["--out", str(tmp_path / "runs"), "--candidate", "fake/echo", "--judge", "fake/judge"]

@@ -89,9 +89,7 @@ async def test_an_arena_of_stored_and_speaking_models(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("prompt_role", ["system", "user"])
-async def test_a_full_context_drops_the_oldest_and_counts_them(
-    data: Path, tmp_path: Path, prompt_role: str
-) -> None:
+async def test_a_full_context_drops_old_turns(data: Path, tmp_path: Path, prompt_role: str) -> None:
     roles = {"candidate": SPEAKER.model_copy(update={"model": "forgetful"}), "judge": JUDGE}
     chosen = spec(data, models=roles, prompt_role=prompt_role, protocols=["unieval"])
     result = await evaluate(chosen, tmp_path / "runs")

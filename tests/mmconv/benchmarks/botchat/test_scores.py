@@ -215,9 +215,7 @@ def test_the_one_not_taken_for_a_machine_wins(choice: str, order: str, points: f
     ("own", "other", "points"),
     [(LOOP, FRESH, -3), (FRESH, LOOP, 3), (LOOP, (*LOOP[:4], "The same again."), -1)],
 )
-def test_dupdetect_goes_before_the_judge(
-    own: tuple[str, ...], other: tuple[str, ...], points: float
-) -> None:
+def test_dupdetect_goes_first(own: tuple[str, ...], other: tuple[str, ...], points: float) -> None:
     scores = duel(own, other, "Choice: Neither")
     for reading in ("ours", "authors"):
         assert scores[reading, JUDGE_ALONE].value == 1
@@ -250,9 +248,7 @@ def test_a_comparison_without_points_has_a_reason(
 
 
 @pytest.mark.parametrize(("utterances", "is_free"), [(LOOP, 0), (FRESH, 1)])
-def test_the_repeating_utterance_is_the_last_that_does_not_loop(
-    utterances: tuple[str, ...], is_free: int
-) -> None:
+def test_loops_begin_at_the_repeating_utterance(utterances: tuple[str, ...], is_free: int) -> None:
     scores = [*score_dialogue(results({}), "m", as_lines(utterances), 5, SETTINGS)]
     values = {(score.metric, score.turn): score.value for score in scores}
     assert values["non_loop", None] == is_free

@@ -113,9 +113,7 @@ class TestFaults:
             ),
         ],
     )
-    def test_it_is_named_with_file_record_and_field(
-        self, tmp_path: Path, change: Change, fault: str
-    ) -> None:
+    def test_file_and_field_are_named(self, tmp_path: Path, change: Change, fault: str) -> None:
         made = record("2")
         change(made)
         found = problems(standard(tmp_path, record("1"), made))

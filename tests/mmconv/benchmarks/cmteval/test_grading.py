@@ -109,9 +109,7 @@ def test_the_expected_length_is_that_of_published_judgements() -> None:
     assert round(tokens / 432) == JUDGEMENT_TOKENS
 
 
-async def test_a_judgement_without_a_turn_is_requested_again_and_counted(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+async def test_missing_turns_retry(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     closing = '{"评估结果": [{"轮次": "1", "统筹能力": {rating}, "适应能力": 5}]}'
     options = {"lowest": 1, "highest": 5, "closing": {"统筹能力": closing}}
     judge = ModelSpec(provider="fake", model="judge", options=options)

@@ -117,9 +117,7 @@ def test_files_are_models_and_subsets(tmp_path: Path) -> None:
         ([record("1"), record("2")], "no turn has a score: 统筹能力 or 适应能力"),
     ],
 )
-def test_a_file_without_good_judgements_is_refused(
-    tmp_path: Path, records: list[Any], problem: str
-) -> None:
+def test_files_without_verdicts_are_bad(tmp_path: Path, records: list[Any], problem: str) -> None:
     with pytest.raises(DataError, match=problem):
         rescore([write(tmp_path / "eval_standard_a.json", records)])
 

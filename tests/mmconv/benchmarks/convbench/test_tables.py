@@ -282,9 +282,7 @@ def test_the_failures_that_can_be_followed_are_counted() -> None:
         (10, 6, 1, True),
     ],
 )
-def test_a_net_share_is_told_where_its_interval_tells_something(
-    failed: int, mended: int, spoiled: int, shown: bool
-) -> None:
+def test_net_shares_need_an_interval(failed: int, mended: int, spoiled: int, shown: bool) -> None:
     """Of 60 samples some fail reasoning, and perfect perception mends some and spoils others."""
     ratings = [
         Score(

@@ -153,9 +153,7 @@ def test_what_files_hide_is_counted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("is_met", "ours", "authors"), [("是", 60.0, 30.0), ("否", 0.0, 0.0)])
-def test_a_criterion_that_a_checklist_lists_twice_is_counted(
-    tmp_path: Path, is_met: str, ours: float, authors: float
-) -> None:
+def test_doubled_criteria_count(tmp_path: Path, is_met: str, ours: float, authors: float) -> None:
     checklist = [["甲", 0.3], ["乙", 0.4], ["甲", 0.3]]
     twice = correction(1, checklist=checklist, task_type="Coding")
     file = write(

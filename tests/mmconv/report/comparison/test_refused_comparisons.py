@@ -87,9 +87,7 @@ def first(benchmark: str, pair: Pair) -> Path:
 
 
 @pytest.mark.parametrize("benchmark", sorted(JUDGING.keys() - {"dialogue"}))
-async def test_runs_that_were_judged_otherwise_are_refused(
-    benchmark: str, first: Path, tmp_path: Path
-) -> None:
+async def test_runs_judged_otherwise_differ(benchmark: str, first: Path, tmp_path: Path) -> None:
     description = describe(benchmark)
     judging = JUDGING[benchmark]
     assert judging.keys() <= description.judging <= description.options.model_fields.keys()

@@ -185,9 +185,7 @@ async def test_a_turn_is_rated_after_its_history(tmp_path: Path, stack: AsyncExi
     assert (await start(client, "Ann"))["total"] == len(scores)
 
 
-async def test_a_comparison_hides_the_sides_and_writes_who_won(
-    tmp_path: Path, stack: AsyncExitStack
-) -> None:
+async def test_comparisons_hide_sides_and_write_wins(tmp_path: Path, stack: AsyncExitStack) -> None:
     run = await make_run("convbench", tmp_path, BETA)
     out = tmp_path / "labels.csv"
     client = await label(stack, [run], out, metric="win")
