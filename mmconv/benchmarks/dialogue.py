@@ -45,7 +45,6 @@ __all__ = [
     "Judgement",
     "condition_name",
     "count_given",
-    "reference",
 ]
 
 MOST_GIVEN = 16
