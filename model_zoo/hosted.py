@@ -52,13 +52,8 @@ class HostedClient(ABC):
         self.endpoint = endpoint
         self.limits: tuple[ServerLimit, ...] = ()
         self._empty_answer = options.empty_answer
-        self._concurrency = spec.max_concurrency or _DEFAULT_CONCURRENCY
+        self.max_concurrency = spec.max_concurrency or _DEFAULT_CONCURRENCY
         self._uris = DataUris(images, options)
-
-    @property
-    def max_concurrency(self) -> int:
-        """How many calls may be under way at once."""
-        return self._concurrency
 
     async def generate(
         self, messages: Sequence[Message], sampling: Sampling, *, affinity: str

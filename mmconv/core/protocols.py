@@ -128,7 +128,6 @@ class ImageSink(Protocol):
 
     def add_bytes(self, data: bytes, where: str) -> Image:
         """Check and keep an image without a file of its own; `where` names it in messages."""
-        ...
 
 
 class Provider(Protocol[Spec]):

@@ -26,11 +26,11 @@ from model_zoo.chat_templates import (
 )
 from model_zoo.checkpoints import (
     check_files,
-    checkpoint_fingerprint,
     commit_at_hand,
     file_at_hand,
     require_sight,
 )
+from model_zoo.fingerprints import checkpoint_fingerprint
 
 Kind = Literal["image-text", "text", "encoder-decoder"]
 

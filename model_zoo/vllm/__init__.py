@@ -27,7 +27,8 @@ from mmconv.core.protocols import Backend, ImageSource, Listen, Renderer
 from mmconv.core.types import Message, Reply, Sampling
 from model_zoo import hf, openai_api
 from model_zoo.chat_templates import lacks_template, name_template, without_template
-from model_zoo.checkpoints import check_files, checkpoint_fingerprint, commit_at_hand, require_sight
+from model_zoo.checkpoints import check_files, commit_at_hand, require_sight
+from model_zoo.fingerprints import checkpoint_fingerprint
 from model_zoo.providers import ProviderFunctions, find_provider
 from model_zoo.vllm.options import (
     CHANGING_REPLIES,

@@ -13,12 +13,12 @@ from mmconv.core.config import ModelSpec
 from mmconv.core.errors import ConfigError
 from model_zoo.checkpoints import (
     area_bounds,
-    checkpoint_fingerprint,
     commit_at_hand,
     is_local,
     require_hub,
     weight_files,
 )
+from model_zoo.fingerprints import checkpoint_fingerprint
 from tests.model_zoo.openai_support import unused_url
 
 TENSORS = 40
