@@ -169,7 +169,9 @@ class Dialogue(Benchmark[DialogueSample, DialogueOptions]):
     @classmethod
     def prompt_folder(cls, options: Mapping[str, Any]) -> str:
         """ConvBench's, if they judge."""
-        return str(options.get("prompts", cls.prompts))
+        # not any other text of a client's, as folders are found by it
+        is_own = options.get("prompts") != "convbench"
+        return super().prompt_folder(options) if is_own else "convbench"
 
     @cached_property
     def prompt_set(self) -> PromptSet:

@@ -371,12 +371,14 @@ def test_no_conditions_are_not_all_of_them() -> None:
 
 
 def test_the_operators_prompts_are_those_that_judge(tmp_path: Path) -> None:
-    (tmp_path / "convbench").mkdir()
+    (tmp_path / "prompts" / "convbench").mkdir(parents=True)
+    (tmp_path / "elsewhere").mkdir()
     data = {"set": {"benchmark": "dialogue", "options": {"data": "x.jsonl"}}}
-    configured = settings(data=data, prompts=tmp_path)
+    configured = settings(data=data, prompts=tmp_path / "prompts")
     assert run_spec(configured, asked()).prompts is None
+    assert run_spec(configured, asked(options={"prompts": "../elsewhere"})).prompts is None
     by_convbench = asked(options={"prompts": "convbench"})
-    assert run_spec(configured, by_convbench).prompts == tmp_path / "convbench"
+    assert run_spec(configured, by_convbench).prompts == tmp_path / "prompts" / "convbench"
 
 
 def test_models_may_go_by_their_former_name() -> None:
