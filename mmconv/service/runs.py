@@ -30,7 +30,7 @@ from mmconv.core.errors import InputError, StoreError
 from mmconv.core.run_stats import JobState, Progress
 from mmconv.engine.run import Evaluation
 from mmconv.report.page.content import About
-from mmconv.run_folder.layout import TABLES
+from mmconv.run_folder.layout import SPEC, TABLES
 from mmconv.run_folder.saved_run import INDEX, read_manifest
 from mmconv.service.access import Caller, Reader, RunStarter, Shared, SharedRuns
 from mmconv.service.errors import Problem, json_response
@@ -410,7 +410,7 @@ def finished_folder(shared: Readable, job: Job) -> Path:
     """The folder of a run that has finished at least once. Raises `Problem` 409."""
     folder = run_folder(shared, job)
     if folder is not None and job.result is not None:
-        if not folder.is_dir():
+        if not (folder / SPEC).exists():
             log.warning("%s of %s is gone: servers of one database need one `out`", folder, job.id)
             message = (
                 f"the folder of the run {job.id} is not on this server; the operator can restore "

@@ -14,8 +14,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-import orjson
-
 from images import Facts, ImageStore
 from images.uploads import Uploads
 from mmconv.benchmarks.base import Benchmark
@@ -28,7 +26,7 @@ from mmconv.engine.limiter import ConcurrencyLimiter
 from mmconv.engine.resources import Resources, close_all
 from mmconv.engine.run import Evaluation
 from mmconv.engine.setup import build_benchmark, build_models, model_identity
-from mmconv.run_folder.layout import SPEC
+from mmconv.run_folder.saved_run import read_spec
 from mmconv.service.datasets import Datasets, OwnDataset
 from mmconv.service.errors import Problem
 from mmconv.service.metrics import Meter, Metrics
@@ -245,9 +243,9 @@ class Service(Readable):
         options = {"data": request.data, **request.options}
         if (known := description(job.benchmark or "")) is not CUSTOM:
             files = file_options(known.options)
-            used = orjson.loads((folder / SPEC).read_bytes())["spec"]["options"]
             options = {
-                name: request.data if name in files else value for name, value in used.items()
+                name: request.data if name in files else value
+                for name, value in read_spec(folder).options.items()
             }
         return RunSpec(
             benchmark=job.benchmark or "",

@@ -41,11 +41,14 @@ SPOILT = (
 GIVEN_OUT = (("scores.jsonl", "scores?format=jsonl"), ("scores.parquet", "scores?format=parquet"))
 """Files that are given out as they are."""
 
+SPECIFICATION = (("spec.json", "report"),)
+"""Without this file a folder is not a run's."""
+
 
 @pytest.mark.parametrize("gone", [False, True], ids=["cut short", "gone"])
 async def test_spoilt_files_hide_their_path(served: Served, tmp_path: Path, gone: bool) -> None:
     name, folder = await done(served, limit=2)
-    for file, asked in (*SPOILT, *(GIVEN_OUT if gone else ())):
+    for file, asked in (*SPOILT, *(GIVEN_OUT if gone else SPECIFICATION)):
         path = folder / file
         whole = path.read_bytes()
         shutil.rmtree(served.shared.settings.out / "shown", ignore_errors=True)
@@ -63,6 +66,14 @@ async def test_spoilt_files_hide_their_path(served: Served, tmp_path: Path, gone
         assert str(tmp_path) not in answer.text
         path.write_bytes(whole)
         assert (await served.client.get(url)).status_code == 200, (file, asked)
+
+
+async def test_a_folder_without_a_specification_is_not_the_runs(served: Served) -> None:
+    name, folder = await done(served, limit=2)
+    (folder / "spec.json").unlink()
+    for path in ("scores", "report"):
+        answer = await served.client.get(f"/v1/runs/{name}/{path}")
+        assert (answer.status_code, answer.json()["error"]["code"]) == (409, "not_here")
 
 
 async def test_a_summary_may_be_gone_and_not_spoilt(served: Served) -> None:
