@@ -8,6 +8,7 @@ folder and renewed with it. Those made while the run's data could not be read ar
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import tempfile
 import time
@@ -97,8 +98,7 @@ def public_folder(shared: Readable, job: Job, run: Path) -> Path:
     with tempfile.TemporaryDirectory(dir=shown.parent, prefix=f".{job.id}-") as name:
         draft = Path(name)
         for file in LINKED:
-            if (run / file).exists():
-                (draft / file).symlink_to((run / file).absolute())
+            _link(run / file, draft)
         _copy_transcripts(run / TRANSCRIPTS, draft / TRANSCRIPTS)
         spec = shared.public_spec(job, run).model_dump(mode="json", exclude_unset=True)
         (draft / SPEC).write_bytes(orjson.dumps({"spec": spec}))
@@ -128,5 +128,11 @@ def _copy_transcripts(source: Path, target: Path) -> None:
     if not changed:
         target.unlink()
         for name in (source.name, PARQUET):
-            if (source.parent / name).exists():
-                (target.parent / name).symlink_to((source.parent / name).absolute())
+            _link(source.parent / name, target.parent)
+
+
+def _link(source: Path, folder: Path) -> None:
+    """Link a file in the folder, if it exists, so that both may be moved together."""
+    if source.exists():
+        place = os.path.relpath(source.resolve(), folder.resolve())
+        (folder / source.name).symlink_to(place)

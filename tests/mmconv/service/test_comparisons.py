@@ -1,5 +1,6 @@
 """Leaderboards and the agreement with people, over HTTP."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,23 @@ async def test_runs_are_ranked_by_any_column(serve: Serve, tmp_path: Path) -> No
     wrong = await served.client.get("/v1/leaderboard", params=params | {"sort": "beauty"})
     assert wrong.status_code == 400
     assert "no column 'beauty'; there are: " in wrong.json()["error"]["message"]
+
+
+async def test_a_servers_folder_may_be_moved(serve: Serve, tmp_path: Path) -> None:
+    data = drawn(tmp_path)
+    served = await serve(data=data)
+    models = [{"candidate": name, "judge": "judge"} for name in ("echo", "judge")]
+    runs = [(await finished(served.client, models=roles))["id"] for roles in models]
+    paths = (f"compare?runs={','.join(runs)}", f"runs/{runs[0]}/transcripts")
+    before = [(await served.client.get(f"/v1/{path}")).text for path in paths]
+    out = served.shared.settings.out
+    shutil.copytree(out, tmp_path / "moved", symlinks=True)
+    for folder in out.glob("convbench-*"):
+        shutil.rmtree(folder)
+    moved = await serve(data=data, out=tmp_path / "moved")
+    for path, text in zip(paths, before, strict=True):
+        answer = await moved.client.get(f"/v1/{path}")
+        assert (answer.status_code, answer.text) == (200, text)
 
 
 async def test_runs_of_a_benchmark_that_draws_its_data_are_compared(serve: Serve) -> None:
