@@ -138,10 +138,10 @@ class Servers:
     ) -> list[ServerProcess]:
         """So many with the same settings, started at once."""
         out = str(self._folder / "out")
+        models = {**MODELS, **fields.pop("models", {})}
         begun = []
         for _ in range(count):
             path = self._folder / f"serve-{len(self._started)}.yaml"
-            models = {**MODELS, **fields.pop("models", {})}
             info = {"models": models, "out": out, "port": 0} | fields
             path.write_text(yaml.safe_dump(info))
             log = path.with_suffix(".log")
