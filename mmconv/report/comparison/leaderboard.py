@@ -151,7 +151,7 @@ def _tables(entries: Sequence[_Entry], sort: str | None, columns: Sequence[str])
     sorted_tables: list[Table] = []
     for board, tables in filled:
         key = _find_key(board, tables, sort, everything)
-        sorted_tables += _ranked(tables, key, entries)
+        sorted_tables += _ranked(tables, key, entries, columns)
     sorted_tables.append(_in_order(usage, sorted_tables[0].rows if sorted_tables else usage.rows))
     return note_intervals(sorted_tables)
 
@@ -273,40 +273,42 @@ def _find_key(
     )
 
 
-def _ranked(tables: Sequence[Table], key: _Key, entries: Sequence[_Entry]) -> Iterator[Table]:
-    order = f"Sorted by {key.name}, the {'least' if key.least else 'largest'} first."
+def _ranked(
+    tables: Sequence[Table], key: _Key, entries: Sequence[_Entry], columns: Sequence[str]
+) -> Iterator[Table]:
+    notes = [f"Sorted by {key.name}, the {'least' if key.least else 'largest'} first."]
     quantities = {
         entry.run.label: entry.quantities[key.quantity]
         for entry in entries
         if key.quantity and key.quantity in entry.quantities and entry.run.label in key.values
     }
     first, *rest = (_in_order(table, key.order) for table in tables)
-    notes, ranked = [order], []
-    if len(quantities) > 1:
-        differences = pair_contrasts(quantities)
-        ranks = rank_ranges(quantities, differences, least=key.least)
-        cells = {
-            label: Cell(value=str(best) if best == worst else f"{best}–{worst}")
-            for label, (best, worst) in ranks.items()
-        }
-        rows = {
-            label: ({RANK: cells[label]} if label in cells else {}) | dict(row)
-            for label, row in first.rows.items()
-        }
-        first = replace(first, columns=(RANK, *first.columns), rows=rows)
-        sizes = [each.detectable(LEVEL / len(differences)) or 0.0 for each in differences.values()]
-        scale = max(quantity.scale for quantity in quantities.values())
-        power = (
-            f" A true difference of {two_digits(scale * max(sizes))} is found with 80 % power."
-            * any(sizes)
-        )
-        ranked.append(RANKS.format(column=key.name, n=len(ranks), power=power))
-    else:
+    if len(quantities) < 2:
         # in each table, as the first may have none of the columns that are shown
         notes.append(UNRANKED.format(column=key.name))
-    yield replace(first, notes=(*notes, *ranked, *first.notes))
-    for table in rest:
+    elif not columns or RANK in columns:
+        first = _with_ranks(first, key, quantities)
+    for table in (first, *rest):
         yield replace(table, notes=(*notes, *table.notes))
+
+
+def _with_ranks(table: Table, key: _Key, quantities: Mapping[str, Quantity]) -> Table:
+    differences = pair_contrasts(quantities)
+    ranks = rank_ranges(quantities, differences, least=key.least)
+    cells = {
+        label: {RANK: Cell(value=str(best) if best == worst else f"{best}–{worst}")}
+        for label, (best, worst) in ranks.items()
+    }
+    sizes = [each.detectable(LEVEL / len(differences)) or 0.0 for each in differences.values()]
+    scale = max(quantity.scale for quantity in quantities.values())
+    found = f" A true difference of {two_digits(scale * max(sizes))} is found with 80 % power."
+    note = RANKS.format(column=key.name, n=len(ranks), power=found if any(sizes) else "")
+    return replace(
+        table,
+        columns=(RANK, *table.columns),
+        rows={label: cells.get(label, {}) | dict(row) for label, row in table.rows.items()},
+        notes=(note, *table.notes),
+    )
 
 
 def pair_contrasts(quantities: Mapping[str, Quantity]) -> dict[tuple[str, str], Contrast]:

@@ -190,6 +190,8 @@ async def test_chosen_columns_stand_in_the_order_in_which_they_are_named(runs: l
         "leaderboard_pairwise": ("S0", "R1", RANK),
         "leaderboard_pairwise_attribution": ("perception",),
     }
+    boards = by_name(make_leaderboard(runs, columns=["R1"])).values()
+    assert not any(note.startswith("A rank ") for board in boards for note in board.notes)
     with pytest.raises(ConfigError, match="no column 'S9'; there are: rank, R1, R2, S1"):
         make_leaderboard(runs, columns=["S9"])
     for text in (RANK, "run"):
