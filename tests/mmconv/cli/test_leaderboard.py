@@ -64,6 +64,7 @@ def test_other_formats_keep_all_counts(runs: list[Path]) -> None:
     assert (first["row"], first["S1.n"], first["S1.missing"]) == ("good", str(SIZE), "0")
     markdown = typed(*runs, "--format", "md").stdout
     assert "**ConvBench, direct (1-10)**" in markdown
+    assert markdown.count("Brackets hold") == 1
     assert f"n={SIZE}" in markdown
 
 
