@@ -12,7 +12,7 @@ from pathlib import Path
 from mmconv.core.config import ModelSpec
 from mmconv.core.errors import ConfigError
 from model_zoo.hf.options import HfOptions
-from model_zoo.providers import ProviderFunctions, find_provider
+from model_zoo.providers import ProviderFunctions, provider_of
 
 Options = HfOptions
 """The same as those of the provider `hf`."""
@@ -27,4 +27,5 @@ def delegate(spec: ModelSpec) -> ProviderFunctions:
     if spec.model != MODEL:
         raise ConfigError(f"no model pocket/{spec.model}; there is pocket/{MODEL}")
     changes = {"provider": "hf", "model": str(WEIGHTS), "name": spec.label}
-    return find_provider("hf").of_model(spec.model_copy(update=changes))
+    checkpoint = spec.model_copy(update=changes)
+    return provider_of(checkpoint).of_model(checkpoint)

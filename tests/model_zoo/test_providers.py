@@ -46,3 +46,14 @@ async def test_what_a_provider_has_not_is_answered_for_it(monkeypatch: pytest.Mo
         bare.check_key(keyed)
     monkeypatch.setenv("BARE_KEY", "sk-1")
     bare.check_key(keyed)
+
+
+def test_a_provider_may_delegate_its_models(monkeypatch: pytest.MonkeyPatch) -> None:
+    echo = ModelSpec(provider="fake", model="echo")
+    fake = find_provider("fake")
+    provide(monkeypatch, delegate=lambda spec: fake.of_model(echo) if spec.model == "m" else None)
+    spec = ModelSpec(provider="tests.bare", model="m")
+    assert provider_of(spec).fingerprint(spec) == fake.fingerprint(echo)
+    assert not provider_of(spec).guides_output(spec)
+    with pytest.raises(ConfigError, match="provider hf asks no server"):
+        provider_of(ModelSpec(provider="pocket", model="scenes", base_url="http://localhost:1/v1"))
