@@ -6,7 +6,7 @@ the prompts. Scheduling is not done here but in `mmconv.engine`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
 from typing import TypeVar
@@ -15,19 +15,6 @@ from mmconv.core.errors import PlanError
 from mmconv.core.types import CUT_OFF, Call, Message, Part, Ref, Reply, Text
 
 Other = TypeVar("Other")
-
-
-def refs(messages: Iterable[Message]) -> Iterator[str]:
-    """The ids that the messages refer to, in order, repeated where they repeat."""
-    for message in messages:
-        for part in message.parts:
-            if isinstance(part, Ref):
-                yield part.call
-
-
-def dependencies(call: Call) -> frozenset[str]:
-    """The ids of the calls that need a reply before this one can be requested."""
-    return frozenset(refs(call.messages))
 
 
 def check(calls: Sequence[Call]) -> tuple[Call, ...]:
@@ -43,14 +30,13 @@ def check(calls: Sequence[Call]) -> tuple[Call, ...]:
             if each.id in by_id:
                 raise PlanError(f"two calls are named {each.id!r}")
             by_id[each.id] = each
-        needs[call.id] = dependencies(call)
+        needs[call.id] = call.needs
     for call in calls:
         _check_known(call.id, needs[call.id], needs)
         for fallback in call.fallbacks:
             if fallback.fallbacks:
                 raise PlanError(f"fallback {fallback.id!r} has fallbacks of its own")
-            if fallback.messages is not call.messages:  # a retry has the dependencies of its call
-                _check_fallback(fallback, call, needs)
+            _check_fallback(fallback, call, needs)
     if _is_ordered(needs):
         return tuple(calls)
     graph = {call_id: sorted(needed) for call_id, needed in needs.items()}
@@ -61,12 +47,12 @@ def check(calls: Sequence[Call]) -> tuple[Call, ...]:
     return tuple(by_id[call_id] for call_id in order)
 
 
-def chain_lengths(needs: Mapping[str, Collection[str]]) -> dict[str, int]:
-    """The length of the longest chain that begins with each call; `needs` is in their order."""
-    lengths = dict.fromkeys(needs, 1)
-    for call, needed in reversed([*needs.items()]):
-        for need in needed:
-            lengths[need] = max(lengths[need], 1 + lengths[call])
+def chain_lengths(calls: Sequence[Call]) -> dict[str, int]:
+    """The length of the longest chain that begins with each call; they are in their order."""
+    lengths = {call.id: 1 for call in calls}
+    for call in reversed(calls):
+        for need in call.needs:
+            lengths[need] = max(lengths[need], 1 + lengths[call.id])
     return lengths
 
 
@@ -158,9 +144,8 @@ def _check_known(call_id: str, needed: Collection[str], known: Collection[str]) 
 
 
 def _check_fallback(fallback: Call, call: Call, needs: Mapping[str, frozenset[str]]) -> None:
-    needed = dependencies(fallback)
-    _check_known(fallback.id, needed, needs)
-    other = needed - needs[call.id] - {call.id}
+    _check_known(fallback.id, fallback.needs, needs)
+    other = fallback.needs - needs[call.id] - {call.id}
     for name in other and other - _before(call.id, needs):
         raise PlanError(
             f"fallback {fallback.id!r} refers to {name!r}, which {call.id!r} does not wait for"

@@ -138,7 +138,7 @@ Parser: TypeAlias = Callable[[str], Verdict]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """One request to one model role; what it depends on is the `Ref`s inside its messages.
+    """One request to one model role; it `needs` the replies that its messages refer to, by id.
 
     `fallbacks` are requested in order, each only if no reply before it could be read by its parser
     as a complete verdict; they may hold a `Ref` to this call. `verdict_last` says that replies
@@ -164,6 +164,12 @@ class Call:
     prompt: str | None = None
     compares: tuple[Sequence[Text | Ref], Sequence[Text | Ref]] | None = None
     expected_tokens: float | None = None
+    needs: frozenset[str] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        parts = [part for message in self.messages for part in message.parts]
+        needs = frozenset([part.call for part in parts if isinstance(part, Ref)])
+        object.__setattr__(self, "needs", needs)
 
     @property
     def attempts(self) -> tuple[Call, ...]:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from judges import is_settled
 from mmconv.core.errors import MmconvError, PlanError
-from mmconv.core.graph import chain_lengths, check, dependencies, is_needless, resolve
+from mmconv.core.graph import chain_lengths, check, is_needless, resolve
 from mmconv.core.keys import content_key
 from mmconv.core.plans import Finished, Plan, ResolvedCall
 from mmconv.core.run_stats import RunStats, StopReason
@@ -319,7 +319,7 @@ class Runner:
         """The cached replies to a plan's calls, without fallbacks; nothing is requested."""
         replies: dict[str, Reply] = {}
         for call in check(plan.calls):
-            if dependencies(call) <= replies.keys():
+            if call.needs <= replies.keys():
                 reply = await self._store.get(self.address(call, replies).key)
                 if reply is not None:
                     replies[call.id] = reply
@@ -363,11 +363,10 @@ class _OpenPlan:
             raise PlanError(f"{where}: {error}") from error
         self.left = len(calls)
         self.runner.stats.planned += len(calls)
-        needs = {call.id: dependencies(call) for call in calls}
-        self.chains = chain_lengths(needs)
+        self.chains = chain_lengths(calls)
         for call in calls:
-            self.unmet[call.id] = set(needs[call.id])
-            for need in needs[call.id]:
+            self.unmet[call.id] = set(call.needs)
+            for need in call.needs:
                 self.waiting.setdefault(need, []).append(call)
         if not calls:
             self._finish()
@@ -397,7 +396,7 @@ class _OpenPlan:
         if (known := self.plan.replies.get(call.id)) is not None:
             outcome, cached = known, True
         else:
-            is_new = not all(self.resolved[need].cached for need in dependencies(call))
+            is_new = not all(self.resolved[need].cached for need in call.needs)
             chain = self.chains[root.id]
             outcome, cached = await self.runner.outcome(self.plan, resolved, chain, is_new=is_new)
         self.resolved[call.id] = replace(resolved, cached=True) if cached else resolved

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 
 from images.policy import Policy, fit
 from mmconv.core.config import PIXELS_PER_TOKEN, ModelSpec, RunSpec
-from mmconv.core.graph import dependencies, is_needless
+from mmconv.core.graph import is_needless
 from mmconv.core.plans import Plan
 from mmconv.core.run_stats import RunStats, Tokens
 from mmconv.core.types import Call, Cell, Image, Reply, Table, Text
@@ -109,7 +109,7 @@ class Forecast:
             if call.id in replies:
                 answers[call.id] = estimate_tokens(replies[call.id].text)
         for call in plan.calls:
-            if dependencies(call) <= replies.keys() and is_needless(call, replies):
+            if call.needs <= replies.keys() and is_needless(call, replies):
                 continue
             count = self.counts.setdefault(call.model, _Count())
             if call.id in replies:

@@ -25,7 +25,7 @@ from mmconv.benchmarks.registry import CLASSES, find_class
 from mmconv.core.config import CANDIDATE, ModelSpec, Strict
 from mmconv.core.documents import name_place
 from mmconv.core.errors import InputError, PlanError
-from mmconv.core.graph import check, dependencies
+from mmconv.core.graph import check
 from mmconv.core.judges import JUDGE
 from mmconv.core.plans import Plan
 from mmconv.core.types import Call, Failure, Image, Outcome, Reply, Skipped
@@ -249,17 +249,17 @@ def _calls_to_make(body: JudgementRequest, planned: Sequence[Call]) -> tuple[Cal
             possible[call.id] = replace(
                 call, model=REPLAYED, messages=(), fallbacks=(), compares=None
             )
-        elif call.model == JUDGE and dependencies(call) <= possible.keys():
+        elif call.model == JUDGE and call.needs <= possible.keys():
             possible[call.id] = call
     needed = set(body.calls or possible)
     for call in reversed(possible.values()):
         if call.id in needed:
-            needed |= dependencies(call)
+            needed |= call.needs
     missing = needed - possible.keys()
     if missing or all(call.parser is None for call in possible.values()):
         for call in planned:
             if call.parser is not None and (not missing or call.id in missing):
-                others = ", ".join(sorted(dependencies(call) - possible.keys()))
+                others = ", ".join(sorted(call.needs - possible.keys()))
                 message = f"replies: {call.id} cannot be judged without {others}"
                 raise Problem(400, message, param="replies")
         raise Problem(400, "options: with these nothing is judged", param="options")

@@ -45,7 +45,7 @@ from mmconv.benchmarks.options import ImageOptions, as_new
 from mmconv.benchmarks.registry import find_class
 from mmconv.core.config import CANDIDATE, REFERENCE, ModelSpec, RunSpec
 from mmconv.core.errors import ConfigError
-from mmconv.core.graph import change_parts, refs
+from mmconv.core.graph import change_parts
 from mmconv.core.judges import JUDGE
 from mmconv.core.protocols import ImageSink
 from mmconv.core.turns import turn_of
@@ -185,7 +185,7 @@ class Audit(Benchmark[Sample, AuditOptions]):
         """Whether a judge of the sample reads more than one answer."""
         calls = [*self.inner.plan(sample, self.condition)]
         answers = {call.id for call in calls if _is_answer(call)}
-        return any(len(answers & {*refs(call.messages)}) > 1 for call in calls)
+        return any(len(answers & call.needs) > 1 for call in calls)
 
     @property
     def data_files(self) -> tuple[Path, ...]:

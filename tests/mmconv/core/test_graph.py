@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mmconv.core.errors import PlanError
-from mmconv.core.graph import chain_lengths, check, dependencies, resolve
+from mmconv.core.graph import chain_lengths, check, resolve
 from mmconv.core.types import Call, Finish, Image, Message, Part, Ref, Reply, Text
 from tests.messages import user
 
@@ -55,7 +55,7 @@ def test_a_rescue_may_refer_to_its_call_and_to_what_that_could() -> None:
 
 
 def test_dependencies_are_read_off_the_messages() -> None:
-    assert dependencies(call("x", "a", "b", "a")) == {"a", "b"}
+    assert call("x", "a", "b", "a").needs == {"a", "b"}
 
 
 def test_resolving_joins_neighbouring_texts_and_keeps_images_in_place() -> None:
@@ -81,8 +81,7 @@ def test_resolving_needs_every_reply() -> None:
 
 def test_a_call_counts_the_longest_chain_behind_it() -> None:
     calls = (call("a"), call("short", "a"), call("b", "a"), call("c", "a", "b"), call("d"))
-    needs = {each.id: dependencies(each) for each in calls}
-    assert chain_lengths(needs) == {"a": 3, "short": 1, "b": 2, "c": 1, "d": 1}
+    assert chain_lengths(calls) == {"a": 3, "short": 1, "b": 2, "c": 1, "d": 1}
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from typing import Any
 
 from mmconv.benchmarks.dialogue import Dialogue
 from mmconv.core.config import ModelSpec, RunSpec
-from mmconv.core.graph import check, dependencies
+from mmconv.core.graph import check
 from mmconv.core.plans import Finished, Plan, ResolvedCall
 from mmconv.core.types import Image, Outcome, Reply, Skipped
 from mmconv.service.dialogue_run import DialogueRequest, DialogueRun
@@ -49,11 +49,11 @@ def finish(plan: Plan, replies: Mapping[str, Outcome]) -> Finished:
     outcomes: dict[str, Outcome] = {}
     failed: set[str] = set()
     for call in check(plan.calls):
-        lost = [outcomes[name] for name in dependencies(call) if name in failed]
+        lost = [outcomes[name] for name in call.needs if name in failed]
         if lost:
             failed.add(call.id)
             root = next((each.because for each in lost if isinstance(each, Skipped)), None)
-            outcomes[call.id] = Skipped(because=root or min(dependencies(call) & failed))
+            outcomes[call.id] = Skipped(because=root or min(call.needs & failed))
             continue
         outcomes[call.id] = replies.get(call.id, Reply(text=f"{call.id} says so."))
         if not isinstance(outcomes[call.id], Reply):

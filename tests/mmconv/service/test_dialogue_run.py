@@ -13,7 +13,7 @@ from mmconv.benchmarks.convbench.data import Row
 from mmconv.benchmarks.dialogue import Dialogue, DialogueOptions
 from mmconv.core.config import RunSpec
 from mmconv.core.errors import PromptError
-from mmconv.core.graph import check, dependencies, resolve
+from mmconv.core.graph import check, resolve
 from mmconv.core.keys import content_key
 from mmconv.core.types import Call, Failure, Image, Outcome, Reply, Text
 from mmconv.service.dialogue_run import OPTIONS, DialogueRequest, DialogueRun
@@ -46,8 +46,8 @@ def key(call: Call) -> str:
 
 def test_given_turns_stand_as_text_and_others_as_what_was_said() -> None:
     found = calls(dialogue())
-    assert dependencies(found["free"]["turn_3"]) == {"turn_1", "turn_2"}
-    assert dependencies(found["perception"]["turn_3"]) == {"turn_2"}
+    assert found["free"]["turn_3"].needs == {"turn_1", "turn_2"}
+    assert found["perception"]["turn_3"].needs == {"turn_2"}
     third = resolve(found["perception"]["turn_3"].messages, REPLIES)
     assert [message.parts[-1] for message in third] == [
         Text(text=text) for text in ("What is it?", "A kite.", "Why?", "own 2", "Write a slogan.")

@@ -8,7 +8,7 @@ import pytest
 
 from mmconv.benchmarks.botchat.benchmark import UTTERANCE_TOKENS
 from mmconv.core.errors import ConfigError, DataError, PromptError
-from mmconv.core.graph import check, refs
+from mmconv.core.graph import check
 from mmconv.core.types import Call
 from tests.mmconv.benchmarks.botchat.samples import (
     JUDGE,
@@ -60,7 +60,7 @@ def test_roles_alternate_backwards_from_the_users_last(data: Path) -> None:
     ]
     last = calls["utterance_16"]
     assert len(last.messages) == 16
-    assert list(refs(last.messages)) == [f"utterance_{number}" for number in range(3, 16)]
+    assert last.needs == {f"utterance_{number}" for number in range(3, 16)}
     assert {call.overflow for call in calls.values() if call.model == "candidate"} == {
         "drop_oldest"
     }

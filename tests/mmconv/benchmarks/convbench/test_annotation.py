@@ -21,7 +21,7 @@ from mmconv.benchmarks.convbench.data import (
     Row,
 )
 from mmconv.core.errors import Unparsed
-from mmconv.core.graph import check, dependencies, resolve
+from mmconv.core.graph import check, resolve
 from mmconv.core.types import Failure, Image, Message, Outcome, Reply, Sampling, Text
 
 PICTURE = Image(sha256="ab" * 32, media_type="image/png", width=10, height=10)
@@ -46,7 +46,7 @@ FULL = replace(
 
 
 def needs(row: Row) -> dict[str, set[str]]:
-    return {call.id: set(dependencies(call)) for call in check(tuple(ANNOTATOR.calls(row)))}
+    return {call.id: set(call.needs) for call in check(tuple(ANNOTATOR.calls(row)))}
 
 
 def replies(row: Row, **texts: str) -> dict[str, Outcome]:

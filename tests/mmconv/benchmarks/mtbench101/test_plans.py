@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from mmconv.benchmarks.mtbench101 import REFERENCED, TASKS
-from mmconv.core.graph import check, dependencies, resolve
+from mmconv.core.graph import check, resolve
 from mmconv.core.types import Call, Message, Reply
 from tests.mmconv.benchmarks.mtbench101.dialogues import (
     TURNS,
@@ -66,8 +66,8 @@ def test_golden_histories_make_every_turn_independent(tmp_path: Path) -> None:
         ("assistant", b2),
         ("user", u3),
     ]
-    assert not dependencies(calls["turn_3"])
-    assert dependencies(calls["judge/turn_3"]) == {"turn_3"}
+    assert not calls["turn_3"].needs
+    assert calls["judge/turn_3"].needs == {"turn_3"}
     assert b2 in judged(calls["judge/turn_3"])
     assert "own answer 2" not in judged(calls["judge/turn_3"])
 
@@ -78,8 +78,8 @@ def test_own_history_holds_own_answers_after_turns_of_history_only(
     calls = plan(tmp_path, "CM", "self")
     answers = [text for role, text in texts(calls["turn_3"].messages) if role == "assistant"]
     assert answers == [TURNS["CM"][0][1], "own answer 2"]
-    assert dependencies(calls["turn_3"]) == {"turn_2"}
-    assert dependencies(calls["judge/turn_3"]) == {"turn_2", "turn_3"}
+    assert calls["turn_3"].needs == {"turn_2"}
+    assert calls["judge/turn_3"].needs == {"turn_2", "turn_3"}
     assert TURNS["CM"][1][1] not in judged(calls["judge/turn_3"])
 
 
