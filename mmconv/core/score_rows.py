@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from mmconv.core.types import Score
 
@@ -28,22 +28,19 @@ RESERVED = frozenset({*PLAIN, "turn"})
 class ScoreRows:
     """A growing table of scores: a number for each text, a column of numbers for each field.
 
-    `texts` has the text of each number, `codes` the number of each text, `columns` a number per row
-    for each field and tag; `values` are NaN where there is none. `tag_names` has the names of a
-    score's tags in their order, `tags` which of those a row has. `orders` are what rows are read in
-    the order of.
+    `codes` has the number of each text, counted up, `columns` a number per row for each field and
+    tag; `values` are NaN where there is none. `tag_names` has a number for each tuple of tags, in a
+    score's order, `tags` that of each row. `orders` are what rows are read in the order of.
     """
 
     def __init__(self) -> None:
-        self.texts: list[str] = []
         self.codes: dict[str, int] = {}
         self.orders = array("q")
         self.values = array("d")
         self.turns = array("q")
         self.columns: dict[str, array[int]] = {name: array("i") for name in PLAIN}
         self.tags = array("i")
-        self.tag_names: list[tuple[str, ...]] = []
-        self._tag_codes: dict[tuple[str, ...], int] = {}
+        self.tag_names: dict[tuple[str, ...], int] = {}
 
     @classmethod
     def of(cls, scores: Iterable[Score]) -> ScoreRows:
@@ -62,33 +59,17 @@ class ScoreRows:
             raise ValueError(f"sample {score.sample!r}: a score of {score.metric!r} is infinite")
         if clash := RESERVED & score.tags.keys():
             raise ValueError(f"tags cannot be named {sorted(clash)}: scores have such fields")
-        row: Mapping[str, str | None] = {
-            **score.tags,
-            "sample": score.sample,
-            "condition": score.condition,
-            "metric": score.metric,
-            "why": score.why,
-        }
+        texts = {"sample": score.sample, "condition": score.condition, "metric": score.metric}
+        if score.why is not None:
+            texts["why"] = score.why
+        texts |= score.tags
+        row = {name: self.codes.setdefault(text, len(self.codes)) for name, text in texts.items()}
         for name in row:
             if name not in self.columns:
                 self.columns[name] = array("i", [ABSENT]) * len(self)
         for name, codes in self.columns.items():
-            codes.append(self.code(row.get(name)))
-        names = tuple(score.tags)
-        code = self._tag_codes.setdefault(names, len(self.tag_names))
-        if code == len(self.tag_names):
-            self.tag_names.append(names)
-        self.tags.append(code)
+            codes.append(row.get(name, ABSENT))
+        self.tags.append(self.tag_names.setdefault(tuple(score.tags), len(self.tag_names)))
         self.orders.append(order)
         self.values.append(math.nan if score.value is None else score.value)
         self.turns.append(ABSENT if score.turn is None else score.turn)
-
-    def code(self, text: str | None) -> int:
-        """The number of a text, which gets one if it has none."""
-        if text is None:
-            return ABSENT
-        code = self.codes.get(text)
-        if code is None:
-            code = self.codes[text] = len(self.texts)
-            self.texts.append(text)
-        return code

@@ -45,12 +45,12 @@ class ScoreFrame:
 
     def __init__(self, scores: Iterable[Score] | ScoreRows = ()) -> None:
         rows = scores if isinstance(scores, ScoreRows) else ScoreRows.of(scores)
-        self._texts = rows.texts
+        self._texts = tuple(rows.codes)
         self._codes = rows.codes
         self._values: NDArray[np.float64] = np.asarray(rows.values)
         self._turns: NDArray[np.int64] = np.asarray(rows.turns)
         self._tags: _Codes = np.asarray(rows.tags)
-        self._tag_names = rows.tag_names
+        self._tag_names = tuple(rows.tag_names)
         self._fields: dict[str, _Codes] = {
             name: np.asarray(codes) for name, codes in rows.columns.items()
         }
