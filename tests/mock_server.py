@@ -332,6 +332,13 @@ def hold(url: str, number: int | None) -> None:
         assert response.status == 200
 
 
+def read_stats(url: str) -> dict[str, Any]:
+    """What the server at `url` has counted: see `Ledger.stats`."""
+    with urllib.request.urlopen(f"{url.removesuffix('/v1')}/stats") as response:
+        stats: dict[str, Any] = orjson.loads(response.read())
+    return stats
+
+
 def _arguments(behaviour: Behaviour) -> list[str]:
     return [
         f"--latency={behaviour.latency}",

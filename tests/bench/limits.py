@@ -18,12 +18,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
-from urllib.request import urlopen
-
-import orjson
 
 from tests.bench.engine import CALLS_PER_SAMPLE, command, compile_packages, draw_data, measure
-from tests.mock_server import Behaviour, mock_server
+from tests.mock_server import Behaviour, mock_server, read_stats
 from tests.server_limits import Limits
 
 SLOTS = 64
@@ -137,8 +134,7 @@ def run(
 
 def seen_by_server(url: str) -> tuple[float, float, float]:
     """Seconds from the first request to the last answer, refusals for each answer, and tokens."""
-    with urlopen(url.removesuffix("/v1") + "/stats") as answer:
-        stats = orjson.loads(answer.read())
+    stats = read_stats(url)
     return stats["seconds"], stats["refused"] / stats["answered"], stats["tokens"]
 
 
