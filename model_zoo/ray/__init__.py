@@ -23,7 +23,9 @@ from mmconv.core.protocols import Backend, ImageSource
 
 __all__ = ["RayOptions", "fingerprint", "gpus_of", "joined", "local_gpus", "open_backend"]
 
-WEIGHTLESS = frozenset({"fake", "openai", "reference", "replay", "simulated"})
+WEIGHTLESS = frozenset(
+    {"anthropic", "fake", "google", "openai", "reference", "replay", "simulated"}
+)
 
 _PARALLEL = ("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size")
 """The options of vLLM whose product is the number of its GPUs."""

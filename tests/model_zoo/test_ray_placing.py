@@ -184,7 +184,7 @@ PARALLEL = {"tensor_parallel_size": 4, "pipeline_parallel_size": 2}
 def test_a_replica_needs_the_gpus_of_its_parallel_sizes() -> None:
     assert gpus_of(model(), 8) == 1
     assert gpus_of(model(), 0) == 0
-    assert gpus_of(model("fake"), 8) == 0
+    assert all(gpus_of(model(name), 8) == 0 for name in ("fake", "anthropic", "google"))
     assert gpus_of(model("vllm", options=PARALLEL), 8) == 8
     assert gpus_of(model("vllm", options=PARALLEL, gpus=0.5), 0) == 0.5
     with pytest.raises(ConfigError, match=r"gpus above 1 must be whole, got 1.5"):
