@@ -338,7 +338,7 @@ class _OpenPlan:
     """A plan whose calls are tasks of `group`; `on_finished` gets it at its end.
 
     A call starts when everything that it refers to has a reply; a fallback starts when the reply
-    before it gives no complete verdict. `unmet` counts the missing dependencies of each call,
+    before it gives no complete verdict. `unmet` has the missing dependencies of each call,
     `waiting` the calls that depend on it.
     """
 
@@ -350,7 +350,7 @@ class _OpenPlan:
     replies: dict[str, Reply] = field(default_factory=dict)
     outcomes: dict[str, Outcome] = field(default_factory=dict)
     resolved: dict[str, ResolvedCall] = field(default_factory=dict)
-    unmet: dict[str, int] = field(default_factory=dict)
+    unmet: dict[str, set[str]] = field(default_factory=dict)
     waiting: dict[str, list[Call]] = field(default_factory=dict)
     chains: Mapping[str, int] = field(default_factory=dict)
 
@@ -365,7 +365,7 @@ class _OpenPlan:
         self.runner.stats.planned += len(calls)
         self.chains = chain_lengths(calls)
         for call in calls:
-            self.unmet[call.id] = len(call.needs)
+            self.unmet[call.id] = set(call.needs)
             for need in call.needs:
                 self.waiting.setdefault(need, []).append(call)
         if not calls:
@@ -418,7 +418,7 @@ class _OpenPlan:
             return
         self.replies[call.id] = outcome
         for dependent in self.waiting.get(call.id, ()):
-            self.unmet[dependent.id] -= 1
+            self.unmet[dependent.id].discard(call.id)
             if not self.unmet[dependent.id]:
                 self._launch(dependent, dependent)
 

@@ -51,9 +51,6 @@ RETRY_SECONDS = 0.5
 GATHER_SECONDS = 0.004
 """How long a read or write waits for others that share its query or transaction."""
 
-ENOUGH = 32
-"""So many reads or writes do not wait for others."""
-
 LOOK_SECONDS = 0.5
 """Time between two lookups of a call that another process requests."""
 
@@ -371,8 +368,7 @@ class _Batcher(Generic[Item, Result]):
     async def _drain(self) -> None:
         loop = asyncio.get_running_loop()
         while self._waiting:
-            if len(self._waiting) < ENOUGH:
-                await asyncio.sleep(GATHER_SECONDS)
+            await asyncio.sleep(GATHER_SECONDS)
             batch, self._waiting = self._waiting[:BATCH], self._waiting[BATCH:]
             try:
                 results = await loop.run_in_executor(
