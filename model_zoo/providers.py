@@ -54,16 +54,16 @@ async def _probe_nothing(_spec: ModelSpec) -> tuple[str, ...] | None:
     return None
 
 
-def _only_delegates(spec: ModelSpec, *_: object) -> NoReturn:
-    raise NotImplementedError(f"provider {spec.provider} delegates all its models: use provider_of")
+def _run_by_none(spec: ModelSpec, *_: object) -> NoReturn:
+    raise ConfigError(f"model {spec.label}: provider {spec.provider} neither runs nor delegates it")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderFunctions:
     """What `Provider` describes, with defaults; `options` are its classes named so."""
 
-    fingerprint: Callable[[ModelSpec], str] = _only_delegates
-    open_backend: Callable[[ModelSpec, ImageSource], Awaitable[Backend]] = _only_delegates
+    fingerprint: Callable[[ModelSpec], str] = _run_by_none
+    open_backend: Callable[[ModelSpec, ImageSource], Awaitable[Backend]] = _run_by_none
     delegate: Callable[[ModelSpec], ProviderFunctions | None] = lambda _spec: None
     check_key: Callable[[ModelSpec], None] = _check_key
     check_sight: Callable[[ModelSpec], None] = _check_nothing
@@ -95,9 +95,10 @@ def find_provider(name: str) -> ProviderFunctions:
     module: Any = find_named(name, "provider", PROVIDERS)
     names = {field.name for field in fields(ProviderFunctions)} - {"options"}
     functions = {key: getattr(module, key) for key in names if hasattr(module, key)}
-    if "delegate" not in functions and not {"fingerprint", "open_backend"} <= functions.keys():
+    runs_models = {"fingerprint", "open_backend"} <= functions.keys()
+    if not runs_models and "delegate" not in functions:
         raise ConfigError(f"provider {name!r}: that module has no fingerprint and open_backend")
-    if name not in PROVIDERS:
+    if runs_models and name not in PROVIDERS:
         functions["fingerprint"], functions["open_backend"] = check_provider(name, module)
     options = tuple(
         kind

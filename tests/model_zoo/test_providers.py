@@ -55,5 +55,8 @@ def test_a_provider_may_delegate_its_models(monkeypatch: pytest.MonkeyPatch) -> 
     spec = ModelSpec(provider="tests.bare", model="m")
     assert provider_of(spec).fingerprint(spec) == fake.fingerprint(echo)
     assert not provider_of(spec).guides_output(spec)
+    other = ModelSpec(provider="tests.bare", model="n")
+    with pytest.raises(ConfigError, match=r"tests\.bare neither runs nor delegates it"):
+        provider_of(other).fingerprint(other)
     with pytest.raises(ConfigError, match="provider hf asks no server"):
         provider_of(ModelSpec(provider="pocket", model="scenes", base_url="http://localhost:1/v1"))
